@@ -1,4 +1,4 @@
-"""Calls of the AWS command line, and the end of a deployment with one sentence."""
+"""Calls the AWS command line, and ends a failed deployment with one sentence."""
 
 import json
 import os

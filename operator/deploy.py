@@ -1,4 +1,4 @@
-"""Deploys an environment: asks its operator once for the parameters without a useful default, and lets SAM deploy.
+"""Deploys an environment with SAM. Asks its operator once for the parameters without a useful default.
 
 The answers for ENV are stored in samconfig-ENV.yaml, a configuration file of SAM. `make deploy` calls the steps in this order:
 
@@ -26,13 +26,13 @@ from existing_table import check_table
 from filled_template import with_settings, with_table
 
 ROOT = Path(__file__).resolve().parent.parent
-# The parameters to ask for; all others have a default that suits most environments.
+# The parameters to ask for. The defaults of all others suit most environments.
 ASKED = ["BaseUrl", "AuthUrl", "AlarmTopicArn"]
 # The value of BaseUrl and AuthUrl until API Gateway has given the API an address. The domain `invalid` is reserved (RFC 6761).
 PRELIMINARY = "https://preliminary.invalid"
 # The processors of ELF files, by the number at byte 18.
 PROCESSORS = {183: "arm64", 62: "x86_64"}
-# Alarms for missing runs of every minute: in a new stack, they show whether the schedules work.
+# Alarms for runs that are due every minute. In a new stack, they show whether the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
 FIRST_RUNS_WITHIN = 600
 SECONDS_BETWEEN_LOOKS = float(os.environ.get("DEPLOY_SECONDS_BETWEEN_LOOKS", "10"))
@@ -127,7 +127,7 @@ def configuration(environment, stack, region, given, parameters):
 
 
 def answers(environment, release=None):
-    """Stack, region, bucket, table and all parameters of an environment; with an earlier release, those that it declares."""
+    """Stack, region, bucket, table and all parameters of an environment, or those that an earlier release declares."""
     path = file_of(environment)
     if not path.exists():
         fail(f"{path.name} is missing; `make deploy ENV={environment}` asks for its values and writes it")
@@ -139,7 +139,7 @@ def answers(environment, release=None):
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         fail(f"{path.name} is not as `make deploy` writes it: {error}")
     declared = (release or template())["Parameters"]
-    # Also a release without this parameter must use the table.
+    # Even a release without this parameter must use the table.
     table = overrides.get("TableName")
     unknown = [name for name in overrides if name not in declared and not (release and name == "TableName")]
     if unknown and release:
@@ -148,7 +148,7 @@ def answers(environment, release=None):
         fail(f"{path.name} names {', '.join(unknown)}, which template.yaml does not declare")
     if overrides.get("Environment") != environment:
         fail(f"{path.name} is for another environment: its Environment is {overrides.get('Environment')}")
-    # All parameters: SAM would leave an omitted parameter as it is in the stack.
+    # Pass all parameters: an omitted one would keep its value in the stack.
     values = {name: overrides.get(name, str(parameter.get("Default", ""))) for name, parameter in declared.items()}
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
@@ -174,7 +174,7 @@ def check_programs(architecture):
 
 
 def check_credentials(environment):
-    """Fails without valid AWS credentials, before a build, which takes long."""
+    """Fails without valid AWS credentials, before the long build."""
     caller = aws(answers(environment)["region"], "sts", "get-caller-identity")
     print(f"Deploying to the account {caller['Account']} as {caller['Arn']}.")
 
@@ -254,7 +254,7 @@ def deploy(environment, version):
         read = answers(environment, release)
     else:
         check_programs(read["parameters"]["Architecture"])
-        # Read before the deployment, which takes minutes: another commit may be checked out meanwhile.
+        # Read the version first: another commit may be checked out during the deployment, which takes minutes.
         built = releases.version_of(template())
         release = releases.package(environment, read, template())
     parameters = read["parameters"]
@@ -262,7 +262,7 @@ def deploy(environment, version):
         check_table(read["table"], region, environment, release)
         release = with_table(release, read["table"])
     found = None if is_new(stack, region) else described(stack, region)
-    # A stack without the configured topic is new, or its first deployment ended before its schedules had run.
+    # A stack without an alarm topic is new, or its first deployment ended before its schedules had run.
     before = {one["ParameterKey"]: one["ParameterValue"] for one in found.get("Parameters", [])} if found else {}
     first = dict(parameters)
     if not before.get("AlarmTopicArn"):

@@ -4,12 +4,13 @@ keys, indexes and settings are compared with the template's before each deployme
 
 from command_line import aws, fail
 
-# The tag with the environment's name. All else is the same in the tables of all environments. A restored table has no tags.
+# The tag with the environment's name. Only the tag distinguishes the tables of environments. A restored table has no
+# tags.
 TAG = "waypost:environment"
 
 
 def check_table(name, region, environment, template):
-    """Fails unless the table is one of this environment, and has what the template declares for the stack's own table."""
+    """Fails unless the table belongs to this environment and matches the table that the template declares."""
     table = aws(region, "dynamodb", "describe-table", "--table-name", name)
     tags = aws(region, "dynamodb", "list-tags-of-resource", "--resource-arn", table["Table"]["TableArn"])
     owner = environment_of(tags)
@@ -28,7 +29,7 @@ def check_table(name, region, environment, template):
 
 
 def environment_of(tags):
-    """The environment of a table, as DynamoDB lists its tags; None if none of them names it."""
+    """The environment that a table's tags name, or None."""
     return next((tag["Value"] for tag in tags["Tags"] if tag["Key"] == TAG), None)
 
 

@@ -1,4 +1,4 @@
-"""The template with the values of parameters, where a reference would not do."""
+"""Replaces references in the template that SAM or CloudFormation cannot use."""
 
 import copy
 

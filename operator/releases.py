@@ -15,7 +15,7 @@ MANAGED = "aws-sam-cli-managed-default"
 
 
 def version_of(template):
-    """The name of the version that is built: the commit, by its tag if it has one; outside of Git the release."""
+    """The name of the built version: the commit's tag or hash, or the release if this is not a Git repository."""
     described = subprocess.run(["git", "describe", "--tags", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     return described.stdout.strip() if described.returncode == 0 else template["Metadata"]["Release"]
 
@@ -56,7 +56,7 @@ def package(environment, read, template):
 
 
 def store(environment, read, version):
-    """Stores the template that `package` wrote, which was deployed, as this version."""
+    """Stores the deployed template, which `package` wrote, as this version."""
     packaged = str(Path("target", f"packaged-{environment}.json").resolve())
     aws(read["region"], "s3api", "put-object", "--bucket", bucket_of(read), "--key", key_of(read, version), "--body", packaged)
     print(f"This is the version {version}; `make deploy ENV={environment} VERSION={version}` deploys it again without a build.")

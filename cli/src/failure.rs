@@ -1,4 +1,4 @@
-//! The failures of all commands: message, next step and exit code of each.
+//! The failures of all commands, each with its message, next step and exit code.
 
 use std::{fmt::Write as _, io, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::output::visible;
 
-/// Reasons why a command did not complete.
+/// Why a command did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The arguments are wrong or incomplete.
@@ -27,7 +27,6 @@ pub enum Failure {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The certificates of this system cannot be read.
     #[error("this system has no certificates for TLS: {0}")]
     Certificates(String),
     /// Standard output is closed or full.
@@ -76,7 +75,7 @@ impl Problem {
 impl Failure {
     /// Writes the reason and the next step to standard error, and returns the exit code.
     pub fn report(self) -> ExitCode {
-        // A reader such as `head` has read enough.
+        // A reader such as `head` has closed the pipe.
         if matches!(&self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe) {
             return ExitCode::SUCCESS;
         }
@@ -87,7 +86,7 @@ impl Failure {
     /// The lines for standard error.
     fn message(&self) -> String {
         let mut message = format!("error: {self}\n");
-        // A single one is the message itself.
+        // A single violation is the message itself.
         if let Self::Refused(problem) = self
             && problem.properties.violations.len() > 1
         {
@@ -116,7 +115,7 @@ impl Failure {
         }
     }
 
-    /// The next step for the user, unless the message has it.
+    /// The next step for the user, unless the message contains it.
     fn next_step(&self) -> Option<String> {
         let login = "run `waypost login` with the client id and the secret of your application";
         let next = match self {
@@ -161,7 +160,7 @@ impl Failure {
         }
     }
 
-    /// The pause that the service asks for before the next request.
+    /// The pause that the service requests before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(problem) => problem.retry_after.map(Duration::from_secs),

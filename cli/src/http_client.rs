@@ -1,4 +1,4 @@
-//! One HTTP client for the service and for the address that events are forwarded to. It follows no redirect: a secret
+//! The HTTP client for the service and for the address to which events are forwarded. It follows no redirects: a secret
 //! must not reach another server, and the service follows none when it delivers.
 
 use std::{error::Error, sync::Arc, time::Duration};
@@ -23,10 +23,10 @@ use url::{Host, Url};
 
 use crate::failure::Failure;
 
-/// The maximum size of an answer. A page of the feed has at most 100 bodies of 256 KiB.
+/// The maximum size of an answer, in bytes. A page of the feed has at most 100 bodies of 256 KiB.
 const LARGEST: usize = 64 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// The time for the body of an answer whose beginning is enough.
+/// The time limit for the body of an answer of which only the beginning is needed.
 const BODY_WITHIN: Duration = Duration::from_secs(2);
 
 /// An HTTP request.
@@ -65,7 +65,7 @@ pub fn is_on_this_machine(url: &Url) -> bool {
 }
 
 impl Client {
-    /// A client for the servers at this address; uses the proxy of the environment, except for this machine.
+    /// A client for the server at this address. It uses the environment's proxy, except for this machine.
     pub fn new(url: &Url) -> Result<Self, Failure> {
         let tls = HttpsConnectorBuilder::new().with_tls_config(tls(url)?).https_or_http().enable_http1();
         let mut connector = HttpConnector::new();
@@ -95,8 +95,8 @@ impl Client {
         timeout(within, exchange).await.unwrap_or_else(|_| Err(late(within)))
     }
 
-    /// Sends a request, and returns the status of the answer with the first bytes of its body, also if the body is
-    /// endless. The error is a text for people.
+    /// Sends a request, and returns the status of the answer and the first bytes of its body, which may be endless. The
+    /// error is a text for people.
     pub async fn beginning(&self, outgoing: Outgoing<'_>, bytes: usize) -> Result<(u16, Vec<u8>), String> {
         let within = outgoing.within;
         let response = timeout(within, self.response(outgoing)).await.unwrap_or_else(|_| Err(late(within)))?;
@@ -105,7 +105,7 @@ impl Client {
         let mut first = Vec::new();
         let mut length = 0;
         let reading = async {
-            // A server may log an error when its body is not read to the end.
+            // Read the whole body: a server may log an error otherwise.
             while let Some(Ok(frame)) = body.frame().await
                 && length < LARGEST
             {
@@ -114,7 +114,7 @@ impl Client {
                 first.extend_from_slice(&data[..data.len().min(bytes - first.len())]);
             }
         };
-        // A body that does not end in time has begun.
+        // If the body does not end in time, its beginning is enough.
         drop(timeout(BODY_WITHIN, reading).await);
         Ok((status, first))
     }
@@ -125,7 +125,7 @@ impl Client {
         *request.uri_mut() = outgoing.url.as_str().parse().map_err(|error| format!("no address: {error}"))?;
         *request.method_mut() = outgoing.method;
         *request.headers_mut() = outgoing.headers;
-        // hyper writes no length for an empty body, and some servers want one.
+        // hyper sends no length for an empty body, which some servers require.
         if request.method() == Method::POST {
             request.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
@@ -141,7 +141,7 @@ fn late(within: Duration) -> String {
     format!("no answer within {} s", within.as_secs())
 }
 
-/// The causes of an error. The outermost only says that the client failed.
+/// The causes of an error, without the outermost, which only says that the client failed.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();
@@ -149,12 +149,12 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         causes.push(cause.to_string());
         next = cause.source();
     }
-    // Some errors repeat their cause in their text.
+    // Some errors include the text of their cause.
     causes.dedup_by(|inner, outer| outer.contains(inner.as_str()));
     if causes.is_empty() { error.to_string() } else { causes.join(": ") }
 }
 
-/// TLS with the certificates of this system, or without any for an address without TLS.
+/// The TLS configuration with this system's certificates, or without any for an address without TLS.
 fn tls(url: &Url) -> Result<ClientConfig, Failure> {
     let mut roots = RootCertStore::empty();
     if url.scheme() == "https" {

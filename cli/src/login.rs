@@ -1,4 +1,4 @@
-//! The login: address and credentials, stored in the user's configuration and overridden by the environment.
+//! The login: address and credentials, stored in the user's configuration. The environment overrides it.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -20,13 +20,12 @@ pub struct StoredLogin {
     /// The address of the token issuer. Without it, the API names its issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// The managing entity.
     pub entity: String,
     pub client_id: String,
     pub client_secret: String,
 }
 
-/// Values of a login that options or variables give.
+/// The values of a login that options or variables set.
 #[derive(Default)]
 pub struct GivenLogin {
     pub address: Option<String>,
@@ -37,7 +36,6 @@ pub struct GivenLogin {
 }
 
 impl GivenLogin {
-    /// The values of the environment.
     pub fn of_environment() -> Self {
         let variable = |name: &str| machine::variable(&format!("WAYPOST_{name}"));
         Self {
@@ -49,8 +47,8 @@ impl GivenLogin {
         }
     }
 
-    /// These values, and the stored ones in place of missing ones. The stored secret serves the stored application at
-    /// the stored address only: another server must not get it.
+    /// Completes these values with the stored ones. The stored secret is used only for the stored application at the
+    /// stored address: another server must not get it.
     fn over(self, stored: Option<StoredLogin>) -> Result<StoredLogin, Failure> {
         let address = self.address.as_deref().map(checked_address).transpose()?;
         let issuer = self.issuer.as_deref().map(checked_address).transpose()?;
@@ -88,14 +86,14 @@ impl StoredLogin {
         GivenLogin::of_environment().over(stored)
     }
 
-    /// Stores it for this user alone, and returns the file.
+    /// Stores the login in a file that only this user can read, and returns its path.
     pub fn save(&self) -> Result<PathBuf, Failure> {
         let path = path()?;
         write(&path, self)?;
         Ok(path)
     }
 
-    /// Removes the stored login, and returns its file; `None` if there was none.
+    /// Removes the stored login, and returns its path; `None` if there was none.
     pub fn remove() -> Result<Option<PathBuf>, Failure> {
         let path = path()?;
         match fs::remove_file(&path) {
@@ -106,8 +104,8 @@ impl StoredLogin {
     }
 }
 
-/// An address of a service in its stored form. `http` is accepted for this machine only, since it would show the secret
-/// to the network.
+/// Checks an address, and returns it in its stored form. `http` is accepted only for this machine, since others on the
+/// network could read the secret.
 pub fn checked_address(given: &str) -> Result<String, Failure> {
     let wrong = |why: &str| Failure::Usage(format!("the address `{given}` {why}"));
     let url: Url = given.trim().parse().map_err(|_| wrong("is none; write it as https://api.waypost.example"))?;
@@ -143,7 +141,7 @@ fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
     }
 }
 
-/// Writes a file beside it, which is this user's from its creation, and then replaces it.
+/// Writes a new file, which only this user can read from its creation, and then replaces the old one.
 fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
     let written = || {
         let folder = path.parent().ok_or(ErrorKind::NotFound)?;
@@ -170,7 +168,7 @@ fn private_folder() -> DirBuilder {
     builder
 }
 
-/// On Windows, the folder of the user's configuration is this user's already.
+/// On Windows, the user's configuration folder is already private.
 #[cfg(not(unix))]
 fn private_folder() -> DirBuilder {
     DirBuilder::new()
@@ -187,7 +185,7 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Restricts an existing folder as well.
+/// Also restricts an existing folder.
 #[cfg(unix)]
 fn restrict(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

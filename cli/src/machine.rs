@@ -1,4 +1,4 @@
-//! This machine: environment, clock, pauses, the folder for configuration, the host's name. No other module reads them.
+//! The machine: environment, clock, pauses, configuration folder and host name. No other module reads them.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
@@ -16,7 +16,6 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Waits.
 pub async fn pause(duration: Duration) {
     #[expect(clippy::disallowed_methods, reason = "this is the one place of this program that pauses")]
     tokio::time::sleep(duration).await;
@@ -31,7 +30,7 @@ pub fn configuration_folder() -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
         return home().map(|home| home.join("Library/Application Support"));
     }
-    // The XDG specification: a relative path is to be ignored.
+    // The XDG specification says to ignore a relative path.
     let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     xdg.or_else(|| home().map(|home| home.join(".config")))
 }

@@ -19,7 +19,6 @@ const RED: Style = AnsiColor::Red.on_default();
 /// The output format of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Whether to write JSON.
     pub json: bool,
 }
 
@@ -29,7 +28,7 @@ impl Output {
         if self.json { self.raw(serde_json::to_string(&json)?) } else { self.text(text) }
     }
 
-    /// Writes text, without its colours if standard output is no terminal.
+    /// Writes text, without its colours if standard output is not a terminal.
     pub fn text(self, text: impl Display) -> io::Result<()> {
         writeln!(anstream::stdout(), "{text}")
     }
@@ -41,13 +40,13 @@ impl Output {
 
     /// Writes a remark for people to standard error.
     pub fn remark(self, text: impl Display) {
-        // Without standard error, a remark is not worth an end.
+        // A closed standard error must not end the program.
         drop(writeln!(anstream::stderr(), "{text}"));
     }
 }
 
-/// Text of third parties for a terminal: control characters could move the cursor or change the direction of the text.
-/// Line breaks stay.
+/// Third-party text for a terminal, without control characters, which could move the cursor or change the direction of
+/// the text. Line breaks stay.
 pub fn visible(text: &str) -> String {
     let hidden = |letter: char| {
         let directs = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -56,7 +55,7 @@ pub fn visible(text: &str) -> String {
     text.chars().map(|letter| if hidden(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
-/// Text of third parties in one line.
+/// Third-party text in one line.
 pub fn visible_line(text: &str) -> String {
     visible(text).replace(['\n', '\t'], " ")
 }
@@ -79,7 +78,7 @@ pub fn colour_of(status: &str) -> Style {
     }
 }
 
-/// A time of the service as `2026-11-20 09:45:00Z`.
+/// A time of the service in the form `2026-11-20 09:45:00Z`.
 pub fn short_time(time: &str) -> String {
     match (time.get(..10), time.get(11..19), time.ends_with('Z')) {
         (Some(date), Some(clock), true) => format!("{date} {clock}Z"),
@@ -87,7 +86,7 @@ pub fn short_time(time: &str) -> String {
     }
 }
 
-/// JSON with line breaks and indentation. The rest stays, such as the digits of numbers.
+/// JSON with line breaks and indentation, and otherwise unchanged: parsing could change the digits of numbers.
 pub fn pretty_json(json: &str) -> String {
     let mut text = String::new();
     let mut depth = 0_usize;
@@ -107,7 +106,7 @@ pub fn pretty_json(json: &str) -> String {
             '}' | ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // Before the first member, after each comma, and before the end; empty objects stay in one line.
+        // Break lines before the first member, after each comma, and before the end. Empty objects stay on one line.
         let closes = matches!(letter, '}' | ']');
         let opened = matches!(last, '{' | '[');
         if last == ',' || opened != closes && (opened || closes) {

@@ -1,4 +1,4 @@
-//! The API of a service, for one managing entity: tokens, requests and their errors.
+//! The API of a service for one managing entity: tokens, requests and errors.
 
 use std::{
     sync::Mutex,
@@ -21,10 +21,10 @@ const VERSION: HeaderValue = HeaderValue::from_static("2.0");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("waypost-cli/", env!("CARGO_PKG_VERSION")));
 /// The maximum duration of a request, except a long poll.
 pub const WITHIN: Duration = Duration::from_secs(30);
-/// A token is renewed this long before its end, so that it does not expire on the way.
+/// How long before its end a token is renewed, so that it does not expire in transit.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
-/// A service, with the login of an application.
+/// A service with an application's login.
 pub struct Service {
     pub login: StoredLogin,
     client: Client,
@@ -38,7 +38,6 @@ struct HeldToken {
     renewed_at: Instant,
 }
 
-/// An answer of the token endpoint.
 #[derive(Deserialize, Serialize)]
 pub struct TokenAnswer {
     pub access_token: String,
@@ -59,17 +58,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A GET.
     pub fn get(path: &'a [&'a str]) -> Self {
         Self { method: Method::GET, path, query: &[], body: None, within: WITHIN }
     }
 
-    /// A POST with a body.
     pub fn post(path: &'a [&'a str], body: Value) -> Self {
         Self { method: Method::POST, path, query: &[], body: Some(body), within: WITHIN }
     }
 
-    /// A DELETE.
     pub fn delete(path: &'a [&'a str]) -> Self {
         Self { method: Method::DELETE, path, query: &[], body: None, within: WITHIN }
     }
@@ -86,7 +82,7 @@ impl Service {
         Self::open(StoredLogin::load()?).await
     }
 
-    /// The service of a login. Without an issuer, the service names it, and the login gets it.
+    /// The service of a login. If the login has no issuer, it gets the one that the service names.
     pub async fn open(mut login: StoredLogin) -> Result<Self, Failure> {
         let address = parsed(&login.address)?;
         let client = Client::new(&address)?;
@@ -100,7 +96,7 @@ impl Service {
         Ok(Self { login, client, issuer: url, issuer_client, token: Mutex::new(None) })
     }
 
-    /// A new token, which the next requests use as well.
+    /// A new token, which later requests also use.
     pub async fn new_token(&self) -> Result<TokenAnswer, Failure> {
         let url = with_path(&self.issuer, &["oauth2", "token"]);
         let form = form_urlencoded::Serializer::new(String::new())
@@ -118,8 +114,8 @@ impl Service {
         Ok(answer)
     }
 
-    /// Sends a request, and returns the text of the answer. A token that is refused is renewed once: it may have been
-    /// revoked, or the keys of the issuer were replaced.
+    /// Sends a request, and returns the text of the answer. A refused token is renewed once: it may have been revoked,
+    /// or the issuer's keys may have been replaced.
     pub async fn text(&self, call: Call<'_>) -> Result<String, Failure> {
         let (token, is_new) = self.token().await?;
         match self.sent(&call, &token).await {
@@ -145,7 +141,7 @@ impl Service {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Option<HeldToken>> {
-        // A panic elsewhere leaves a complete value.
+        // The value is complete even after a panic elsewhere.
         self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

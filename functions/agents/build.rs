@@ -1,4 +1,4 @@
-//! Extracts the schemas of openapi.yaml for the schemas of tools, so that the function parses no YAML at its start.
+//! Extracts the schemas of openapi.yaml, so that the function parses no YAML at its start.
 
 use std::{env, fs, path::Path};
 

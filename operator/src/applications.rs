@@ -1,5 +1,5 @@
-//! An operator's management of applications: the use cases that the functions call, but for every managing entity,
-//! without an allowance and without a token. The audit trail shows each change.
+//! An operator's management of applications: the functions' use cases, but for every managing entity, without an
+//! allowance or a token. The audit trail records each change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ pub struct Credentials {
     pub client_secret: String,
 }
 
-/// Reasons why an application was not read or changed.
+/// Why an application was not read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     /// The secret with the pepper has no value.
@@ -68,7 +68,7 @@ pub enum ApplicationError {
 }
 
 impl ApplicationError {
-    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
+    /// Whether the current state rules out the request. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Other(_))
     }
@@ -113,8 +113,8 @@ impl OperatorsApplications {
         Ok(created)
     }
 
-    /// Creates an application with these credentials, unless it exists. Logs a warning if the existing one refuses
-    /// them.
+    /// Creates an application with these credentials, unless it exists. Logs a warning if the existing one does not
+    /// accept them.
     pub async fn ensure(&self, new: NewApplication, credentials: &Credentials) -> Result<(), ApplicationError> {
         let Credentials { client_id, client_secret } = credentials;
         let secret = SecretText::new(client_secret);
@@ -138,8 +138,7 @@ impl OperatorsApplications {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
-    /// All applications of the deployment, ordered by the managing entity that manages them, the newest first. Reads
-    /// the whole table.
+    /// All applications of the deployment, by managing entity, the newest first. Reads the whole table.
     pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
         let found =
             whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");
@@ -167,7 +166,7 @@ impl OperatorsApplications {
         Ok(added)
     }
 
-    /// Ends a secret or removes a public key, and ends the tokens that were issued for it within a minute.
+    /// Ends a secret or removes a public key. The tokens that were issued for it end within a minute.
     pub async fn remove_credential(
         &self,
         client_id: &str,

@@ -14,7 +14,7 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, register::Registration},
 };
 
-/// Reasons why the canary was not provided.
+/// Why the canary was not provided.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Its secret, or the keys that seal its webhook, could not be read.
@@ -41,7 +41,7 @@ pub fn fresh_secret() -> Value {
 }
 
 /// Creates the application and the webhook that the canary's secret names, unless they exist. The application may
-/// publish for the canary's entity only; the webhook delivers to the canary receiver of the deployment at this address.
+/// publish only for the canary's entity. The webhook delivers to the canary receiver of the deployment at this address.
 pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
     let secret: CanarySecret = secrets.read(SECRET).await?;
     let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();

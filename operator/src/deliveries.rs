@@ -1,5 +1,4 @@
-//! One delivery of any managing entity: showing it, and resending it as its owner could. The audit trail shows a
-//! resend.
+//! One delivery of any managing entity: shows it, or resends it as its owner could. The audit trail records a resend.
 
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ pub use webhooks::deliveries::{
     delivery::{Delivery, WholeDelivery},
 };
 
-/// Reasons why a delivery was not shown or not resent.
+/// Why a delivery was not shown or not resent.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// No delivery has this identifier, or it is no longer kept.
@@ -42,7 +41,7 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
+    /// Whether the current state rules out the request. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),

@@ -1,5 +1,5 @@
-//! The payment provider `demo` of a local service. Its secret alone describes it, as it would describe any added
-//! provider. `make demo-provider` runs a fake of it.
+//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider.
+//! `make demo-provider` runs a fake of it.
 
 use std::{
     fs::{self, DirBuilder},
@@ -21,7 +21,7 @@ pub const PORT: u16 = 9100;
 
 const HOST: &str = "http://127.0.0.1:";
 
-/// The complete description of the provider at this port, as every provider that is not built in needs it.
+/// The provider's complete description, which every provider that is not built in needs.
 pub fn fresh(port: u16) -> Value {
     json!({
         "clientId": "demo",
@@ -44,7 +44,7 @@ fn on_this_machine(address: &str) -> Option<(u16, &str)> {
     Some((port.parse().ok()?, path))
 }
 
-/// The description with this port in each local address. Other addresses stay as an operator wrote them.
+/// Sets the port in each local address of the description. Other addresses stay.
 fn at_port(description: &Value, port: u16) -> Value {
     let mut moved = description.clone();
     for member in moved.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
@@ -65,13 +65,13 @@ pub fn port(data: &Path) -> Option<u16> {
     Some(on_this_machine(description["tokenUrl"].as_str()?)?.0)
 }
 
-/// Reasons why the port in the secret was not changed.
+/// Why the port in the secret was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// The service cannot be worked on.
+    /// The service cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The local Secrets Manager refused, or did not answer.
+    /// The local Secrets Manager refused the change or did not answer.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The file for the next start cannot be used.

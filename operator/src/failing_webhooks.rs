@@ -21,7 +21,7 @@ const AT_ONCE: usize = 16;
 /// The failing webhooks, ordered by managing entity. Reads the whole table.
 pub async fn find(table: &Table) -> Result<Vec<FailingWebhook>, TableError> {
     let found = whole_table::find::<IgnoredAny>(table, trace(), "looking for failing webhooks").await?;
-    // A disabled webhook may be found twice, as its health can remain.
+    // A disabled webhook may be found twice, since its health item can remain.
     let webhooks: BTreeSet<_> = found.iter().filter_map(|(key, _)| webhook_of(key)).collect();
     let showing = Showing::new(table);
     let read = stream::iter(webhooks).map(|(entity, webhook)| {

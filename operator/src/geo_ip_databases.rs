@@ -1,4 +1,4 @@
-//! An operator's access to published geo-IP databases: looking addresses up, rolling back and unblocking releases.
+//! An operator's access to published geo-IP databases: looking up addresses, and rolling back and unblocking releases.
 
 use std::{
     env::temp_dir,
@@ -32,20 +32,20 @@ pub struct GeoIpDatabases {
     environment: String,
 }
 
-/// The result of looking an address up in one edition.
+/// The result of looking up an address in one edition.
 pub struct Lookup {
     /// The edition.
     pub edition: EditionName,
     /// The release that was read.
     pub release: Release,
-    /// The network of the address and its value, if the database knows it.
+    /// The address's network and its value, if the database knows the address.
     pub found: Option<(String, Value)>,
 }
 
-/// Reasons why an operation on geo-IP databases failed.
+/// Why an operation on geo-IP databases failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GeoIpError {
-    /// The deployment cannot be worked on.
+    /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The path of the store cannot be made absolute.
@@ -103,7 +103,7 @@ impl GeoIpDatabases {
         };
         let aws = folder.aws().await?;
         let endpoint = folder.value("S3_ENDPOINT")?;
-        // A stand-in has no host name per bucket.
+        // The emulation has no host name per bucket.
         let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
         Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
     }
@@ -140,7 +140,7 @@ impl GeoIpDatabases {
         Ok(unblock(&self.store, &self.environment, edition, beginning).await?)
     }
 
-    /// Looks an address up as every reader does: in one edition, or in all published editions.
+    /// Looks up an address as readers do, in one edition or in all published ones.
     pub async fn look_up(&self, address: IpAddr, edition: Option<&EditionName>) -> Result<Vec<Lookup>, GeoIpError> {
         let editions = match edition {
             Some(edition) => vec![edition.clone()],

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+// The futures, from the runtime down to the SDK, nest deeper than the default limit.
 #![recursion_limit = "256"]
 
 mod whole_table;

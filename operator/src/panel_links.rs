@@ -1,4 +1,5 @@
-//! Links into the panel that an operator creates in the name of an application, whose tokens the session then gets.
+//! Links into the panel that an operator creates in the name of an application. Their sessions get the application's
+//! tokens.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub struct WantedLink {
     pub properties: NewPanelLink,
 }
 
-/// Reasons why no link was created.
+/// Why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelLinkError {
     /// The deployment's address is unknown.
@@ -65,7 +66,7 @@ pub enum PanelLinkError {
 }
 
 impl PanelLinkError {
-    /// Whether the present state refuses the request. Nothing was changed, and a retry would fail again.
+    /// Whether the current state rules out the request. Nothing was changed, and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),
@@ -90,7 +91,7 @@ impl OperatorsPanelLinks {
         Ok(Self::new(deployment.table.clone(), base_url.to_owned()))
     }
 
-    /// Creates a link, with a line in the audit trail of the deployment of this name.
+    /// Creates a link, and records it in the audit trail of the deployment of this name.
     pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
         let notes = Notes::default();
         let created = self.make(wanted, &notes).await?;

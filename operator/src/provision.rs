@@ -1,4 +1,4 @@
-//! Preparing a deployment for its first request: values for its secrets, and published keys.
+//! Prepares a deployment for its first request: gives its secrets values, and publishes its keys.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use payments::{builtin, providers::SECRET_PREFIX};
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, Secrets, Table, TableError, sealing};
 
-/// Reasons why a deployment was not provisioned.
+/// Why a deployment was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
     /// The signing key's secret is malformed.
@@ -50,7 +50,7 @@ pub enum ProvisionError {
 }
 
 /// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's
-/// application and webhook. A secret with a value keeps it, so this may be repeated. Returns the names of the filled
+/// application and webhook. Secrets that have a value keep it, so this may be repeated. Returns the names of the filled
 /// secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
@@ -98,7 +98,7 @@ async fn fill_secrets(
     Ok((signing_key, filled))
 }
 
-/// The first values of a deployment's secrets, by name: fresh random ones, and an empty configuration.
+/// The first values of a deployment's secrets, by name: random ones, and an empty geo-IP configuration.
 pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Value> {
     let bytes = || BASE64_STANDARD.encode(random::bytes::<32>(&SystemRandom));
     BTreeMap::from([
@@ -112,9 +112,9 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
     ])
 }
 
-/// Fresh secrets of the built-in payment providers, by name: of the right form, but unknown to the providers. For a
-/// local service only, where the operator replaces them by real ones. Only missing secrets are made, since a key takes
-/// a noticeable part of a second.
+/// Secrets for the built-in payment providers, by name, for a local service. They have the right form, but the
+/// providers do not know them: the operator replaces them with real ones. Only missing secrets are created, since
+/// generating a key takes noticeable time.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {
         let client_id = random::alphanumeric(&SystemRandom, 22);
@@ -128,7 +128,7 @@ pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Valu
     named.filter(|(name, _)| missing(name)).map(|(name, built_in)| (name, secret(built_in))).collect()
 }
 
-/// A new RSA key in PEM (PKCS #8): every provider that accepts signed assertions accepts RS256.
+/// A new RSA key in PEM (PKCS #8). Every provider that accepts signed assertions accepts RS256.
 fn fresh_private_key() -> String {
     let pair = KeyPair::generate(KeySize::Rsa2048).expect("the system's generator gives bytes");
     let der: Pkcs8V1Der<'_> = pair.as_der().expect("a key that was just made can be written");
@@ -137,8 +137,8 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the `signing-key` secret, and ends published keys that the secret lacks: a rotation
-/// may have been stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
+/// Publishes the public halves of the secret `signing-key`, and ends published keys that the secret lacks, in case a
+/// rotation was stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();

@@ -1,9 +1,8 @@
-//! Replacing the keys that sign access tokens.
+//! Replaces the keys that sign access tokens.
 //!
-//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key. No token
-//! is refused. On AWS Secrets Manager rotates, and `rotate` waits; for a local service `rotate` does the steps of
-//! Secrets Manager. An emergency replaces both keys at once, and every token of the old keys is refused within a
-//! minute.
+//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key, so no
+//! token is refused. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service, `rotate` does the steps
+//! itself. An emergency replaces both keys at once, and every token of the old keys is refused within a minute.
 //!
 //! Both may be stopped at any moment, and run again.
 
@@ -34,17 +33,17 @@ use issuer::rotation::Step;
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, TableError};
 
-/// The time limit of a rotation. Secrets Manager takes some seconds, and longer if it repeats a step.
+/// The time limit of a rotation. Secrets Manager takes a few seconds, or longer if it repeats a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Reasons why the keys were not replaced, or not completely.
+/// Why the keys were not replaced, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningKeysError {
-    /// The deployment cannot be worked on.
+    /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// Secrets Manager refused, or did not answer.
+    /// Secrets Manager refused the call or did not answer.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Secrets Manager does not rotate.
@@ -108,7 +107,7 @@ pub struct Replaced {
     pub current: String,
     /// The key that will sign after the next rotation.
     pub next: String,
-    /// The revoked keys, whose tokens are all refused; none after an ordinary rotation.
+    /// The revoked keys, whose tokens are all refused. Empty after an ordinary rotation.
     pub revoked: Vec<String>,
 }
 
@@ -126,7 +125,7 @@ pub struct SigningKeysOf<'a> {
 }
 
 impl<'a> SigningKeysOf<'a> {
-    /// Opens the keys of this deployment. For a local service this locks out other rotations.
+    /// Opens the keys of this deployment. For a local service, this locks out other rotations.
     pub fn open(deployment: &'a Deployment) -> Result<Self, SigningKeysError> {
         let secret = ReplacedSecret::open(deployment, SECRET)?;
         Ok(Self { deployment, secret, name: format!("{}{SECRET}", deployment.secrets_prefix) })
@@ -170,7 +169,7 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Late)
     }
 
-    /// Does the steps of Secrets Manager in their order.
+    /// Does the steps of Secrets Manager, in their order.
     async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
         let version = random::uuid(&SystemRandom);
         for step in Step::ALL {
@@ -202,7 +201,7 @@ impl<'a> SigningKeysOf<'a> {
         let table = &self.deployment.table;
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
-            // A local service has no outputs with algorithm and lifetime.
+            // A local service has no outputs with the algorithm and the lifetime.
             Location::Folder(_) => (None, LONGEST_LIFETIME),
         };
         let replaced = versions.current().await?;
@@ -225,7 +224,7 @@ impl<'a> SigningKeysOf<'a> {
 
         let staying = [new.current.kid(), new.next.kid()];
         let mut revoked: Vec<_> = published.read().await?.keys.iter().map(|key| key.key.kid().to_owned()).collect();
-        // A key that a rotation made but did not publish may be compromised as well.
+        // A key that a rotation created but did not publish may also be compromised.
         let made = abandoned.iter().filter_map(|version| SigningSecret::read(&version.value).ok()?.keys().ok());
         let unwanted = made.chain([old]).flat_map(|keys| [keys.current, keys.next]);
         revoked.extend(unwanted.map(|key| key.kid().to_owned()));
@@ -245,8 +244,7 @@ impl<'a> SigningKeysOf<'a> {
     }
 }
 
-/// Whether another key signs now. A rotation that does not invoke rotate-signing-key also ends, possibly with the same
-/// keys.
+/// Whether another key signs now. A rotation that does not invoke rotate-signing-key may end with the same keys.
 fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
     before.current.kid() != after.current.kid()
 }

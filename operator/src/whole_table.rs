@@ -1,16 +1,16 @@
-//! Scanning the whole table for items without an index: an occasional query of an operator is not worth a write unit
-//! with every change.
+//! Scans the whole table for items without an index. An index would cost a write unit with every change, which an
+//! operator's rare queries do not justify.
 
 use serde::de::DeserializeOwned;
 
 use base::logging;
 use storage::table::{Key, Scan, Scanned, Table, TableError};
 
-/// The number of examined items between two lines of progress in the log.
+/// The number of examined items between two progress lines in the log.
 const LOGGED_EVERY: u64 = 100_000;
 
-/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads and pays for the whole
-/// table, a page at a time.
+/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads the whole table, a page
+/// at a time, which AWS charges for.
 pub async fn find<T: DeserializeOwned>(
     table: &Table,
     scan: Scan,

@@ -1,4 +1,4 @@
-//! `waypost deliveries`: the list, in as many pages as the limit needs.
+//! `waypost deliveries`: lists deliveries, in as many pages as the limit requires.
 
 use anstyle::Style;
 use clap::Args;
@@ -17,7 +17,7 @@ Examples:
   waypost deliveries --subject B-20417
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend";
 
-/// The maximum of a page.
+/// The most deliveries on a page.
 const PAGE: u16 = 100;
 
 #[derive(Debug, Args)]
@@ -60,7 +60,6 @@ struct Listed {
 }
 
 impl Deliveries {
-    /// Prints the deliveries.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let found = self.pages(&service).await?;
@@ -105,7 +104,7 @@ fn row(delivery: &Listed) -> Vec<(String, Style)> {
     let last = match (delivery.last_http_status, &delivery.last_error) {
         (Some(status), _) => (status.to_string(), colour_of_answer(Some(status))),
         (None, Some(error)) => (visible_line(error), colour_of_answer(None)),
-        // A reader of a feed gives no status.
+        // A reader of a feed reports no status.
         (None, None) if delivery.status == "delivered" => ("confirmed".to_owned(), colour_of(&delivery.status)),
         (None, None) => ("-".to_owned(), DIM),
     };

@@ -35,7 +35,7 @@ struct Delivery {
     held_by: Option<String>,
     cancel_reason: Option<String>,
     attempts: Vec<Attempt>,
-    /// The text as it was published: numbers keep their digits, and members their order.
+    /// The text as it was published, with the digits of its numbers and the order of its members.
     event: Box<RawValue>,
 }
 
@@ -51,7 +51,6 @@ struct Attempt {
 }
 
 impl WhichDelivery {
-    /// Prints the delivery with its attempts.
     pub async fn show(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let text = service.text(Call::get(&["webhook", "delivery", &self.id])).await?;
@@ -71,7 +70,6 @@ impl WhichDelivery {
         })
     }
 
-    /// Cancels the delivery, and prints its status.
     pub async fn cancel(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let text = service.text(Call::post(&["webhook", "delivery", &self.id, "cancel"], json!({}))).await?;
@@ -90,7 +88,7 @@ fn print(
     for_people: impl Fn(&Delivery) -> String,
 ) -> Result<(), Failure> {
     if output.json {
-        // The text of the service, in which numbers keep their digits.
+        // The service's text, since parsing could change the digits of numbers.
         return Ok(output.raw(text.trim_end())?);
     }
     let unexpected = |_| Failure::Unexpected { address: service.login.address.clone(), status: 200 };

@@ -1,4 +1,4 @@
-//! `waypost login`: takes or asks for address and credentials, checks them, and stores them.
+//! `waypost login`: reads or asks for address and credentials, checks them, and stores them.
 
 use std::io::{self, IsTerminal};
 
@@ -18,7 +18,7 @@ Examples:
   waypost login --address https://api.waypost.example --entity my-hotel --client-id appQ7nX2vLw9KdRtY4sUb8ZcE
   echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin";
 
-/// The scopes of the other commands.
+/// The scopes that the other commands need.
 const SCOPES: [&str; 3] = ["integrations.read", "integrations.write", "integrations.remove"];
 
 #[derive(Debug, Args)]
@@ -42,13 +42,12 @@ pub struct Login {
 }
 
 impl Login {
-    /// Checks and stores the login.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::open(self.complete()?).await?;
         let token = service.new_token().await?;
         let scopes: Vec<_> = token.scope.split(' ').collect();
         let lacking: Vec<_> = SCOPES.into_iter().filter(|scope| !scopes.contains(scope)).collect();
-        // The event types are the same for every managing entity: the answer says whether the token covers this one.
+        // Any managing entity can list event types, so a refusal shows that the token does not cover this one.
         match service.call::<Value>(Call::get(&["webhook", "event", "list"])).await {
             Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
             _ => {}
@@ -75,10 +74,10 @@ impl Login {
         Ok(output.write(json, text)?)
     }
 
-    /// The given values, those of the environment, and answers to questions for the rest.
+    /// Completes the given values from the environment, and then by questions.
     fn complete(self) -> Result<StoredLogin, Failure> {
         let environment = GivenLogin::of_environment();
-        // A secret on standard input leaves no place for answers.
+        // Answers cannot be read from standard input if the secret is.
         let asks = io::stdin().is_terminal() && !self.client_secret_stdin;
         let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
             given.or(variable).map_or_else(|| ask(asks, option, question), Ok)

@@ -1,4 +1,4 @@
-//! The subcommands: a file for each, which reads arguments, calls the service and prints the result.
+//! The subcommands, one file for each. A subcommand reads arguments, calls the service and prints the result.
 
 mod deliveries;
 mod delivery;
@@ -13,7 +13,6 @@ use serde_json::json;
 pub use self::{deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, trigger::Trigger};
 use crate::{arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, service::Service};
 
-/// Removes the stored login.
 pub fn logout(output: Output) -> Result<(), Failure> {
     let removed = StoredLogin::remove()?;
     let text = match &removed {
@@ -23,13 +22,11 @@ pub fn logout(output: Output) -> Result<(), Failure> {
     Ok(output.write(json!({ "removed": removed.is_some() }), text)?)
 }
 
-/// Prints a new access token.
 pub async fn token(output: Output) -> Result<(), Failure> {
     let token = Service::of_login().await?.new_token().await?;
     Ok(output.write(&token, &token.access_token)?)
 }
 
-/// Prints completions for a shell.
 pub fn completions(shell: Shell, output: Output) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "waypost", &mut script);

@@ -1,4 +1,4 @@
-//! `waypost trigger`: a test event with the sample of a type.
+//! `waypost trigger`: sends a test event with the sample of a type.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ Examples:
 The receiver must not act on a test event: its body has the member `test`. The command waits some seconds for the first
 attempt and prints its result; the exit code is 0 also if that attempt failed.";
 
-/// The time for the first attempt, and the pause between two looks.
+/// How long to wait for the first attempt, and the pause between two polls.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -51,7 +51,6 @@ struct Delivery {
 }
 
 impl Trigger {
-    /// Sends the test event.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
         let (id, name) = match self.webhook {
@@ -79,7 +78,8 @@ impl Trigger {
     }
 }
 
-/// A delivery after its first attempt, or after the wait. `None` if it cannot be read: the application may lack that right.
+/// The delivery after its first attempt, or after the wait. `None` if it cannot be read, since the application may lack
+/// that right.
 async fn after_first_attempt(service: &Service, delivery: &str) -> Option<Delivery> {
     let begun = Instant::now();
     loop {
@@ -109,7 +109,7 @@ fn result(id: &str, after: Option<&Delivery>) -> String {
 
 /// The webhook of the latest `listen` with this name, or the only one.
 fn chosen(mut webhooks: Vec<Webhook>, listening: &str) -> Result<Webhook, Failure> {
-    // Later identifiers sort after earlier ones.
+    // Identifiers sort by time.
     webhooks.sort_by(|one, other| one.id.cmp(&other.id));
     let latest = webhooks.iter().rfind(|webhook| webhook.name == listening).cloned();
     if let Some(webhook) = latest {

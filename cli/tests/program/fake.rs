@@ -1,4 +1,4 @@
-//! A service with tokens, one feed and one delivery, and an address that events are forwarded to.
+//! A fake service with tokens, one feed and one delivery, and an address to which events are forwarded.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -42,9 +42,9 @@ impl Received {
 #[derive(Default)]
 struct Shared {
     received: Mutex<Vec<Received>>,
-    /// Answers that replace the usual ones once each, by path.
+    /// Answers by path, each of which replaces the usual one once.
     answers: Mutex<HashMap<String, VecDeque<(u16, Value)>>>,
-    /// The pages of the feed that are still to be read.
+    /// The unread pages of the feed.
     feed: Mutex<VecDeque<Value>>,
 }
 

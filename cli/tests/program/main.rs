@@ -1,5 +1,5 @@
-//! The program against a fake of the service: files, exit codes, messages, forwarding. The contract tests of the
-//! project run it against the real service.
+//! The program against a fake service: files, exit codes, messages, forwarding. The project's contract tests run it
+//! against the real service.
 
 mod fake;
 mod reference;
@@ -67,7 +67,7 @@ impl Person {
         command
     }
 
-    /// Runs the program beside the fake, which answers meanwhile.
+    /// Runs the program while the fake answers.
     async fn run(&self, arguments: &[&str]) -> Ended {
         Self::ended(self.command(arguments).spawn().expect("it is built")).await
     }
@@ -205,7 +205,7 @@ async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
     }
 }
 
-/// Starts `listen`, and ends it by a signal when the fake has received this many acknowledgements.
+/// Starts `listen`, and ends it by a signal once the fake has received this many acknowledgements.
 async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged: usize, signal: Signal) -> Ended {
     let child = person.command(&[&["listen"], arguments].concat()).spawn().expect("it is built");
     let id = Pid::from_raw(child.id().try_into().expect("a process"));

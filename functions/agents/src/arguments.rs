@@ -1,5 +1,5 @@
-//! Arguments that several tools share: their schemas and their parsing. The use case reads all other arguments like the
-//! body or the query of a request, so that each fault is the same Problem as there.
+//! Arguments that several tools share: their schemas and their parsing. Use cases read all other arguments like the
+//! body or query of a request, and report the same Problems.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -74,16 +74,16 @@ pub fn repeated() -> Value {
     } })
 }
 
-/// Normalizes arguments for use cases. Models send null for members that they mean to leave out, and some write integers
-/// as `2.0`: such a call means the same as a call without the member, or with the integer.
+/// Normalizes arguments for use cases. Models send null for members that they mean to leave out, and some write
+/// integers as `2.0`. Such members are removed, or become integers.
 ///
-/// Only members of the schema change: an unknown member stays, and is refused by its name.
+/// Only members of the schema change. An unknown member stays, so that the use case refuses it by name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let normalize = |(name, value): (String, Value)| {
         let member = &schema["properties"][&name];
         let is_left_out = match &value {
             Value::Null => !member.is_null() && !allows(member, "null"),
-            // A client that keeps the last `nextCursor` in a variable sends it before the first page as well.
+            // A client that keeps the last `nextCursor` in a variable sends an empty one for the first page.
             Value::String(text) => text.is_empty() && name == CURSOR,
             _ => false,
         };
@@ -93,15 +93,16 @@ pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, 
     arguments.into_iter().filter_map(normalize).collect()
 }
 
-/// The webhook or the delivery that a call names, for the audit trail.
+/// The webhook or delivery that a call names, for the audit trail.
 pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
     let text = |name| arguments.get(name).and_then(Value::as_str);
     let webhook = text(WEBHOOK).and_then(WebhookId::parse).map(|id| id.to_string());
     webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
 }
 
-/// Adds the other arguments that do not conform to the tool's schema to a Problem of invalid arguments. A use case reads
-/// its input only after the call's managing entity and identifiers, so that the model would learn the faults one by one.
+/// Adds the other arguments that do not conform to the tool's schema to a Problem of invalid arguments. A call first
+/// reads its managing entity and identifiers, and the use case the rest, so the model would otherwise learn the faults
+/// one by one.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
@@ -170,7 +171,8 @@ fn allows(schema: &Value, name: &str) -> bool {
     }
 }
 
-/// A number without a fraction as an integer, as JSON Schema takes it. A double holds each integer up to 2^53.
+/// Converts a number without a fraction to an integer, which it is in JSON Schema. A double holds every integer up to
+/// 2^53.
 fn integer(value: Value) -> Value {
     const MAX: f64 = 9_007_199_254_740_992.0;
     match value.as_f64() {
@@ -204,8 +206,8 @@ impl ToolCall {
         EventId::parse(&self.text(EVENT)?).ok_or_else(|| DeliveryError::EventNotFound.into())
     }
 
-    /// Takes the idempotency key, and returns the call as an idempotent request if it has one. All other arguments
-    /// identify the request, so call this first.
+    /// Takes the idempotency key, and returns the call as an idempotent request if it has one. Call this first, since
+    /// all other arguments identify the request.
     ///
     /// # Errors
     /// 400 for a malformed key.
@@ -215,8 +217,8 @@ impl ToolCall {
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
-    /// Reads the remaining arguments as the query of a request. `schema` is the tool's: an argument of another type is a
-    /// violation, in addition to those that the use case finds.
+    /// Reads the remaining arguments as the query of a request. An argument that does not have its type in the tool's
+    /// `schema` is a violation, in addition to those that the use case finds.
     pub fn read_query<T>(&self, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
         read_query(&self.arguments, schema, read)
     }
@@ -244,10 +246,10 @@ fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOn
     read(query)
 }
 
-/// The values of the query parameter that corresponds to an argument. An array is a repeated parameter.
+/// The values of the query parameter that corresponds to an argument. An array becomes a repeated parameter.
 ///
-/// A query contains only texts, so that the type is checked here: a text, an integer, or an array of texts. An empty
-/// array would become no parameter, and a lost filter would return an unfiltered list.
+/// A query contains only texts, so the type is checked here: a text, an integer, or an array of texts. An empty array
+/// is refused: it would become no parameter, and the list would be unfiltered.
 ///
 /// # Errors
 /// The requirement, if the argument has another type than its schema.
@@ -270,7 +272,7 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// The texts of an array with `count` different texts. None has a comma, at which a query would split it.
+/// The texts of an array of `count` different texts without commas, at which a query would split them.
 fn texts(value: &Value, count: RangeInclusive<u64>) -> Option<Vec<String>> {
     let items = value.as_array().filter(|items| count.contains(&(items.len() as u64)))?;
     let texts: BTreeSet<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;
@@ -285,7 +287,8 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdTo", "cursor"];
 
-    /// Reads arguments of `list_deliveries` like a use case that accepts any text, and returns the states and the limit.
+    /// Reads arguments of `list_deliveries` with a use case that accepts any text, and returns the states and the
+    /// limit.
     fn read(arguments: &Value) -> Result<(Vec<String>, Option<String>), Vec<String>> {
         let schema = (tools::find("list_deliveries").expect("a tool").input)();
         read_query(arguments.as_object().expect("an object"), &schema, |mut query| {
@@ -352,7 +355,7 @@ mod tests {
         let given =
             |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
         assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
-        // All other arguments stay, and each of these is refused.
+        // Other arguments stay, and are refused.
         for refused in [
             json!({ "unknown": null }),
             json!({ "type": "" }),

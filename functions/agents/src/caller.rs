@@ -16,7 +16,7 @@ pub const MANAGING_ENTITY: &str = "managingEntity";
 pub struct Caller {
     /// The claims of the token.
     pub claims: Claims,
-    /// The request's own identifier.
+    /// The identifier of the request.
     pub request_id: String,
     /// The time at which the gate admitted the request.
     pub now: Time,
@@ -32,7 +32,7 @@ impl Caller {
     /// The caller of an admitted request.
     ///
     /// # Errors
-    /// 500 if the endpoint admits calls without a token; 400 for headers that are no selection of tools.
+    /// 500 if the endpoint admits calls without a token; 400 for headers with an invalid selection of tools.
     pub fn of(call: Call) -> Result<Self, Problem> {
         let selection = Selection::of(call.headers())?;
         let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
@@ -56,7 +56,7 @@ impl Caller {
         self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
     }
 
-    /// Whether the token has these scopes. It has `mcp.read`, which the gate has checked.
+    /// Whether the token has these scopes. The gate has already checked `mcp.read`.
     pub fn has(&self, scopes: &[Scope]) -> bool {
         scopes.iter().all(|scope| self.claims.scopes.contains(*scope))
     }

@@ -9,7 +9,8 @@ use crate::caller::MANAGING_ENTITY;
 /// The maximum number of managing entities in a schema.
 const MOST_LISTED: usize = 100;
 
-/// Adds the argument to a tool's schema, for a caller that may act for these entities. It is optional if there is only one.
+/// Adds the argument to a tool's schema, for a caller that may act for these entities. It is optional if there is only
+/// one entity.
 pub fn added_to(mut schema: Value, entities: &Entities) -> Value {
     let covered: Vec<&str> = entities.iter().collect();
     let may_choose = covered.len() != 1 || covered == [Entities::EVERY];

@@ -14,7 +14,7 @@ pub struct Prompt {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// For people: the subject of the conversation.
+    /// The subject of the conversation, for people.
     pub description: &'static str,
     /// The inputs of the person.
     pub arguments: &'static [PromptArgument],
@@ -30,7 +30,7 @@ pub struct PromptArgument {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// For people: the expected input.
+    /// The expected input, for people.
     pub description: &'static str,
     /// Whether the prompt needs it.
     pub required: bool,
@@ -93,7 +93,7 @@ pub fn find(name: &str) -> Option<&'static Prompt> {
 /// # Errors
 /// 400 for missing, malformed and unknown arguments.
 pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, Problem> {
-    // Clients send null, or an empty text, for an empty field.
+    // Clients send null or an empty text for an empty field.
     let is_optional = |name: &str| prompt.arguments.iter().any(|known| known.name == name && !known.required);
     let given = arguments.iter().filter(|(name, value)| !(value.is_null() && is_optional(name)));
     let given: Map<_, _> = given.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -33,7 +33,7 @@ pub struct Resource {
     pub mime_type: &'static str,
 }
 
-/// A family of resources that are too many to list.
+/// A family of resources, which are too many to list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
@@ -61,7 +61,7 @@ pub struct Contents {
     pub text: String,
 }
 
-/// The listed resources. A resource is listed even if the token lacks its scope: the refusal names the scope.
+/// The listed resources. They are listed even if the token lacks their scopes, which a refusal then names.
 pub const ALL: &[Resource] = &[
     Resource {
         uri: CATALOGUE,
@@ -192,7 +192,7 @@ mod tests {
     fn a_delivery_address_has_its_entity_and_identifier() {
         assert_eq!(Address::parse("waypost://hotel/delivery/dlv_1"), delivery("hotel", "dlv_1"));
         assert_eq!(Address::parse("waypost://a%3Ab%40c/delivery/dlv_1"), delivery("a:b@c", "dlv_1"));
-        // An entity may have the name of a part of another address.
+        // An entity may be called like a part of another address.
         assert_eq!(Address::parse("waypost://problems/delivery/dlv_1"), delivery("problems", "dlv_1"));
     }
 

@@ -1,5 +1,4 @@
-//! The schemas of tools. Objects of the API have their schema in the contract (openapi.yaml); tools use that schema instead
-//! of a copy that could differ.
+//! The schemas of tools. Tools use the schemas of the contract (openapi.yaml) instead of copies, which could differ.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -7,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that repeat another member for published clients of other platforms, members for publishers, for the authors of
-/// receivers and for readers of feeds, and filters of data, which people write and try in the panel. A model does not need
-/// them; the Problem `event-erased` explains an event without content when a model wants to resend it.
+/// Members that a model does not need: members that repeat another one for published clients of other platforms,
+/// members for publishers, authors of receivers and readers of feeds, and filters, which people write and try in the
+/// panel. If a model wants to resend an event without content, the Problem `event-erased` explains it.
 const LEFT_OUT: [&str; 22] = [
     "cancelReason",
     "confirmed",
@@ -40,12 +39,12 @@ static CONTRACT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/schemas.json"))).expect("the build script wrote JSON")
 });
 
-/// The schema of this name in the contract, with references resolved and third-party texts in their marked form.
+/// The contract's schema of this name, with references resolved and third-party texts in their marked form.
 pub fn of(name: &str) -> Value {
     resolved(&CONTRACT[name])
 }
 
-/// The schema of an object with these members, some of them required, and no others.
+/// The schema of an object with exactly these members, of which `required` are required.
 pub fn object(members: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": members, "required": required, "additionalProperties": false })
 }
@@ -93,10 +92,10 @@ pub fn with_examples(mut schema: Value, examples: Value) -> Value {
     schema
 }
 
-/// Writes the schemas of results for the list of tools. A model pays for each word of the list in each conversation, so
-/// that a listed schema keeps only names, types and short descriptions: no bounds and formats, and each description and
-/// each enumeration once, since several tools show the same webhook. A result that conforms to the whole schema
-/// conforms to the listed one.
+/// Shortens the schemas of results for the list of tools, which uses up a model's context in each conversation. A
+/// listed schema keeps names, types and short descriptions, but no bounds and formats. Each description and enumeration
+/// is listed once, since several tools show the same webhook. A result that conforms to the full schema conforms to the
+/// listed one.
 #[derive(Debug, Default)]
 pub struct Listing {
     said: HashSet<String>,
@@ -105,7 +104,7 @@ pub struct Listing {
 impl Listing {
     /// The next schema of the list.
     pub fn schema(&mut self, schema: &Value) -> Value {
-        /// Longer enumerations are not needed to read a result.
+        /// The longest enumeration that is listed. Longer ones are not needed to read a result.
         const MOST_VALUES: usize = 10;
         let Some(keywords) = schema.as_object() else { return schema.clone() };
         let is_untrusted = untrusted::is_so(schema);

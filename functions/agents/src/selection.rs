@@ -1,5 +1,5 @@
-//! The selection of tools by headers, which a person sets in the configuration of the client: a read-only agent cannot
-//! change anything, regardless of its token, and a short list costs a model less.
+//! The selection of tools by headers, which a person sets in the client's configuration. A read-only agent cannot
+//! change anything, regardless of its token, and a short list takes less of a model's context.
 
 use http::HeaderMap;
 use problem::Problem;
@@ -32,7 +32,7 @@ impl Selection {
     }
 }
 
-/// The values of a header; a repeated header means all of its values (RFC 9110 §5.3).
+/// The values of a header. A repeated header has all of its values (RFC 9110 §5.3).
 fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     let text = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let values: Vec<_> = text.collect();

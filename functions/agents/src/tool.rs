@@ -15,8 +15,8 @@ pub struct Tool {
     pub title: &'static str,
     /// For models: its purpose, when to use it, and the next step.
     pub description: &'static str,
-    /// The schema of its arguments (JSON Schema 2020-12), an object. It lacks `managingEntity`: the list of tools adds it
-    /// to each tool that acts for a managing entity.
+    /// The schema of its arguments (JSON Schema 2020-12), an object. It lacks `managingEntity`, which the list adds to
+    /// tools that act for a managing entity.
     pub input: fn() -> Value,
     /// The schema of its result, an object.
     pub output: fn() -> Value,
@@ -41,7 +41,7 @@ impl Tool {
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
-    /// It may replace or remove data, or disclose it: clients ask a person before they call it.
+    /// It may replace, remove or disclose data, so clients ask a person before they call it.
     pub destructive: bool,
     /// Another call with the same arguments changes nothing more.
     pub idempotent: bool,
@@ -91,7 +91,7 @@ impl ToolCall {
 /// A result as JSON.
 ///
 /// # Errors
-/// 500, when it cannot be written as JSON.
+/// 500 if it cannot be written as JSON.
 pub fn result(value: &impl serde::Serialize) -> Result<Value, Problem> {
     serde_json::to_value(value).map_err(Problem::internal)
 }
@@ -99,7 +99,7 @@ pub fn result(value: &impl serde::Serialize) -> Result<Value, Problem> {
 /// A result that is marked if the call was a repetition.
 ///
 /// # Errors
-/// As of [`result`].
+/// As in [`result`].
 pub fn repeatable(value: &impl serde::Serialize, is_repeated: bool) -> Result<Value, Problem> {
     let mut result = result(value)?;
     if is_repeated {

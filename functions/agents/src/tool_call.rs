@@ -1,4 +1,4 @@
-//! A tool call: rights first, then the managing entity, then the tool itself.
+//! A tool call: checks the scopes, then reads the managing entity, then runs the tool.
 
 use base::audit::Action;
 use problem::Problem;

@@ -1,6 +1,6 @@
-//! Third-party texts: an endpoint's answer, a publisher's data, the name of a webhook. A model could take such a text for
-//! an instruction. A result therefore wraps each of them in a separate object that marks it as untrusted, cuts it, and
-//! replaces invisible characters.
+//! Third-party texts, such as an endpoint's answer, a publisher's data, or the name of a webhook. A model could take
+//! such a text for an instruction. So a result wraps each of them in an object that marks it as untrusted, shortens it,
+//! and replaces invisible characters.
 //!
 //! The contract marks these members with `x-untrusted` (openapi.yaml), so that tools need no code for them.
 
@@ -85,7 +85,7 @@ fn marked(value: Value) -> Value {
     }
 }
 
-/// The character, or a replacement if it is invisible: hidden characters could carry instructions that people do not see.
+/// The character, or a replacement if it is invisible, since it could be part of an instruction that people do not see.
 fn visible(character: char) -> char {
     match character {
         '\n' | '\t' => character,

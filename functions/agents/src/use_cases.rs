@@ -67,8 +67,7 @@ pub struct UseCases {
 }
 
 impl UseCases {
-    /// The use cases on the table and the queues of a started function. They read nothing yet: most calls need no key
-    /// ring.
+    /// The use cases of a started function. They read nothing yet, since most calls need no key ring.
     pub fn new(service: &Service, (secrets, rules, queue, schedule): UseCaseSettings) -> Self {
         let table = service.table();
         let clock = service.clock();

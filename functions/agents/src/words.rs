@@ -1,10 +1,10 @@
-//! Problems in the words of tools. Use cases write Problems for callers of the API: a model that reads a path or a
-//! header name in one would look for a tool that does not exist.
+//! Problems in the words of tools. Use cases write Problems for callers of the API, but a model that reads of a path or
+//! a header would look for a tool that does not exist.
 
 use problem::{Problem, Violation};
 
-/// Phrases of the API with their replacements for callers of tools. The first match counts, so that longer ones come
-/// first.
+/// Phrases of the API, with their replacements for callers of tools. They are replaced in this order, so longer ones
+/// come first.
 const PHRASES: [(&str, &str); 12] = [
     ("or several of these with commas between them", "or an array of several of these"),
     ("is not a member that this operation knows", "is not an argument that this tool knows"),
@@ -43,7 +43,7 @@ pub fn text(text: &str) -> String {
     PHRASES.iter().fold(text, |text, (phrase, words)| text.replace(phrase, words))
 }
 
-/// The text, with `words` instead of the part from `begin` to `end`.
+/// The text with `words` in place of the part from `begin` to `end`.
 fn between(text: &str, (begin, end): (&str, &str), words: &str) -> String {
     let found = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?)));
     found.map_or_else(|| text.to_owned(), |(before, (_, after))| format!("{before}{words}{after}"))
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Words of the API that no tool's caller knows.
+    /// Words of the API that callers of tools do not know.
     const FOREIGN: [&str; 10] =
         ["/api/", "…/", "POST", "Idempotency-Key", "comma", "%2B", "query", "parameter", "member that", "path"];
 

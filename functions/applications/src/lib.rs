@@ -17,7 +17,7 @@ use storage::{Allowances, IdempotencyStore, KeyRings, SecretSettings};
 /// The registration of applications and secrets for this function.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
     let secrets = service.secrets(secrets);
-    let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only stored responses are encrypted
+    let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only stored responses are sealed
     Registration {
         applications: Applications::new(service.table()),
         allowances: Allowances::new(service.table()),
@@ -27,7 +27,7 @@ pub async fn registration(service: &Service, secrets: SecretSettings) -> Registr
     }
 }
 
-/// The calling managing entity, and its token.
+/// The caller: the managing entity with its token.
 pub fn caller(call: &EntityCall) -> Result<Caller<'_>, Problem> {
     let token = call.claims.as_ref();
     let token = token.ok_or_else(|| Problem::internal("an endpoint of applications admits calls without a token"))?;

@@ -1,21 +1,21 @@
-//! Joins the modules of the page into one script: a browser fetches it in one round trip, where a module each would take
-//! several on a slow line.
+//! Joins the modules of the page into one script, which a browser fetches in one round trip. Separate modules would
+//! take several.
 //!
-//! Each module becomes a function that returns its exports, and an import reads the names from that result. So the names
-//! of one module cannot collide with those of another. The linker knows the forms of `import` and `export` that the panel
-//! uses, and refuses all others.
+//! Each module becomes a function that returns its exports, from which an import reads its names. So the names of two
+//! modules cannot collide. The linker knows the forms of `import` and `export` that the panel uses, and refuses all
+//! others.
 
 use std::collections::BTreeMap;
 
 /// The source of each file, by path.
 pub(crate) type Sources = BTreeMap<String, String>;
 
-/// A module, translated.
+/// A translated module.
 #[derive(Debug, Default)]
 struct Module {
     /// The statements that read the imported names, and the rest of the module.
     body: String,
-    /// The members of the result, as in `name: local`.
+    /// The members of the result, such as `name: local`.
     exports: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ struct Linker {
     numbers: BTreeMap<String, Option<usize>>,
 }
 
-/// The script of the entry module with its imports. Every `.js` file must be among them.
+/// The script of the entry module and its imports, which must include every `.js` file.
 pub(crate) fn link(sources: &Sources, entry: &str) -> Result<String, String> {
     let mut linker = Linker::default();
     linker.module(sources, entry)?;
@@ -114,7 +114,7 @@ impl Linker {
     }
 }
 
-/// The source without the lines that are only a comment, which are a tenth of the script.
+/// The source without comment lines, which are a tenth of the script.
 fn without_comments(source: &str) -> String {
     let mut is_inside = false;
     let is_code = |line: &&str| {
@@ -184,7 +184,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$')
 }
 
-/// The text between quotes. JSON may be imported with its type.
+/// The text between quotes, which `with { type: "json" }` may follow.
 fn quoted(address: &str) -> Option<&str> {
     let address = address.trim().trim_end_matches(r#" with { type: "json" }"#);
     address.strip_prefix('"')?.strip_suffix('"').filter(|address| address.starts_with('.') && !address.contains('"'))

@@ -1,5 +1,5 @@
-//! Packs the files of `panel/` into the program: each plain and compressed, in a folder named by a hash of all files. The
-//! modules become one script.
+//! Packs the files of `panel/` into the program, each plain and compressed, in a folder named by a hash of all files.
+//! The modules become one script.
 
 mod linker;
 
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 const FOLDER: &str = "../../panel";
 /// The page, which is not served among the files.
 const PAGE: &str = "index.html";
-/// The module that the page starts, and the name of the script of all modules.
+/// The module that the page starts, and the name of the linked script.
 const SCRIPT: &str = "main.js";
 /// The folder of files in the source of the page.
 const ASSETS: &str = "/panel/assets/";
@@ -49,7 +49,7 @@ fn main() {
     fs::write(out.join("files.rs"), code).expect("the output folder is writable");
 }
 
-/// Takes the modules and their data out of the files, and joins them.
+/// Takes the modules and their JSON out of the files, and links them.
 fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
     let modules = files.extract_if(.., |path, _| path.ends_with(".js") || path.ends_with(".json"));
     let text = |content| String::from_utf8(content).expect("a module is text");
@@ -57,7 +57,7 @@ fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
     linker::link(&sources, SCRIPT).unwrap_or_else(|error| panic!("panel/{error}"))
 }
 
-/// The files below a folder that browsers load, by their paths. Other files are for developers.
+/// Reads the files that browsers load, by their paths below a folder. Other files are for developers.
 fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(folder).expect("the panel is part of the project") {
         let entry = entry.expect("the panel can be read");
@@ -100,7 +100,7 @@ fn packed(out: &Path, name: &str, media_type: &str, content: &[u8]) -> String {
     )
 }
 
-/// SHA-256 of these parts and their lengths, in hexadecimal digits.
+/// The SHA-256 of these parts and their lengths, in hexadecimal.
 fn hash<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {

@@ -30,13 +30,13 @@ pub fn asset(path: &str) -> Option<&'static File> {
 }
 
 impl File {
-    /// The file, cacheable for ever: other content has another address.
+    /// The file, cacheable forever, since other content has another address.
     pub fn as_asset(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let reply = self.reply(request)?.with_header(CACHE_CONTROL, "public, max-age=31536000, immutable");
         Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
     }
 
-    /// The file in the form that the client accepts, unless it has the content already.
+    /// The file in the form that the client accepts, or a 304 if the client has it already.
     pub(crate) fn reply(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let is_packed = takes_gzip(request);
         let tag = format!("\"{}{}\"", self.hash, if is_packed { "-gzip" } else { "" });
@@ -65,7 +65,7 @@ fn takes_gzip(request: &HeaderMap) -> bool {
     })
 }
 
-/// Whether the client has the content of this tag (RFC 9110 §13.1.2). A proxy may have weakened the tag.
+/// Whether the client has the content with this tag (RFC 9110 §13.1.2). A proxy may have weakened the tag.
 fn has_already(request: &HeaderMap, tag: &str) -> bool {
     let lists = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|known| {

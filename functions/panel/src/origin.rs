@@ -1,8 +1,8 @@
 //! The check that a request comes from the panel's own page.
 //!
-//! A page of another site could otherwise open its own link in a user's browser, so that the user works on a foreign
-//! managing entity (login CSRF). The cookie does not prevent this: a code needs no cookie, and the cookie for frames is not
-//! `SameSite=Strict`.
+//! Otherwise a page of another site could open its own link in a user's browser, and the user would unknowingly work on
+//! a stranger's managing entity (login CSRF). The cookie does not prevent this: a code needs no cookie, and the cookie
+//! for frames is not `SameSite=Strict`.
 
 use http::{HeaderMap, HeaderName, header::ORIGIN};
 use problem::{Problem, ProblemKind};
@@ -10,9 +10,9 @@ use url::Url;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses a browser's request from another origin than this service. A client that is no browser sends no origin.
+/// Refuses a browser's request from an origin other than this service. Clients that are not browsers send no origin.
 pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
-    // Browsers set the first header themselves, even if the service is opened under another of its names.
+    // `Sec-Fetch-Site` is right even if the service was opened under another of its names.
     let is_own = match (headers.get(FETCH_SITE), headers.get(ORIGIN)) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => Url::parse(base_url).is_ok_and(|base| *origin == base.origin().ascii_serialization()),

@@ -48,7 +48,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Creates the page. A browser draws it right at once, since the settings are in its head.
+    /// Creates the page. Its head contains the settings, so that a browser draws it correctly from the start.
     pub fn new(settings: &PageSettings) -> Self {
         let plain = html(settings).into_bytes();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -72,8 +72,8 @@ impl Page {
     }
 }
 
-/// The page loads scripts, styles and pictures of this service, sends requests to it alone, and can be framed by the
-/// listed pages only. Trusted types prevent that a script turns a text into markup.
+/// The content security policy: the page loads scripts, styles and pictures from this service, sends requests only to
+/// it, and can be framed only by the listed pages. Trusted types keep scripts from turning text into markup.
 fn policy(ancestors: &FrameAncestors) -> String {
     let ancestors = ancestors.sources();
     format!(

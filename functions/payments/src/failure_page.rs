@@ -29,8 +29,8 @@ impl Named {
     }
 }
 
-/// The provider's name, for people. Anyone can put a name into an address, so that only built-in names are shown until the
-/// state has proven the address.
+/// The provider's name, for people. Anyone can forge an address, so only built-in names are shown until the state has
+/// proven it.
 fn provider_name(call: &Call, is_proven: bool) -> String {
     let name = crate::provider(call);
     let known = name.as_ref().filter(|name: &&ProviderName| is_proven || builtin::find(name).is_some());
@@ -77,7 +77,7 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     Some(match error {
         CallbackError::InvalidState(_) => invalid(),
         CallbackError::Ended(why) => ended(*why, named),
-        // A browser sends no token, so that only a program gets this error.
+        // Only a program gets this error, since a browser sends no token.
         CallbackError::EntityNotCovered => return None,
         CallbackError::Read(_) | CallbackError::Provider(_) | CallbackError::Seal(_) | CallbackError::TooSlow => (
             "Please try again".to_owned(),
@@ -136,8 +136,8 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     })
 }
 
-/// The warning that the provider may have granted access without a connection. This service has no token for it, so that
-/// only the person can withdraw it.
+/// The warning that the provider may have granted access without a connection. Only the person can withdraw it, since
+/// this service has no token for it.
 fn access_may_remain(provider: &str) -> String {
     format!(
         "Your account settings at {provider} may still list this service among the connected applications. If you do not \

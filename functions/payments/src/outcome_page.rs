@@ -56,7 +56,7 @@ fn html(page: &OutcomePage<'_>) -> String {
     page::html(title, &format!("<p>{text}</p>\n{}", to_panel(&in_panel(&arrival))))
 }
 
-/// The panel page with the connections, which it loads itself; the address has only the outcome.
+/// The address of the panel's list of connections. It contains only the outcome; the panel loads the connections.
 fn in_panel(arrival: &Arrival<'_>) -> String {
     let mut query = Serializer::new(String::new());
     query.append_pair("outcome", arrival.outcome.as_str()).append_pair("provider", arrival.provider.as_str());
@@ -70,8 +70,8 @@ fn to_panel(address: &str) -> String {
     format!("<p><a class=\"button\" href=\"{}\">Go to the panel</a></p>\n", escaped(address))
 }
 
-/// The page for an unproven address: typed, forged, or opened again later. It repeats nothing of the address except the
-/// name of a built-in provider.
+/// The page for an unproven address, which may be forged or opened again later. It repeats nothing of the address
+/// except the name of a built-in provider.
 fn unproven(provider: &ProviderName) -> String {
     let name = builtin::find(provider).map_or("your payment provider", |known| &known.label);
     page::html(

@@ -65,7 +65,7 @@ fn next_steps(provider: &str) -> String {
     )
 }
 
-/// The sentences on the account that is connected already.
+/// The sentences about the account that is already connected.
 fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> String {
     let account = match &predecessor.account {
         Some(account) => format!("the account <strong>{}</strong>", escaped(account)),

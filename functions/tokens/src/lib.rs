@@ -42,7 +42,7 @@ pub fn posted(call: &Call) -> Posted<'_> {
     }
 }
 
-/// The parts of a call beside its form that authentication uses.
+/// The parts of a call, besides its form, that authentication uses.
 pub fn context(call: &Call) -> RequestContext<'_> {
     RequestContext { id: &call.request_id, path: call.whole_path(), source: call.source_address(), notes: &call.notes }
 }

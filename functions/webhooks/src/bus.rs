@@ -1,4 +1,4 @@
-//! The form of EventBridge's events.
+//! The envelope of EventBridge's events.
 //! <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-events-structure.html>
 
 use serde::{Deserialize, de::IgnoredAny};
@@ -6,12 +6,11 @@ use serde_json::value::RawValue;
 
 use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 
-/// The longest identifier of a bus event; EventBridge's own are UUIDs.
+/// The longest identifier of a bus event. EventBridge's are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
-/// Lambda's record of an event that exhausted its retries: a message of the queue of rejected events, which an operator
-/// sends again unchanged.
-/// <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
+/// Lambda's record of an event that exhausted its retries. It is a message in the queue of rejected events, which an
+/// operator sends again unchanged. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GivenUp<'a> {
@@ -26,7 +25,7 @@ pub fn unwrapped(event: &RawValue) -> &RawValue {
     serde_json::from_str(event.get()).map_or(event, |GivenUp { request_payload, .. }| request_payload)
 }
 
-/// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add some.
+/// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add more.
 ///
 /// # Errors
 /// The rejection of an event without this envelope.
@@ -38,7 +37,7 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
         #[serde(borrow)]
         detail: Option<&'a RawValue>,
     }
-    // Without the first condition, a list of two elements would be read as the two members.
+    // serde would also read a list of two elements as the two members.
     let members = Some(event.get()).filter(|event| event.starts_with('{')).map(serde_json::from_str);
     let Some(Ok(Members { id, detail })) = members else {
         return Err(Rejection::invalid("event", "must be an object with one `id` and one `detail`"));
@@ -78,7 +77,7 @@ mod tests {
     #[test]
     fn an_event_has_its_identifier_and_its_unchanged_detail() {
         assert_eq!(read_text(&whole()), Ok(("e-1".into(), DETAIL.into())));
-        // A member that AWS adds to its envelope must not lose an event.
+        // An event with a new member in AWS's envelope must not be lost.
         let replayed = whole().replace("\"version\"", "\"replay-name\":\"again\",\"more\":{},\"version\"");
         assert_eq!(read_text(&replayed), read_text(&whole()));
     }

@@ -1,4 +1,4 @@
-//! Messages of the queues of due deliveries, as Lambda sends them, and the response that returns some of them to the queue.
+//! Messages of the queues of due deliveries as Lambda passes them on, and the response that returns some to the queue.
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
 

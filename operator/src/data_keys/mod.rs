@@ -1,7 +1,7 @@
-//! Rotating the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
+//! Rotates the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
 //!
-//! A rotation may be stopped at any moment: every key stays in the ring until an operator asks to forget the unneeded
-//! keys, and a pass without a new key finishes the rest.
+//! A rotation may be stopped at any moment: every key stays in the ring until an operator forgets the unneeded ones,
+//! and a pass without a new key finishes the work.
 
 pub mod key_ring;
 pub mod reseal;
@@ -16,12 +16,12 @@ use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
-/// The greatest number of passes over the table, for items with frequent concurrent changes.
+/// The most passes over the table, which items with frequent concurrent changes may need.
 const PASSES: u32 = 20;
-/// The wait before the last pass, which must find nothing: longer than any lease, so that a function that held an item
-/// has written it back by then, possibly with the old text.
+/// The wait before another pass, which must find nothing. It is longer than any lease: a function that held an item has
+/// written it back by then, possibly with the old text.
 const SETTLING: Duration = Duration::from_secs(60);
-/// The number of examined items between two lines of progress in the log.
+/// The number of examined items between two progress lines in the log.
 const LOGGED_EVERY: u64 = 1000;
 
 /// The kinds of rotation.
@@ -29,9 +29,9 @@ const LOGGED_EVERY: u64 = 1000;
 pub enum Work {
     /// Makes a new key and reseals everything.
     Rotate,
-    /// Makes no new key; reseals the values that older keys sealed.
+    /// Reseals the values that older keys sealed, without a new key.
     Reseal,
-    /// Reseals until no value of an older key is left, then removes the keys that no value needs.
+    /// Reseals until no value of an older key is left, then removes the keys that are no longer needed.
     Forget,
 }
 
@@ -49,10 +49,10 @@ pub struct Rotated {
     pub settled_at: Option<Time>,
 }
 
-/// Reasons why a rotation did not begin or did not finish.
+/// Why a rotation did not begin or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DataKeysError {
-    /// The deployment cannot be worked on.
+    /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The secret cannot be read or replaced.
@@ -100,7 +100,7 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
     Ok(Rotated { counts, current: ring.current().to_owned(), forgotten, kept, settled_at })
 }
 
-/// Passes over the table until every item was written; before keys are forgotten, until a pass changed nothing.
+/// Passes over the table until every item is resealed, or, before keys are forgotten, until a pass changes nothing.
 async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool) -> Result<Counts, DataKeysError> {
     let keys = ring.ring()?;
     let resealing = Resealing { table, ring: &keys, random: &SystemRandom };

@@ -1,8 +1,7 @@
-//! Resealing: every value in the table that an older key sealed is sealed with the current key.
+//! Reseals with the current key every value in the table that an older key sealed.
 //!
-//! Each item is written on condition that the sealed text is still the one that was opened, so that no concurrent
-//! change is undone. States of authorizations, and responses that an idempotency key repeats, stay as they are: they
-//! live for ten minutes only.
+//! The write of an item fails if a sealed text has changed since it was opened, so that no concurrent change is undone.
+//! PKCE verifiers of authorizations and idempotent responses are not resealed, since they live for only ten minutes.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -17,7 +16,7 @@ use webhooks::subscriptions::{
     key_pair, masked, secret,
 };
 
-/// The number of tries for an item with concurrent changes. The next pass finds it again.
+/// The most tries for an item with concurrent changes. The next pass finds it again.
 const TRIES: u32 = 5;
 
 const DOING: &str = "resealing the values of an item";
@@ -63,20 +62,20 @@ enum Kind {
 
 /// A sealed text of an item.
 struct SealedText {
-    /// The path of the attribute, or of its part.
+    /// The path of the attribute or of a part of it.
     path: Path,
     context: String,
     text: String,
 }
 
-/// A sealed text that replaces another.
+/// A new sealed text, and the one that it replaces.
 struct Replacement {
     path: Path,
     old: String,
     new: String,
 }
 
-/// Reasons why an item cannot be resealed.
+/// Why an item cannot be resealed.
 #[derive(Debug, thiserror::Error)]
 enum Unreadable {
     #[error("the item is malformed")]
@@ -98,7 +97,7 @@ enum Resealed {
 }
 
 impl Resealing<'_> {
-    /// Passes over the whole table once, and reports progress.
+    /// Passes over the whole table once, and reports the progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
         let scan = Scan::default().only(sealed);
@@ -134,7 +133,7 @@ impl Resealing<'_> {
                 Err(error) => {
                     let pk = &key.partition;
                     let sk = &key.sort;
-                    tracing::warn!(error = %logging::chain(&error), pk, sk, "not resealed");
+                    tracing::warn!(error = %logging::chain(&error), pk, sk, "skipped an item that cannot be resealed");
                     return Ok(Resealed::Unreadable);
                 }
             };
@@ -150,7 +149,7 @@ impl Resealing<'_> {
         Ok(Resealed::Busy)
     }
 
-    /// The replacements for values of an item that an older key sealed.
+    /// The replacements for an item's values that an older key sealed.
     fn changes(&self, kind: Kind, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
         let mut changes = Vec::new();
         for SealedText { path, context, text } in kind.texts(key, item)? {
@@ -161,7 +160,7 @@ impl Resealing<'_> {
         Ok(changes)
     }
 
-    /// Writes the new values if the old ones are still there.
+    /// Writes the new values if the old ones are unchanged.
     async fn write(&self, key: &Key, changes: Vec<Replacement>) -> Result<Written<Json>, TableError> {
         let mut change = Change::of(key.clone());
         for Replacement { path, old, new } in changes {
@@ -172,7 +171,7 @@ impl Resealing<'_> {
 }
 
 impl Kind {
-    /// The beginning of the sort key.
+    /// The prefix of the sort key.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Webhook => "WHK#",

@@ -1,4 +1,4 @@
-//! A local service. Its `service.env` has the addresses and the credentials of its parts.
+//! A local service. Its `service.env` has the addresses and credentials of its parts.
 
 use std::{
     collections::BTreeMap,
@@ -29,13 +29,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads `service.env`, which exists while a service runs: it writes the file when it is ready and removes it at
-    /// its end.
+    /// Reads `service.env`. A service writes this file when it is ready, and removes it when it ends.
     pub fn open(data: &Path) -> Result<Self, DeploymentError> {
         let path = data.join("service.env");
         let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DeploymentError::NoService(data.to_owned()),
-            // Usually another user's running service: only its owner may read its credentials.
+            // Usually the service of another user, whose credentials only that user may read.
             _ => DeploymentError::File { path, source },
         })?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -43,7 +42,7 @@ impl Folder {
         Ok(Self { data: data.to_owned(), values })
     }
 
-    /// Fails if no service listens: a killed service leaves its `service.env` behind.
+    /// Fails if no service listens, since a killed service leaves its `service.env` behind.
     pub async fn check_service(&self) -> Result<(), DeploymentError> {
         let endpoint = self.value("DYNAMODB_ENDPOINT")?;
         let address = endpoint.parse::<Uri>().ok().and_then(|uri| uri.authority().map(ToString::to_string));
@@ -57,7 +56,7 @@ impl Folder {
         self.values.get(name).map(String::as_str).ok_or_else(missing)
     }
 
-    /// Region and credentials for the service's stand-ins for AWS.
+    /// The region and credentials for the service's emulation of AWS.
     pub async fn aws(&self) -> Result<SdkConfig, DeploymentError> {
         let id = self.value("AWS_ACCESS_KEY_ID")?;
         let secret = self.value("AWS_SECRET_ACCESS_KEY")?;
@@ -67,8 +66,7 @@ impl Folder {
         Ok(config.load().await)
     }
 
-    /// A request that invokes a function with this event. It needs no SDK for Lambda, which `make run` would have to
-    /// compile.
+    /// A request that invokes a function with this event, without Lambda's SDK, which `make run` would have to compile.
     pub fn invocation(&self, function: &str, event: &[u8]) -> Result<Request<Full<Bytes>>, DeploymentError> {
         let malformed = || DeploymentError::ServiceEnv { path: self.data.join("service.env"), name: "LAMBDA_ENDPOINT" };
         let address = format!("{}/2015-03-31/functions/{function}/invocations", self.value("LAMBDA_ENDPOINT")?);
@@ -86,7 +84,7 @@ impl Folder {
         Ok(request)
     }
 
-    /// Locks out a second rotation for as long as the file is open: two concurrent rotations could lose a key.
+    /// Locks out other rotations while the file is open, since two concurrent rotations could lose a key.
     pub fn lock(&self) -> Result<File, DeploymentError> {
         let path = self.data.join("rotation.lock");
         let at = |source| DeploymentError::File { path: path.clone(), source };
@@ -113,7 +111,7 @@ mod tests {
         let missing = Folder::open(&data).expect_err("there is no folder").to_string();
         assert!(missing.contains("make run DATA="), "{missing}");
 
-        // A killed service leaves the file behind; port 1 is reserved, and closed.
+        // As after a killed service: the file exists, but port 1, which is reserved, is closed.
         fs::create_dir(&data).expect("a new folder");
         fs::write(data.join("service.env"), "DYNAMODB_ENDPOINT=http://127.0.0.1:1\n").expect("written");
         let folder = Folder::open(&data).expect("the file is there");

@@ -22,7 +22,7 @@ use storage::secrets::versions::{SecretVersions, Version, Versioned};
 use storage::{SecretError, Table};
 use webhooks::deliveries::queue::{Queue, QueueSettings};
 
-/// The account of a local service's queues, which are named as in the template.
+/// The account of a local service's queues, which have the names of the template.
 const LOCAL_ACCOUNT: &str = "000000000000";
 
 /// An operator's access to a deployment.
@@ -76,7 +76,7 @@ impl Stack {
     }
 }
 
-/// Reasons why a deployment cannot be used.
+/// Why a deployment cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
     /// The stack lacks an output.
@@ -187,17 +187,17 @@ impl Deployment {
     }
 }
 
-/// Writes the audit line of a completed action. The functions write such lines to their log; an operator's program
-/// writes them to standard error, since standard output holds the result.
+/// Writes the audit line of a completed action to standard error, since standard output holds the result. Functions
+/// write such lines to their log.
 pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
     let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }
 
-/// The label of a version before it becomes current. Secrets Manager uses its own pending label for rotations.
+/// The label of a version before it becomes current. Not Secrets Manager's pending label, which it uses for rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";
 
-/// A secret that an operator replaces. For a local service it also locks out a second rotation while it is open.
+/// A secret that an operator replaces. For a local service, it also locks out other rotations while it is open.
 pub struct ReplacedSecret {
     /// The versions in Secrets Manager.
     pub versions: SecretVersions,
@@ -216,8 +216,8 @@ impl ReplacedSecret {
         self.versions.current().await
     }
 
-    /// Replaces the version `in_place_of` by a new one with this value, and returns the new version's identifier. The
-    /// new version becomes current only if `in_place_of` still is, so that a concurrent change is not lost.
+    /// Replaces the version `in_place_of` with a new one, and returns the new version's identifier. The new version
+    /// becomes current only if `in_place_of` still is, so that no concurrent change is lost.
     pub async fn replace(&self, value: &Value, in_place_of: &str) -> Result<String, SecretError> {
         let id = random::uuid(&SystemRandom);
         self.versions.put(&id, value, UNFINISHED).await?;

@@ -74,7 +74,6 @@ impl Which {
         }
     }
 
-    /// Opens the deployment.
     pub async fn open(&self) -> Result<Deployment, Failure> {
         Ok(match self.target()? {
             Target::Stack(name) => Deployment::of_stack(stack::find(name).await?)?,
@@ -82,7 +81,6 @@ impl Which {
         })
     }
 
-    /// Opens the geo-IP databases of the deployment.
     pub async fn open_databases(&self) -> Result<GeoIpDatabases, Failure> {
         Ok(match self.target()? {
             Target::Stack(name) => GeoIpDatabases::of_stack(&stack::find(name).await?)?,

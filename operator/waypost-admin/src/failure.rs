@@ -1,4 +1,4 @@
-//! The failures of all commands, and the exit code of each.
+//! The failures of all commands, each with its exit code.
 
 use std::{io, process::ExitCode};
 
@@ -12,30 +12,25 @@ use storage::TableError;
 
 use crate::{invocation::InvocationError, stack::StackError};
 
-/// The exit code of a failure on the way. clap's exit code for wrong arguments is 2.
+/// The exit code of a failure. clap's exit code for wrong arguments is 2.
 const FAILED: u8 = 1;
 /// The exit code of a refusal: nothing was done, and a retry would fail again.
 const REFUSED: u8 = 3;
 
-/// Reasons why a command did not complete.
+/// Why a command did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The arguments conflict, or one is missing.
     #[error("{0}")]
     Usage(clap::Error),
-    /// The stack was not found.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// The deployment cannot be worked on.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// An application was not changed.
     #[error(transparent)]
     Application(#[from] ApplicationError),
-    /// The keys that sign tokens were not replaced.
     #[error(transparent)]
     SigningKeys(#[from] SigningKeysError),
-    /// The keys of sealed values were not rotated.
     #[error(transparent)]
     DataKeys(#[from] DataKeysError),
     /// No key opens some sealed values.
@@ -44,13 +39,10 @@ pub enum Failure {
          the secret `data-keys` from one of its earlier versions"
     )]
     Unreadable(u64),
-    /// A delivery was not shown or not resent.
     #[error(transparent)]
     Delivery(#[from] DeliveryError),
-    /// No link into the panel was created.
     #[error(transparent)]
     PanelLink(#[from] PanelLinkError),
-    /// An operation on geo-IP databases failed.
     #[error(transparent)]
     GeoIp(#[from] GeoIpError),
     /// The deployment was not provisioned, or not completely.
@@ -68,7 +60,6 @@ pub enum Failure {
     /// Databases were not updated, for the reasons in the result.
     #[error("the geo-IP databases are not up to date; the result says why")]
     NotUpToDate,
-    /// The result cannot be written as JSON.
     #[error("the result cannot be written as JSON")]
     Json(#[from] serde_json::Error),
     /// Standard output is closed or full.

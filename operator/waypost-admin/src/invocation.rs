@@ -1,4 +1,4 @@
-//! Invoking a function of a deployment, as its schedule does. IAM is the credential.
+//! Invokes a function of a deployment, as its schedule does. IAM authorizes the call.
 
 use aws_sdk_lambda::{
     Client,
@@ -18,29 +18,16 @@ pub struct Invoked {
     pub output: &'static str,
 }
 
-/// Reasons why an invocation gave no result.
+/// Why an invocation returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum InvocationError {
     /// The deployment does not name the function.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// There was no answer.
     #[error("{name} did not answer; it may still be running, see its log: {reason}")]
-    NoAnswer {
-        /// The function.
-        name: &'static str,
-        /// The error of Lambda or of the SDK.
-        reason: String,
-    },
-    /// The function failed.
+    NoAnswer { name: &'static str, reason: String },
     #[error("{name} failed, see its log: {reason}")]
-    Failed {
-        /// The function.
-        name: &'static str,
-        /// The function's error.
-        reason: String,
-    },
-    /// The result has an unexpected form.
+    Failed { name: &'static str, reason: String },
     #[error("{0} returned an unexpected result; this program and the deployment are of different releases")]
     Form(&'static str, #[source] serde_json::Error),
 }
@@ -53,7 +40,7 @@ impl InvocationError {
 }
 
 impl Invoked {
-    /// Invokes the function with a schedule's event, and waits for its result until the function's timeout.
+    /// Invokes the function with the event of a schedule, and waits for its result.
     pub async fn invoke<T: DeserializeOwned>(&self, deployment: &Deployment) -> Result<T, InvocationError> {
         let Self { name, output } = *self;
         let (config, function) = match &deployment.location {
@@ -62,7 +49,7 @@ impl Invoked {
                 (Builder::from(&folder.aws().await?).endpoint_url(folder.value("LAMBDA_ENDPOINT")?), name)
             }
         };
-        // No retries: a second invocation would begin while the first one is running.
+        // No retries: a second invocation could begin while the first one is running.
         let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
         let answer = answer.map_err(|error| {

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// Futures within futures: from the runtime down to the SDK's innermost they are deeper than the compiler expects.
+// The futures, from the runtime down to the SDK, nest deeper than the default limit.
 #![recursion_limit = "256"]
 
 mod arguments;
@@ -45,12 +45,13 @@ async fn run(Arguments { which, json, command }: Arguments) -> Result<(), Failur
     }
 }
 
-/// Logs progress of this program and warnings of its libraries. Libraries must not log more: some write whole requests.
+/// Logs this program's progress and its libraries' warnings. Libraries must not log more, since some log whole
+/// requests.
 fn log_to_standard_error() {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("operator", LevelFilter::INFO)
-        // It warns of every source without region or credentials; the final error names the missing part.
+        // It warns about every source without a region or credentials; the final error names the missing part.
         .with_target("aws_config", LevelFilter::ERROR);
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).without_time().with_target(false);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();

@@ -1,4 +1,4 @@
-//! The result of a command on standard output: words for people, or one JSON value for programs.
+//! The result of a command on standard output: text for people, or one JSON value for programs.
 
 use std::{
     fmt::Display,
@@ -12,7 +12,6 @@ use crate::failure::Failure;
 /// The output format of results.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
-    /// Whether to write JSON.
     pub json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Finding a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
+//! Finds a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
 
 use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata};
 use operator::deployment::Stack;
@@ -8,32 +8,18 @@ use storage::aws::CallError;
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html>
 const UNKNOWN: &str = "ValidationError";
 
-/// Reasons why a stack was not found.
+/// Why a stack was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// No region is configured.
     #[error("no AWS region is configured; set AWS_REGION, or AWS_PROFILE to a profile that has one")]
     NoRegion,
-    /// CloudFormation knows no stack of this name.
     #[error(
         "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists the existing ones"
     )]
-    NoStack {
-        /// The stack's name.
-        name: String,
-        /// The searched region.
-        region: String,
-        /// CloudFormation's error.
-        reason: String,
-    },
-    /// CloudFormation did not answer, or refused.
+    NoStack { name: String, region: String, reason: String },
+    /// CloudFormation refused the call or did not answer.
     #[error("the outputs of the stack {name} cannot be read: {reason}")]
-    Outputs {
-        /// The stack's name.
-        name: String,
-        /// The error of CloudFormation or of the SDK.
-        reason: String,
-    },
+    Outputs { name: String, reason: String },
 }
 
 /// Reads all outputs of a stack in one call.

@@ -1,5 +1,5 @@
 //! Unpacks the database from the served file (`.mmdb`, `.mmdb.gz` or `.tar.gz`, detected by content). The archive is
-//! untrusted: the unpacked size is limited, and its names are never used as paths.
+//! untrusted: the unpacked size is limited, and the names in it are never used as paths.
 
 use std::{
     fs::File,
@@ -12,11 +12,11 @@ use tar::{Archive, EntryType, PaxExtensions};
 
 use super::hash;
 
-/// The largest database, and the most that an archive may unpack to.
+/// The largest unpacked archive, in bytes.
 pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
 /// The licence texts that providers put beside their databases.
 const LICENCES: [&str; 3] = ["COPYRIGHT.txt", "LICENSE.txt", "README.txt"];
-/// The largest licence text that is kept, and the largest description of a member.
+/// The largest licence text, and the largest extended header, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
 const BUFFER: usize = 64 * 1024;
 
@@ -47,7 +47,7 @@ pub enum ArchiveError {
     Disk(#[source] io::Error),
 }
 
-/// Unpacks the database to a file. Blocks, for a second or so.
+/// Unpacks the database to a file. Blocks for about a second.
 pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, ArchiveError> {
     let mut served = File::open(served).map_err(ArchiveError::Disk)?;
     let beginning = first_bytes(&mut served, 3).map_err(ArchiveError::Disk)?;
@@ -61,7 +61,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // Read the zeros after the archive's end, and the checksum behind them, which gzip must verify.
+        // Also read the zeros after the archive's end, so that gzip verifies the checksum behind them.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;
@@ -76,7 +76,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
 /// Finds the one database in an archive, and the licence beside it.
 fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut archive = Archive::new(archive);
-    // Raw: descriptions are members as well, so that their size can be checked before they are read.
+    // Raw, so that the size of extended headers can be checked before they are read.
     let entries = archive.entries().map_err(ArchiveError::Damaged)?.raw(true);
     let mut expanded = None;
     let mut databases = 0;
@@ -131,7 +131,7 @@ fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     }
 }
 
-/// Reads a small member, such as a description of another one.
+/// Reads a small member, such as an extended header.
 fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     let mut bytes = Vec::new();
     entry.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
@@ -141,14 +141,14 @@ fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// The name of the next member in a description.
+/// The name of the next member in an extended header.
 fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     let mut path = None;
     for extension in PaxExtensions::new(description) {
         let extension = extension.map_err(ArchiveError::Damaged)?;
         match extension.key_bytes() {
             b"path" => path = Some(extension.value_bytes().to_vec()),
-            // A second size would change the meaning of the rest of the archive.
+            // A second size would change how the rest of the archive is read.
             b"size" => return Err(ArchiveError::Suspicious("a member with two sizes")),
             _ => {}
         }
@@ -156,21 +156,21 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     Ok(path)
 }
 
-/// Refuses names that lead out of the archive. No name is used as a path, but such an archive does not come from a
-/// provider.
+/// Refuses names that lead out of the archive. They would do no harm, since no name is used as a path, but no provider
+/// sends such an archive.
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
     if outside { Err(ArchiveError::Suspicious("a name that leads out of it")) } else { Ok(()) }
 }
 
-/// Whether a member contains the attributes of another one: AppleDouble files, which tar on macOS packs beside each
-/// file, and extended headers that some tools pack as files. Their names end like those of databases.
+/// Whether a member only contains the attributes of another one. These are AppleDouble files, which tar on macOS adds
+/// for each file, and extended headers that some tools pack as files. Their names may also end in `.mmdb`.
 fn is_side_file(name: &str) -> bool {
     let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");
     name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)
 }
 
-/// Copies to a file, hashing on the way.
+/// Copies to a file, and computes the checksums.
 fn copy(from: &mut impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut file = File::create(into).map_err(ArchiveError::Disk)?;
     let mut size = 0;
@@ -208,7 +208,6 @@ struct Bounded<R> {
     limit: u64,
 }
 
-/// The error beyond the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("more than {0} bytes")]
 struct BeyondLimit(u64);
@@ -223,7 +222,7 @@ impl<R> Bounded<R> {
         Self { from, left: limit.saturating_add(1), limit }
     }
 
-    /// The reason of a failed read: a parser may have replaced the error of the limit by its own.
+    /// The reason for a failed read. A parser may have replaced the error of the limit with its own.
     fn fault(&self, error: io::Error) -> ArchiveError {
         if self.left == 0 { ArchiveError::TooLarge(self.limit) } else { ArchiveError::Damaged(error) }
     }

@@ -1,5 +1,5 @@
-//! The secret `geo-ip`: the configured databases and their sources. All its faults are reported at once with their
-//! positions, and without values, since some are secret.
+//! The secret `geo-ip`: the configured databases and their sources. All faults are reported at once, with positions but
+//! without values, since some values are secret.
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub struct Configuration {
 /// One edition and its source.
 #[derive(Debug, Clone)]
 pub struct ConfiguredEdition {
-    /// Its name here and with its provider; also the type of its database, unless `database_type` is set.
+    /// Its name, here and at its provider. It is also the type of its database, unless `database_type` is set.
     pub edition: EditionName,
     /// The type of its database, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
     pub database_type: Option<String>,
@@ -53,7 +53,7 @@ impl Configuration {
             .collect();
         let mut names = HashSet::new();
         for ConfiguredEdition { edition, .. } in &editions {
-            // Keys of objects differ in case, but folders of some machines do not.
+            // Some file systems ignore case.
             if !names.insert(edition.as_str().to_ascii_lowercase()) {
                 faults.push(format!("the edition {edition} comes twice"));
             }
@@ -125,10 +125,10 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
     }
 }
 
-/// An account's number, which people write as a number or as a text.
+/// An account's number, as a number or a text.
 fn account(name: &'static str, body: &mut JsonBody<'_>) -> Option<String> {
     let account = match body.required::<Value>(name, "a number or a text")? {
-        // A colon would end the user's name in HTTP Basic.
+        // A colon would end the user name in HTTP Basic.
         Value::String(text) if !text.is_empty() && !text.contains(':') => Ok(text),
         Value::Number(number) if number.is_u64() => Ok(number.to_string()),
         _ => Err("must be a number, or a text that is not empty and has no colon"),

@@ -1,5 +1,5 @@
-//! Downloads from providers. Few redirects are followed, never from https to http, and credentials go to the first
-//! server only. A download is written to a file in chunks, hashed, and limited in size.
+//! Downloads from providers. At most five redirects are followed, never from https to http, and only the first server
+//! gets credentials. A download is written to a file in chunks, hashed, and limited in size.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use outbound::{AddressRules, AttemptError, ResponseStream, SharedNetwork, Stream
 
 /// The most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// The largest text: metadata and checksums are far smaller.
+/// The largest text, in bytes. Metadata and checksums are far smaller.
 const MAX_TEXT: usize = 64 * 1024;
-/// The largest download, compressed.
+/// The largest download, in bytes.
 pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
-/// The bytes between two progress lines in the log.
+/// The number of bytes between two progress lines in the log.
 const PROGRESS: u64 = 16 * 1024 * 1024;
 
 /// A client for providers.
@@ -28,8 +28,8 @@ pub struct Web {
     pub network: SharedNetwork,
 }
 
-/// The least rate of a response, in each time window. A server that sends a byte now and then would otherwise use the
-/// whole time of a run.
+/// The minimum rate of a response in each time window. Without it, a server that trickles bytes could use up the time
+/// of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct MinimumRate {
     pub window: Duration,
@@ -37,7 +37,7 @@ pub struct MinimumRate {
 }
 
 impl Default for MinimumRate {
-    /// A database of 60 MB takes half an hour at this rate, longer than a run, so that no slower server is of use.
+    /// At this rate a database of 60 MB takes half an hour, which is longer than a run.
     fn default() -> Self {
         Self { window: Duration::from_secs(30), bytes: 1024 * 1024 }
     }
@@ -156,7 +156,7 @@ impl Web {
         String::from_utf8(text).map_err(|_| DownloadError::NotText)
     }
 
-    /// Downloads to a file, unless it has not changed according to the conditions.
+    /// Downloads to a file, unless the conditions show that it has not changed.
     pub async fn download(
         &self,
         url: &Url,
@@ -173,7 +173,7 @@ impl Web {
         }
         let announced = header_text(&answer, &header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
         if announced.is_some_and(|length| length > limit) {
-            return Err(DownloadError::TooLarge(limit)); // before the first byte is paid for
+            return Err(DownloadError::TooLarge(limit)); // before the download begins
         }
         let mut file = File::create(into).await.map_err(DownloadError::Disk)?;
         let mut size = 0;
@@ -220,7 +220,7 @@ impl Web {
             if url.scheme() == "https" && next.scheme() != "https" {
                 return Err(DownloadError::Redirect("from https to something less secure"));
             }
-            // Scheme, host and port: credentials are not sent to another server, nor after a redirect back.
+            // Never send credentials to another scheme, host or port, nor after a redirect back.
             if next.origin() != url.origin() {
                 authorization = None;
             }

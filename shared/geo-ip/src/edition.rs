@@ -1,7 +1,8 @@
 //! The name of an edition: a provider's name of a database, such as `GeoLite2-City`.
 
 base::text_type! {
-    /// A letter or digit, and up to 63 more letters, digits, `.`, `_` and `-`: safe as part of a path and of a key.
+    /// The name of an edition: a letter or digit, then up to 63 letters, digits, `.`, `_` and `-`. It is safe in a path
+    /// and in a key.
     EditionName, |text: &str| Self::parse(text).ok_or("not the name of an edition")
 }
 

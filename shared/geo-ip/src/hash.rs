@@ -1,4 +1,4 @@
-//! Checksums in lower-case hexadecimal: SHA-256 for the names of releases, and MD5 for a provider's checksum.
+//! Checksums in lower-case hexadecimal: SHA-256 for the names of releases, and MD5 to compare with MaxMind's.
 
 use std::fmt::Write;
 

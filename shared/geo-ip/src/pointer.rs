@@ -1,5 +1,5 @@
-//! The pointer: one small object per edition, which names the published release and is the only mutable object in the
-//! store. Each update uploads its release under its own name.
+//! The pointer: one small object per edition that names the published release. Pointers are the only mutable objects in
+//! the store, since each update uploads its release under a new name.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use base::Time;
 pub struct Pointer {
     /// The edition.
     pub edition: EditionName,
-    /// How many changes there were before: no two states of a pointer are equal, and so are none of their tags. Release
-    /// 1.0.0 did not count.
+    /// The number of earlier changes, so that no two states of a pointer, and no two of its tags, are equal. Waypost
+    /// 1.0.0 did not count them.
     #[serde(default)]
     pub changes: u64,
     /// The release that readers use.
     pub current: Release,
-    /// The release before, for a rollback.
+    /// The release before the current one, for a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Release>,
-    /// The SHA-256 of releases that were rolled back; none of these is published again.
+    /// The SHA-256 of releases that were rolled back. They are not published again.
     #[serde(default)]
     pub blocked: Vec<String>,
 }
@@ -32,7 +32,7 @@ pub struct Pointer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Release {
-    /// The name of its files in the store, without the extension: see [`Release::name`].
+    /// The name of its files in the store, without the extension; see [`Release::name`].
     pub name: String,
     /// The SHA-256 of the database, in lower-case hexadecimal.
     pub sha256: String,
@@ -40,18 +40,18 @@ pub struct Release {
     pub build_epoch: u64,
     /// The date of the build, for people.
     pub build_date: String,
-    /// The database's size.
+    /// The size of the database.
     pub size_bytes: u64,
-    /// The size of its search tree.
+    /// The number of nodes in its search tree.
     pub node_count: u32,
     /// The database's own type.
     pub database_type: String,
     /// The time of its publication here.
     pub published_date: Time,
-    /// The well-known addresses in it; the next release must have them too.
+    /// The well-known addresses that it knows. The next release must know them too.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Its origin, for querying the provider for a newer one.
+    /// Its origin, with which the provider is asked for a newer one.
     pub source: Origin,
     /// The attribution that must be shown beside its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct Release {
 pub struct Origin {
     /// The kind of source in the configuration.
     pub kind: String,
-    /// The SHA-256 of the address, since the server's tags are valid only for one address.
+    /// The SHA-256 of the address, since an `ETag` is valid for one address only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_sha256: Option<String>,
     /// The MD5 of the database, if the provider has it.
@@ -126,12 +126,12 @@ impl Pointer {
         self.blocked.iter().any(|blocked| blocked == sha256)
     }
 
-    /// Whether a file in the edition's folder is obsolete: it is older than the current release, and belongs neither to
-    /// the current release nor to the previous one.
+    /// Whether a file in the edition's folder is obsolete: it is older than the current release, and does not belong to
+    /// the previous one.
     ///
-    /// No update will publish an obsolete file. It belongs to an earlier release, to a dead update, or to an update
-    /// that has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under
-    /// a later name, regardless of its clock ([`Release::published_after`]).
+    /// No update will publish an obsolete file. It belongs to an earlier release, or to an update that is dead or has
+    /// read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under a later
+    /// name, even if its clock is behind ([`Release::published_after`]).
     pub fn has_outlived(&self, file: &str) -> bool {
         let name = file.split('.').next().unwrap_or_default();
         let is_named =
@@ -141,18 +141,18 @@ impl Pointer {
 }
 
 impl Release {
-    /// The unique name of an upload: the time in milliseconds since 1970, and the SHA-256. Names sort by time as long
-    /// as the time has 13 digits: until the year 2286.
+    /// The unique name of an upload: the time in milliseconds since 1970, and the SHA-256. Names sort by time until the
+    /// year 2286, when the time gets a 14th digit.
     pub fn name(now: Time, sha256: &str) -> String {
         format!("{}-{sha256}", now.as_millis())
     }
 
-    /// The time of a publication after this release: now, or just later than this release if the clock is behind.
+    /// The time of a publication after this release: now, or a millisecond after this release if the clock is behind.
     pub fn published_after(before: Option<&Self>, now: Time) -> Time {
         before.map_or(now, |before| now.max(before.published_date + Duration::from_millis(1)))
     }
 
-    /// The time of its build, `2026-11-17T03:12:07Z`.
+    /// The time of its build, such as `2026-11-17T03:12:07Z`.
     pub fn build_time(&self) -> String {
         build_time(self.build_epoch)
     }
@@ -178,13 +178,14 @@ impl Release {
 /// The number of digits of a SHA-256 in a label.
 const SHOWN_DIGITS: usize = 12;
 
-/// The day of a build, `2026-11-17`.
+/// The day of a build, such as `2026-11-17`.
 pub fn build_date(epoch: u64) -> String {
     let time = build_time(epoch);
     time.split_once('T').map_or(time.clone(), |(day, _)| day.to_owned())
 }
 
-/// The time of a build, `2026-11-17T03:12:07Z`; `unknown` for a number that is not a time, which verification refuses.
+/// The time of a build, such as `2026-11-17T03:12:07Z`; `unknown` for a number beyond the year 9999, which verification
+/// refuses.
 pub fn build_time(epoch: u64) -> String {
     /// The first second of the year 10000.
     const END: i64 = 253_402_300_800;
@@ -231,7 +232,7 @@ pub(super) mod tests {
         assert!(third.blocks(&"b".repeat(64)), "a blocked release stays blocked");
     }
 
-    /// Otherwise an update that has read the first of two equal states could move the pointer away from the second, to a
+    /// Otherwise an update that has read the first of two equal states could move the pointer from the second one, to a
     /// release that was removed in between.
     #[test]
     fn no_two_states_of_a_pointer_are_equal() {

@@ -1,5 +1,5 @@
 //! The reader of an edition's published release. Polling an unchanged pointer costs almost nothing. A new release is
-//! fetched, checked and swapped in atomically; the old one stays in use until then, and as long as the new one is bad.
+//! fetched, checked and swapped in atomically. Until that succeeds, the old one stays in use.
 
 use std::{
     net::IpAddr,
@@ -21,13 +21,13 @@ use super::{
 };
 use base::{SharedClock, SharedRandom, Time, logging};
 
-/// The interval of polling the pointer.
+/// The interval between two polls of the pointer.
 const POLL_EVERY: Duration = Duration::from_secs(60);
 
 /// A reader of one edition.
 ///
-/// It is not a `base::refreshed::Refreshed`, because a poll reads only a change since the last tag, because fetching a
-/// release may take longer than a request waits there, and because a failed poll is not repeated for a minute even if
+/// It is not a `base::refreshed::Refreshed` for three reasons: a poll is conditional on the last tag, fetching a
+/// release may take longer than a request would wait there, and a failed poll is not repeated for a minute even if
 /// nothing was read yet.
 pub struct DatabaseReader {
     /// The store with the releases.
@@ -68,7 +68,7 @@ pub struct Found<T> {
     pub value: T,
 }
 
-/// No newer release could be read. A release that was read before stays in use.
+/// Why no newer release could be read. A release that was read before stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     /// The store failed, or its pointer is malformed.
@@ -111,8 +111,8 @@ impl DatabaseReader {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The last release, after polling the pointer if the last poll was a minute ago. While one call polls, the others
-    /// continue with the old release; after a failure, which is logged, all do.
+    /// The last release, after polling the pointer if the last poll was at least a minute ago. While one call polls,
+    /// others return the old release. After a failure, which is logged, all calls do.
     pub async fn fresh(&self) -> Option<Arc<Database>> {
         let current = self.current();
         let polled = if current.is_some() { self.polled.try_lock().ok() } else { Some(self.polled.lock().await) };
@@ -145,7 +145,7 @@ impl DatabaseReader {
             let database = Arc::new(self.load(pointer.current).await?);
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
         }
-        // Stored only now, so that an unreadable release is read again.
+        // Store the tag last, so that an unreadable release is read again.
         polled.tag = Some(tag);
         Ok(())
     }
@@ -172,7 +172,7 @@ impl DatabaseReader {
 impl Database {
     /// The entry of an address; `None` if the database has none.
     pub fn lookup<T: DeserializeOwned>(&self, address: IpAddr) -> Result<Option<Found<T>>, MaxMindDbError> {
-        // A database of IPv4 fails for an address of IPv6.
+        // The library fails for an IPv6 address in an IPv4 database.
         if address.is_ipv6() && self.reader.metadata().ip_version == 4 {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! The rollback to the previous release. It blocks the current release, so that no update publishes it again until it
-//! is unblocked.
+//! The rollback to the previous release. It blocks the current one, so that no update publishes it again until it is
+//! unblocked.
 
 use super::{
     edition::EditionName,
@@ -7,7 +7,7 @@ use super::{
     store::{Store, StoreError, Swap},
 };
 
-/// The rollback failed; the pointer is unchanged.
+/// Why a rollback failed. The pointer is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     /// The store failed, or its pointer is malformed.
@@ -27,7 +27,7 @@ pub enum RollbackError {
     Lost(EditionName),
 }
 
-/// No release was unblocked; the pointer is unchanged.
+/// Why no release was unblocked. The pointer is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum UnblockError {
     /// The store failed, or its pointer is malformed.
@@ -36,7 +36,7 @@ pub enum UnblockError {
     /// Nothing is published.
     #[error("nothing is published of {0}")]
     NothingPublished(EditionName),
-    /// Not exactly one blocked release has a SHA-256 with this beginning.
+    /// No blocked release, or more than one, has a SHA-256 with this beginning.
     #[error("{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; blocked are: {}", listed(.blocked))]
     NotOne {
         /// The edition.

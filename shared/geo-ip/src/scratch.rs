@@ -1,5 +1,5 @@
-//! The temporary folder of one update. A later update removes the folder of a killed one: the disk of a function is
-//! small, and outlives its invocations.
+//! The temporary folder of one update. A later update removes the folder of a killed one, since a function's small disk
+//! outlives its invocations.
 
 use std::{
     fs, io,
@@ -10,15 +10,15 @@ use std::{
 use base::{Random, Time, random};
 
 const PREFIX: &str = "waypost-geo-ip-";
-/// The age at which a folder is abandoned: longer than any update may take.
+/// The age after which a folder counts as abandoned. No update takes this long.
 const LEFT_BEHIND: Duration = Duration::from_secs(20 * 60);
 
-/// The folder.
+/// A temporary folder, removed when it is dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new folder in this one.
+    /// Creates a folder in `parent`, and removes abandoned ones there.
     pub fn make(parent: &Path, now: Time, random: &dyn Random) -> io::Result<Self> {
         remove_left_behind(parent, now);
         let folder = parent.join(format!("{PREFIX}{}", random::alphanumeric(random, 16)));
@@ -26,7 +26,7 @@ impl Scratch {
         Ok(Self(folder))
     }
 
-    /// A file in it.
+    /// The path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -15,7 +15,7 @@ use crate::StoreAddress;
 pub struct GeoIpSettings {
     /// `file:///folder` or `s3://bucket/prefix`.
     pub store: StoreAddress,
-    /// The addresses of providers: the networks that deliveries may reach, and `http` only on one machine.
+    /// The rules for providers' addresses: the networks of deliveries, and `http` only on one machine.
     pub rules: AddressRules,
     /// `TMPDIR`: the folder for temporary files.
     pub scratch: PathBuf,
@@ -26,7 +26,7 @@ pub struct GeoIpSettings {
 /// The settings of geo-IP downloads: `GEO_IP_ALLOW_HTTP` and `DELIVERY_ALLOWED_NETWORKS`.
 #[derive(Debug, Clone)]
 pub struct FetchSettings {
-    /// The addresses of providers.
+    /// The rules for providers' addresses.
     pub rules: AddressRules,
 }
 

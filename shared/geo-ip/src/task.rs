@@ -1,4 +1,4 @@
-//! The update task, called over HTTP with the task key beside the token, and by the schedule.
+//! The update task, called over HTTP with the task key and a token, or by the schedule.
 
 use std::time::Duration;
 
@@ -22,17 +22,17 @@ use outbound::SharedNetwork;
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
-/// The time limit of a call over HTTP: below the gate's timeout of 27 seconds.
+/// The time limit of a call over HTTP, below the gate's timeout of 27 seconds.
 const HTTP_LIMIT: Duration = Duration::from_secs(24);
-/// The time limit of a scheduled run: below the function's timeout of 15 minutes.
+/// The time limit of a scheduled run, below the function's timeout of 15 minutes.
 const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
-/// The shortest time for an edition, if available: longer than all timeouts of a download.
+/// The shortest time for an edition, if available. It is longer than all timeouts of a download.
 const LEAST_SHARE: Duration = Duration::from_secs(60);
-/// The longest line about one edition: an error about an untrusted file may be long.
+/// The longest line about one edition, in characters. An error about an untrusted file may be long.
 const MAX_LINE: usize = 500;
 const TASK_KEY: &str = "task-key";
 
-/// The task.
+/// The update task.
 pub struct Task {
     /// The secrets with the configuration and the task key.
     pub secrets: Secrets,
@@ -64,16 +64,16 @@ struct EditionReport {
     line: String,
 }
 
-/// The task failed without a report.
+/// Why the task failed without a report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The task key or the environment is wrong. The response does not say which, so that an attacker learns nothing.
+    /// The task key or the environment is wrong. The response does not say which, so that it does not help an attacker.
     #[error("the task key or the environment is not this deployment's")]
     Refused,
     /// The configuration or the task key could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// An update failed by a fault of this deployment, and not of the provider.
+    /// An update failed through a fault of this deployment, not of the provider.
     #[error("an edition could not be updated")]
     Update(#[source] UpdateError),
 }
@@ -106,18 +106,18 @@ impl TaskRequest {
             }
         };
         body.finish()?;
-        // A missing text is a violation.
+        // A missing text is a violation, so the default is never used.
         Ok(Self { key: SecretText::new(key.unwrap_or_default()), environment: environment.unwrap_or_default(), live })
     }
 }
 
-/// The largest database that fits into this memory (in MB) beside everything else.
+/// The largest database, in bytes, that fits into this memory (in MB) beside everything else.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }
 
-/// The time limit of an edition: its share of the remaining time, so that a slow provider does not take the time of the
-/// next editions.
+/// The time limit of an edition: its share of the remaining time, so that a slow provider does not use up the time of
+/// the next editions.
 fn share(left: Duration, editions: usize) -> Duration {
     let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
     (left / editions).max(left.min(LEAST_SHARE))
@@ -169,7 +169,7 @@ impl Task {
         }
         let expected: TaskKey = self.secrets.read(TASK_KEY).await?;
         let expected = SecretText::new(expected.key);
-        // Hashed, so that the time of the comparison does not depend on the key's length.
+        // Hash the keys, so that the time of the comparison does not depend on their lengths.
         let digests = [&request.key, &expected].map(|key| hash::sha256(key.expose().as_bytes()));
         let known = constant_time::verify_slices_are_equal(digests[0].as_bytes(), digests[1].as_bytes()).is_ok();
         let admitted = known && !expected.expose().is_empty() && request.environment == self.updater.environment;
@@ -198,7 +198,7 @@ impl Task {
             let until = now + share(until.saturating_duration_since(now), editions.len() - position);
             results.push(self.update(configured, live, until).await);
         }
-        // An edition that needed more than its share gets the remaining time of the others.
+        // An edition that needed more than its share gets the time that the others left.
         for (configured, result) in editions.iter().zip(&mut results) {
             let has_time = until.saturating_duration_since(Instant::now()) > LEAST_SHARE;
             if has_time && result.as_ref().is_ok_and(|report| report.is_late) {

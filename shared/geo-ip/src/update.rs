@@ -28,7 +28,7 @@ pub struct Updater {
     pub environment: String,
     pub web: Web,
     pub scratch: PathBuf,
-    /// The largest database, which must fit into memory for verification.
+    /// The largest database, in bytes. It is verified in memory.
     pub largest: u64,
     pub clock: SharedClock,
     pub random: SharedRandom,
@@ -37,17 +37,17 @@ pub struct Updater {
 /// The outcome of an edition's update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateOutcome {
-    /// The source has nothing newer than this published release.
+    /// The source has no newer release than this published one.
     UpToDate(Box<Release>),
-    /// A live run would publish the first release instead of the second.
+    /// A live run would publish the first release in place of the second.
     WouldPublish(Box<Release>, Option<Box<Release>>),
-    /// The first release was published instead of the second.
+    /// The first release was published in place of the second.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has meanwhile published this release, which is as new or newer.
+    /// Another update has meanwhile published this release, which is equally new or newer.
     Overtaken(Box<Release>),
 }
 
-/// An update failed; the edition is unchanged.
+/// Why an update failed. The edition is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// Whether this deployment caused the fault, and not the provider.
+    /// Whether the fault is this deployment's and not the provider's.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Scratch(_))
     }
@@ -89,8 +89,8 @@ struct Prepared {
 impl Updater {
     /// Updates one edition; without `live`, changes nothing.
     ///
-    /// Updates of one edition may run at the same time: the pointer moves only from the state that this update has
-    /// read, and each update uploads under its own name.
+    /// Updates of one edition may run concurrently: the pointer moves only from the state that this update has read,
+    /// and each update uploads under its own name.
     pub async fn update(
         &self,
         configured: &ConfiguredEdition,
@@ -103,7 +103,7 @@ impl Updater {
         let Some(prepared) = prepared.await.map_err(|_| UpdateError::Late)?? else {
             return match pointer {
                 Some(pointer) => Ok(UpdateOutcome::UpToDate(Box::new(pointer.current))),
-                // Only a published release can be unchanged.
+                // Without a published release, a source always offers one.
                 None => Err(UpdateError::PointerMoved),
             };
         };
@@ -112,11 +112,11 @@ impl Updater {
             return Ok(UpdateOutcome::WouldPublish(Box::new(prepared.release), before));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
-        // Without a time limit: an interrupted update would not know whether it has published.
+        // No time limit: an interrupted update would not know whether it has published.
         self.move_pointer(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
     }
 
-    /// The pointer of an edition, and its state.
+    /// The pointer of an edition, with its tag.
     pub async fn pointer(&self, edition: &EditionName) -> Result<Option<(Pointer, Tag)>, UpdateError> {
         Ok(self.store.pointer(&self.environment, edition, None).await?.found())
     }
@@ -159,8 +159,8 @@ impl Updater {
         Ok(Some(Prepared { release, licence, scratch }))
     }
 
-    /// Downloads the first existing candidate; `None` if it has not changed. S3 responds with 403 instead of 404 if the
-    /// bucket may not be listed, so 403 may mean that a file does not exist yet.
+    /// Downloads the first candidate that exists; `None` if it has not changed. A 403 may also mean that a file does
+    /// not exist yet: S3 responds so for a bucket that may not be listed.
     async fn download<'o>(
         &self,
         offer: &'o Offer,
@@ -188,7 +188,7 @@ impl Updater {
         let largest = self.largest;
         self.blocking(move || {
             let expanded = archive::expand(&served, &database, largest)?;
-            // The disk of a function is small.
+            // A function's disk is small.
             let _ = std::fs::remove_file(&served);
             Ok(expanded)
         })
@@ -258,12 +258,12 @@ impl Updater {
         let pointer = Pointer::moved_to(before, edition, release.clone());
         if self.store.swap_pointer(&self.environment, &pointer, tag).await? == Swap::Lost {
             match self.pointer(edition).await? {
-                // The response was lost and the request repeated: the pointer has moved already.
+                // The response was lost and the request repeated: our swap succeeded.
                 Some((now, _)) if now == pointer => {}
                 Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
                     return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
                 }
-                // A rollback, or an update to an older build, was first. The next update begins with its pointer.
+                // A rollback, or an update to an older build, was first. The next update starts from the new pointer.
                 _ => return Err(UpdateError::PointerMoved),
             }
         }

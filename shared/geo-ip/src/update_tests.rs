@@ -24,7 +24,7 @@ use outbound::AddressRules;
 const NOW: i64 = 1_795_167_900; // 2026-11-20
 const DAY: i64 = 24 * 60 * 60;
 
-/// A database that was built so many days before now.
+/// A database that was built this many days before `NOW`.
 fn database(days_ago: i64) -> Vec<u8> {
     database_with(days_ago, 40)
 }
@@ -103,7 +103,7 @@ impl World {
         Self { folder, server, answers, updater, clock }
     }
 
-    /// From now on the provider answers so on a path.
+    /// Sets the provider's response on a path.
     fn says(&self, path: &'static str, answer: Answering) {
         let mut answers = self.answers.lock().expect("no test panics while it holds the lock");
         answers.retain(|(said, _)| *said != path);
@@ -273,7 +273,7 @@ async fn an_unchanged_file_is_not_downloaded() {
     world.plain().await.expect("published");
     assert!(world.plain().await.expect("the same").starts_with("is up to date: build 2026-11-17T"));
     assert_eq!(world.server.requests()[1].header("if-none-match").as_deref(), Some("\"same\""));
-    // Another address is asked without conditions.
+    // Requests to another address have no conditions.
     world.says("/b.mmdb.gz", Answering::ok(gzip(&database(1))).with_header("etag", "\"same\""));
     assert!(world.update(json!({"url": "/b.mmdb.gz"})).await.expect("published").contains("was 2026-11-17"));
 }
@@ -320,7 +320,7 @@ async fn the_last_month_of_db_ip_will_do_and_ipinfo_has_its_checksum() {
     let built = |kind: &str| DatabaseBuilder::new(kind, NOW as u64 - 5).with_many(40).build();
     world.says("/free/dbip-city-lite-2026-10.mmdb.gz", Answering::ok(gzip(&built("DBIP-City-Lite"))));
     let source = json!({"edition": "dbip-city-lite", "source": "db-ip-lite", "url": "/"});
-    // As a server says it, and as S3 does.
+    // Servers respond with 404, and S3 with 403.
     world.says("/free/dbip-city-lite-2026-11.mmdb.gz", Answering::status(403));
     world.update_as(source.clone(), false).await.expect("the last month is good");
     world.says("/free/dbip-city-lite-2026-11.mmdb.gz", Answering::status(404));
@@ -441,7 +441,8 @@ async fn two_updates_at_once_both_succeed() {
         let updates = (0..2).map(|_| world.updater.update(&source, true, until));
         let outcomes: Vec<_> = join_all(updates).await.into_iter().map(|outcome| outcome.expect("succeeded")).collect();
         let published = outcomes.iter().filter(|outcome| matches!(outcome, UpdateOutcome::Published(..))).count();
-        // With the same clock both prepare the same pointer, so that the second may take the first's for its own.
+        // With the same clock both prepare the same pointer, so the second may mistake the first one's swap for its
+        // own.
         assert!(published >= 1, "{outcomes:?}");
         let database = world.reader().refresh().await.expect("readable");
         assert_eq!(database.release.build_epoch, (NOW - days_ago * DAY) as u64);

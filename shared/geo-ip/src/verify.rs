@@ -1,7 +1,7 @@
-//! The checks before a database is published: it is complete, of the right type, newer than the published one, and not
-//! much smaller or larger.
+//! The checks before a database is published: it is complete, has the right type, is newer than the published one, and
+//! is not much smaller or larger.
 //!
-//! A provider's checksum is checked before, since the structure alone detects only about half of all flipped bits.
+//! A provider's checksum is checked first, since the structure alone detects only about half of all flipped bits.
 
 use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 
@@ -14,15 +14,15 @@ use super::{
 use base::Time;
 
 const DAY: u64 = 24 * 60 * 60;
-/// How far in the future a build may be, since clocks differ.
+/// How far in the future a build may be, in seconds. Clocks differ.
 const MAX_AHEAD: u64 = DAY;
-/// The maximum age of a build.
+/// The maximum age of a build, in seconds.
 const MAX_AGE: u64 = 400 * DAY;
 /// The maximum change of size and number of nodes, in percent.
 const MAX_CHANGE: u64 = 30;
-/// Addresses of well-known services, which every worldwide database has.
+/// Addresses of well-known services, which every worldwide database knows.
 const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
-/// The number of networks that are looked up by an address.
+/// The number of networks that are looked up again.
 const SAMPLES: usize = 100;
 
 /// The facts about a database.
@@ -33,11 +33,11 @@ pub struct Facts {
     pub build_epoch: u64,
     pub node_count: u32,
     pub size_bytes: u64,
-    /// The well-known addresses in it.
+    /// The well-known addresses that it knows.
     pub known_addresses: Vec<String>,
 }
 
-/// A database failed the checks.
+/// Why a database failed the checks.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     #[error("{}", super::download::on_disk(.0))]
@@ -77,7 +77,7 @@ pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
     })
 }
 
-/// Looks some networks up by their first address: the entry must be equal.
+/// Looks up the first address of some networks, and checks that it leads to the network's entry.
 fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     let strange = |what: &str| VerifyError::Implausible(what.to_owned());
     let mut count = 0;

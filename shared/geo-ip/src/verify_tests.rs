@@ -1,4 +1,4 @@
-//! Databases that may be published, and those that are refused.
+//! Databases that pass the checks, and databases that are refused.
 
 use proptest::prelude::*;
 use serde_json::json;

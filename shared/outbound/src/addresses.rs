@@ -1,8 +1,8 @@
 //! The addresses that may be dialled: global unicast, and configured exceptions.
 //!
-//! From IANA's special-purpose registries (RFC 6890 and its successors). An IPv6 address with an embedded IPv4 address
-//! (mapped, 6to4, NAT64) is as public as the embedded one; the deprecated forms (compatible, translated, Teredo, which
-//! embeds two) are never public.
+//! The rules follow IANA's special-purpose registries (RFC 6890 and its successors). An IPv6 address that embeds an
+//! IPv4 address (mapped, 6to4, NAT64) is public if the embedded address is. The deprecated forms (compatible,
+//! translated, and Teredo, which embeds two) are never public.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -23,8 +23,8 @@ pub struct AddressRules {
 }
 
 impl AddressRules {
-    /// Whether this address may be dialled. An exception applies to exactly the dialled address: 127.0.0.1 does not
-    /// allow its mapped forms.
+    /// Whether this address may be dialled. An allowed network applies to the literal address only: allowing 127.0.0.1
+    /// does not allow ::ffff:127.0.0.1.
     pub fn permit(&self, address: IpAddr) -> bool {
         self.allowed_networks.iter().any(|network: &IpNet| network.contains(&address)) || is_public(address)
     }
@@ -75,9 +75,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low), // NAT64, RFC 6052
         [0x64, 0xff9b, ..] => false,     // local-use NAT64, RFC 8215
         [0x2002, high, low, ..] => embedded(high, low), // 6to4
-        // IANA has allocated only 2000::/3. Reserved within it: protocol assignments with Teredo, benchmarking, AMT,
-        // AS112 and ORCHID (2001::/23), documentation, AS112, documentation again (RFC 9637). Outside of it are discard
-        // (100::/64), SRv6 (5f00::/16), unique and site local, link local and multicast.
+        // IANA has allocated only 2000::/3. Reserved within it, in this order: protocol assignments with Teredo,
+        // benchmarking, AMT, AS112 and ORCHID (2001::/23), documentation, AS112, documentation (RFC 9637). Discard
+        // (100::/64), SRv6 (5f00::/16), unique, site and link local, and multicast are outside of it.
         [0x2001, (..0x200), ..] | [0x2001, 0xdb8, ..] | [0x2620, 0x4f, 0x8000, ..] | [0x3fff, (..0x1000), ..] => false,
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }

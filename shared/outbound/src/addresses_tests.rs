@@ -1,4 +1,4 @@
-//! The rules compared with IANA's registries, which are repeated here as networks, and not as patterns like the rules.
+//! The rules compared with IANA's registries, written here as networks rather than as the patterns of the rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

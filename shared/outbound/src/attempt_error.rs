@@ -4,7 +4,7 @@ use std::{error::Error as StdError, io};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// The reason why an exchange failed: a stable code and a sentence, without internals of this service.
+/// Why an exchange failed: a stable code and a sentence, without internals of this service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
     /// The name does not resolve.
@@ -24,12 +24,12 @@ pub enum AttemptError {
     Blocked(&'static str),
 }
 
-/// The reason, if TLS caused this error. An alert may come as late as the first read: in TLS 1.3 a server rejects a
-/// missing client certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
+/// The reason, if TLS caused this error. Any read may return it: in TLS 1.3 a server rejects a missing client
+/// certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // The source of an I/O error skips its inner error, which is checked here.
+        // `source` of an I/O error skips the inner error.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
         if let Some(tls) = tls {
@@ -96,7 +96,8 @@ fn certificate(error: &CertificateError) -> &'static str {
     }
 }
 
-/// The reason for an alert. The service presents no certificate, so a server that rejects one requires one.
+/// The sentence for an alert. This service presents no certificate, so a server that rejects its certificate requires
+/// one.
 fn received(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::CertificateRequired

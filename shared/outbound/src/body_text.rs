@@ -5,7 +5,7 @@ use std::io::Read;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, header};
 
-/// The most characters of a content coding's name in the text: it is untrusted.
+/// The most characters shown of a content coding's name, which is untrusted.
 const MAX_CODING_NAME: usize = 40;
 
 /// A body as text.
@@ -20,7 +20,7 @@ pub(crate) struct BodyText {
 /// means that the body has more bytes.
 pub(crate) fn from_bytes(bytes: &[u8], truncated: bool, limit: usize) -> BodyText {
     let end = match std::str::from_utf8(bytes) {
-        // Only an *incomplete* last character is removed, and only if the limit has cut it.
+        // Drop the last character only if it is incomplete because the body was cut.
         Err(error) if error.error_len().is_none() && truncated => error.valid_up_to(),
         _ => bytes.len(),
     };
@@ -39,7 +39,7 @@ pub(crate) fn of_response(headers: &HeaderMap, body: &[u8], truncated: bool, lim
     }
     let decompressed = match codings.as_str() {
         "gzip" | "x-gzip" => decompress(MultiGzDecoder::new(body), limit),
-        // RFC 9110 §8.4.1.2 defines it as zlib, and notes that some servers omit the frame.
+        // RFC 9110 §8.4.1.2: zlib by definition, but some servers omit the zlib wrapper.
         "deflate" => decompress(ZlibDecoder::new(body), limit).or_else(|| decompress(DeflateDecoder::new(body), limit)),
         _ => None,
     };
@@ -57,8 +57,8 @@ fn codings(headers: &HeaderMap) -> String {
     names.filter(|name| !name.is_empty() && name != "identity").collect::<Vec<_>>().join(", ")
 }
 
-/// The decompressed bytes up to the limit, and whether they are complete. `None` if decompression fails at the first
-/// byte. The output has a limit, since a few bytes may become gigabytes.
+/// The decompressed bytes up to the limit, and whether they are complete. `None` if decompression fails before the
+/// first byte. A few bytes may decompress to gigabytes, hence the limit.
 fn decompress(decoder: impl Read, limit: usize) -> Option<(Vec<u8>, bool)> {
     let mut bytes = Vec::new();
     let end = decoder.take(limit as u64 + 1).read_to_end(&mut bytes);

@@ -36,11 +36,11 @@ use crate::{
     write_tracker::{TrackedStream, WriteTracker},
 };
 
-/// The most interim responses (1xx) before the final one: a handful is sensible, and each costs its parsing.
+/// The most interim responses (1xx) before the final one. Sensible servers send a handful.
 const MAX_INTERIM: usize = 20;
 
-/// The most headers of a response: hyper's default of 100 is too small for servers that set many cookies or policies,
-/// and the size of a head has its own limit.
+/// The most headers of a response. hyper's default of 100 is too small for servers that set many cookies or policies;
+/// the head's size has a separate limit.
 const MAX_HEADERS: usize = 512;
 
 /// A request that can be sent once.
@@ -53,7 +53,6 @@ pub(crate) struct Connection {
     /// [`Link::is_quiet`] of the stream.
     link_is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
     address: IpAddr,
-    /// Drives the connection.
     _driver: JoinSet<()>,
 }
 
@@ -65,17 +64,14 @@ pub(crate) struct IncomingResponse {
     body: Incoming,
 }
 
-/// The reason why a request got no response.
+/// Why a request got no response.
 pub(crate) enum Unanswered {
-    /// A step ended with this error.
     Failed(AttemptError),
-    /// The endpoint's bytes are not HTTP.
     NotHttp,
     /// The connection broke before any byte of the request was written, possibly with an error of TLS.
     Unsent(Option<AttemptError>),
     /// The connection broke later, so the endpoint may have the request.
     Broken,
-    /// The endpoint sent too many interim responses.
     TooManyInterim,
 }
 
@@ -114,7 +110,6 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// Checks that the rules allow the URL's scheme.
 pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), AttemptError> {
     match url.scheme() {
         "https" => Ok(()),
@@ -190,9 +185,9 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.max_buf_size(max_head).max_headers(MAX_HEADERS);
-    // As in browsers and curl: an endpoint that has stored the event must not get it again because of a faulty header.
-    // RFC 9112 requires it for folded headers (§5.2) and spaces before the colon (§5.1). Other invalid lines are
-    // ignored.
+    // Lenient like browsers and curl: an endpoint that has stored the event must not get it again because of a faulty
+    // header. RFC 9112 requires leniency for folded headers (§5.2) and spaces before the colon (§5.1). Other invalid
+    // lines are ignored.
     builder.allow_obsolete_multiline_headers_in_responses(true);
     builder.allow_spaces_after_header_name_in_responses(true);
     builder.ignore_invalid_headers_in_responses(true);
@@ -203,7 +198,7 @@ where
     Ok((sender, driver))
 }
 
-/// Counts the interim responses to a request, which hyper skips without a limit, and notifies if there are too many.
+/// Notifies if a request gets too many interim responses, which hyper skips without a limit.
 fn limit_interim(request: &mut Sent) -> Arc<Notify> {
     let count = AtomicUsize::new(0);
     let limit = Arc::new(Notify::new());

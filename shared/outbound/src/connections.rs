@@ -1,8 +1,8 @@
 //! The pool of kept connections: the TLS handshake is the largest part of an attempt's processor time.
 //!
-//! A kept connection serves one tenant, one host and one port, and only while the host's name still resolves to its
-//! address: the name is resolved and the addresses are checked before every request. A connection that the endpoint has
-//! closed, or on which it has sent unrequested bytes, is not used again.
+//! A kept connection serves one tenant and one scheme, host and port, and only while the host's name still resolves to
+//! its address. A connection that the endpoint has closed, or on which it has sent unrequested bytes, is not used
+//! again.
 
 use std::{
     collections::VecDeque,
@@ -18,16 +18,16 @@ use crate::client::Connection;
 use base::{SharedClock, Time, pause};
 
 /// How long a connection may be idle. Shorter than the idle timeouts of gateways and load balancers, which may drop a
-/// connection silently, so that a request on it would wait until its timeout.
+/// connection silently: a request on it would wait until its timeout.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The maximum age of a connection: a new one checks the endpoint's certificate again.
+/// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
-/// The most idle connections of one tenant to one endpoint: the number of messages that Lambda sends at once.
+/// The most idle connections of one tenant to one endpoint, which is the number of messages in a batch.
 const MAX_PER_ENDPOINT: usize = 10;
 
-/// The most idle connections. Each takes some tens of kilobytes, and two of a function's thousand file descriptors.
+/// The most idle connections in total. Each takes tens of kilobytes, and two of a function's thousand file descriptors.
 const MAX_TOTAL: usize = 100;
 
 /// The pool of idle connections. Clones share it.
@@ -59,7 +59,6 @@ pub(crate) struct Endpoint {
     origin: String,
 }
 
-/// A connection to an endpoint.
 #[derive(Debug)]
 pub(crate) struct EndpointConnection {
     endpoint: Endpoint,
@@ -75,7 +74,6 @@ impl Endpoint {
 }
 
 impl Connections {
-    /// An empty pool.
     pub(crate) fn new(clock: SharedClock) -> Self {
         Self { waiting: Arc::default(), clock }
     }
@@ -132,8 +130,8 @@ impl Connections {
 }
 
 impl Waiting {
-    /// Closes expired connections, by the wall clock, which continues while a sandbox is frozen. After the clock was
-    /// set back, the idle time is unknown and the connection is closed.
+    /// Closes expired connections, by the wall clock, which continues while a sandbox is frozen. If the clock was set
+    /// back, the idle time is unknown, and the connection is closed too.
     fn close_expired(&mut self, now: Time) {
         self.connections.retain(|Idle { since, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
@@ -142,7 +140,7 @@ impl Waiting {
     }
 }
 
-/// Closes expired connections until the pool is empty: idle connections cost endpoints as well.
+/// Closes expired connections until the pool is empty, since idle connections also cost endpoints.
 async fn tend(waiting: Weak<Mutex<Waiting>>, clock: SharedClock) {
     loop {
         pause(IDLE).await;

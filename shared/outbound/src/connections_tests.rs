@@ -28,7 +28,6 @@ use base::{Time, pause, testing::FixedClock};
 const NOON: Time = Time::from_millis(1_795_262_400_000);
 const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
 
-/// The reaction of an endpoint to a request.
 #[derive(Debug, Clone)]
 enum Reaction {
     /// Sends this response, and waits for the next request.
@@ -102,7 +101,7 @@ async fn serve(
             Reaction::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
             Reaction::SayAndReset(answer) => {
                 stream.write_all(answer.as_bytes()).await?;
-                // The answer must have been read before the reset discards it.
+                // Give the client time to read the response before the reset discards it.
                 pause(Duration::from_millis(50)).await;
                 return stream.set_zero_linger();
             }
@@ -301,7 +300,7 @@ async fn an_answer_that_came_ahead_of_its_request_answers_nothing() {
     assert_eq!(endpoint.requests(), [0, 1]);
 }
 
-/// The bytes come while no task looks at the connection, as in a sandbox that was frozen.
+/// The bytes arrive while no task polls the connection, as in a frozen sandbox.
 #[tokio::test]
 async fn bytes_that_came_while_a_connection_waited_end_it() {
     let listener = TcpListener::bind("127.0.0.2:0").await.expect("a free port");

@@ -1,5 +1,5 @@
-//! Dialling: from a host to an open stream. The name is resolved once, every address is checked, and the connection
-//! goes to a checked address, so that a second response of the DNS cannot change the target.
+//! Dialling: from a host to an open stream. The name is resolved once and every address is checked, so that a second
+//! DNS response cannot redirect the connection.
 
 use std::{
     fmt, io,
@@ -26,16 +26,16 @@ use crate::{
     trust::Trust,
 };
 
-/// How long an address may take before the next one is tried concurrently (RFC 8305 §5): if one address of an endpoint
-/// is unreachable, another must be reached in time.
+/// How long an address may take before the next one is tried concurrently (RFC 8305 §5), so that an unreachable address
+/// does not use up the timeout.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// The most addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds of
 /// connections.
 const MAX_TRIED: usize = 8;
 
-/// The most concurrent lookups. On AWS a process makes 50 attempts at a time, each of which abandons its lookup after
-/// five seconds, while the system may continue for about ten; on one machine the process makes 70 times as many.
+/// The most concurrent lookups. An attempt abandons its lookup after five seconds, but the system's call may block its
+/// thread for about ten. A process makes 50 attempts at a time on AWS, and 70 times as many on one machine.
 const MAX_LOOKUPS: usize = 8_192;
 
 /// The stack of a lookup's thread. The system's call takes some tens of kilobytes.
@@ -53,8 +53,8 @@ pub type SharedResolver = Arc<dyn Resolver>;
 /// The system's resolver: the hosts file, and the configured DNS.
 ///
 /// The system's call blocks a thread until the name server responds or the system gives up, which may be long after the
-/// attempt has ended. So lookups of untrusted names have separate threads, more of them than attempts: a tenant whose
-/// name servers are silent does not block the lookups of another.
+/// attempt has ended. So lookups have separate threads, more of them than attempts, and one tenant's silent name
+/// servers do not delay the lookups of another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -62,9 +62,9 @@ impl Resolver for SystemResolver {
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let name = name.to_owned();
         async move {
-            // Dropped with the attempt, which cancels a lookup that has not begun.
+            // Dropping the set with the attempt cancels a lookup that has not begun.
             let mut lookup = JoinSet::new();
-            // The port is ignored: the URL has it.
+            // The port is a placeholder: only the addresses are used.
             lookup.spawn_blocking_on(move || (name.as_str(), 0).to_socket_addrs(), lookups());
             let found = lookup.join_next().await.ok_or(io::ErrorKind::NotFound)?.map_err(io::Error::other)??;
             Ok(found.map(|address| address.ip()).collect())
@@ -73,7 +73,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The threads of lookups: a runtime of which only the blocking threads are used, made at the first lookup.
+/// The runtime whose blocking threads make lookups, created at the first lookup.
 fn lookups() -> &'static Handle {
     static LOOKUPS: OnceLock<Runtime> = OnceLock::new();
     let build = || {
@@ -133,8 +133,8 @@ fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError>
     }
 }
 
-/// Connects to the first of these addresses that accepts. Each is tried once the previous one has failed or had its
-/// head start; the first connection wins, and the others are dropped.
+/// Connects to the first of these addresses that accepts. The next address is tried when an attempt fails or
+/// [`HEAD_START`] has passed; the first connection wins, and the others are dropped.
 async fn dial(addresses: Vec<SocketAddr>, network: &dyn Network) -> Result<Link, AttemptError> {
     let mut untried = addresses.into_iter();
     let mut in_flight = FuturesUnordered::new();

@@ -47,8 +47,8 @@ impl EndpointUrl {
         if text.chars().count() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
-        // The parser would silently drop tabs, line ends and outer spaces: the displayed URL must be the one that was
-        // sent.
+        // The parser would silently drop tabs, line ends and outer spaces, but the displayed URL must be the one that
+        // was sent.
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err(EndpointUrlError::NotAUrl);
         }

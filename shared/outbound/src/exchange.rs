@@ -1,5 +1,5 @@
-//! One HTTP exchange with an untrusted server. The body has a limit, and one deadline applies to the whole exchange, a
-//! trickled body and a second connection included.
+//! One HTTP exchange with an untrusted server. The body has a limit, and one deadline covers the whole exchange,
+//! including a trickled body and a second connection.
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
-/// The largest head of a response; hyper's default is 400 KiB.
+/// The largest head of a response, in bytes; hyper's default is 400 KiB.
 const MAX_HEAD: usize = 32 * 1024;
 /// The longest text of a body that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
@@ -38,7 +38,7 @@ pub struct Limits {
     pub connect: Duration,
     /// The timeout for the whole exchange.
     pub whole: Duration,
-    /// The most bytes of the response's body that are kept.
+    /// The most bytes that are kept of the response's body.
     pub body: usize,
 }
 
@@ -60,7 +60,6 @@ pub struct Outbound {
     pub resolver: SharedResolver,
     /// The network of its connections.
     pub network: SharedNetwork,
-    /// The trusted authorities.
     pub(crate) trust: &'static Trust,
     connections: Connections,
 }
@@ -72,7 +71,7 @@ impl Default for Outbound {
     }
 }
 
-/// A response.
+/// An HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpResponse {
     /// The status.
@@ -144,12 +143,12 @@ impl Outbound {
         end.map(|()| response)
     }
 
-    /// Sends a body for a tenant, on a kept connection of this tenant to the same endpoint, or else on a new one, which
-    /// is kept if possible. If the kept connection breaks before any byte of the request was written, the request is
-    /// sent on a new one. If it breaks later, the endpoint may have read the request, and the attempt fails.
+    /// Sends a body for a tenant, on the tenant's kept connection to this endpoint or on a new one, which is then kept
+    /// if possible. If a kept connection breaks before any byte of the request was written, the request is sent on a
+    /// new one. If it breaks later, the endpoint may have read the request, and the attempt fails.
     ///
-    /// The status decides once it has arrived (RFC 9112 §9.8): an incomplete body is truncated. The endpoint has
-    /// responded, and would get the event again otherwise.
+    /// A response with an incomplete body is a success, marked as truncated (RFC 9112 §9.8): the endpoint has
+    /// responded, and an error would send it the event again.
     ///
     /// The body of the response is text for the history: decompressed, in UTF-8, and within the limit.
     pub async fn send_for(
@@ -164,7 +163,7 @@ impl Outbound {
         let deadline = began + self.limits.whole;
         let connecting_ends = began + self.limits.connect;
         let (connection, mut incoming) = before(deadline, async {
-            // Resolve even for a kept connection: the name may have another address now.
+            // Resolve even for a kept connection: the name's addresses may have changed.
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = || client::request(method.clone(), url, headers, body.clone());
             let endpoint = Endpoint::of(tenant, url);
@@ -183,7 +182,7 @@ impl Outbound {
         .await?;
         let (mut response, end) = read(&mut incoming, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
-        // The unread rest of a body would precede the next response.
+        // The unread rest of a truncated body would precede the next response.
         if !response.truncated {
             self.connections.keep(connection);
         }
@@ -216,13 +215,13 @@ impl Outbound {
     }
 }
 
-/// Waits for a part of a response until the deadline.
+/// Waits for a step of an exchange until the deadline.
 async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unanswered>>) -> Result<T, AttemptError> {
     timeout_at(deadline, head).await.unwrap_or(Err(LATE.into())).map_err(in_words)
 }
 
 /// Reads the body up to its limit, and returns the response with the received part. The second value is an error if the
-/// body broke off, or had not ended at the deadline.
+/// body broke off or did not end before the deadline.
 async fn read(
     incoming: &mut IncomingResponse,
     kept: usize,
@@ -261,12 +260,13 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 
 impl HttpResponse {
     /// The body as text of at most 4 096 bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. The body of
-    /// a delivery's response is this text already, and `truncated` says whether it was cut.
+    /// a delivery's response is already such a text, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }
 
-    /// The pause that a 429 or 503 requests by `Retry-After`: at most a day. `None` if the header cannot be parsed.
+    /// The pause that a 429 or 503 requests by `Retry-After`, at most a day. `None` for other statuses, and if the
+    /// header cannot be parsed.
     pub fn pause_asked_for(&self, now: Time) -> Option<Duration> {
         if !matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return None;

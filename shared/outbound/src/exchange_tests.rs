@@ -46,7 +46,7 @@ async fn serve(mut stream: TcpStream, response: Vec<u8>, end: End) -> io::Result
     match end {
         End::Close => {}
         End::Reset => {
-            // The response must have been read before the reset discards it.
+            // Give the client time to read the response before the reset discards it.
             pause(Duration::from_millis(50)).await;
             stream.set_zero_linger()?;
         }
@@ -111,7 +111,7 @@ async fn a_complete_body_is_not_truncated() {
     }
 }
 
-/// Response heads of servers: the accepted status, or `None`, and the reason.
+/// Response heads, each with the accepted status, or `None`, and the reason.
 #[tokio::test]
 async fn response_heads_are_accepted_as_by_browsers() {
     let with_headers = |count: usize| {

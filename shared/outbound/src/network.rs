@@ -14,7 +14,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-/// The size of the system's receive buffer. At most a head of 32 KiB and a body of 4 KiB are read.
+/// The size of the system's receive buffer, in bytes. A delivery reads at most a head of 32 KiB and a body of 4 KiB.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
 /// A network. It is an argument, so that a simulation can connect to endpoints in its own process.
@@ -37,7 +37,7 @@ pub struct Link {
     pub stream: Box<dyn ByteStream>,
     /// The address of the peer.
     pub peer: SocketAddr,
-    /// Whether the peer has neither closed the connection nor sent bytes that are unread; reads none.
+    /// Whether the peer has neither closed the connection nor sent unread bytes. Consumes no bytes.
     pub is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -49,11 +49,11 @@ impl Network for SystemNetwork {
     fn open(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Link>> {
         async move {
             let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // Set before connecting, so that it limits the window: otherwise an endpoint sends megabytes that are never
-            // read.
+            // Set before connecting, so that it limits the TCP window. Otherwise an endpoint could send megabytes that
+            // are never read.
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
             let stream = socket.connect(address).await?;
-            // Requests are small and wait for their response, so delaying bytes gains nothing.
+            // A request is small and waits for its response, so Nagle's algorithm would only delay it.
             let _ = stream.set_nodelay(true);
             Link::over(stream)
         }

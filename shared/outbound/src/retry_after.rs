@@ -6,8 +6,7 @@ use jiff::{Timestamp, civil::DateTime, fmt::rfc2822, tz::TimeZone};
 
 use base::Time;
 
-/// The most seconds of a wait. Larger numbers are dates in seconds or milliseconds since 1970, which the header does
-/// not allow.
+/// The most seconds of a wait. Larger numbers are probably dates since 1970, which the header does not allow.
 const MAX_SECONDS: f64 = 10.0 * 365.25 * 24.0 * 60.0 * 60.0;
 
 /// The wait that a `Retry-After` requests; `None` if it cannot be parsed. A date in the past requests no wait.
@@ -21,7 +20,7 @@ pub(crate) fn wait(header: &str, now: Time) -> Option<Duration> {
     date(text).map(|date| date.since(now))
 }
 
-/// A number of seconds, perhaps with decimals, rounded up to milliseconds.
+/// A number of seconds, with or without decimals, rounded up to milliseconds.
 fn seconds(text: &str) -> Option<Duration> {
     let seconds: f64 = text.parse().ok()?;
     let whole_millis = Duration::try_from_secs_f64((seconds * 1_000.0).ceil() / 1_000.0).ok()?;

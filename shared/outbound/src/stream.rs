@@ -1,5 +1,5 @@
-//! A large response of an untrusted server, read in chunks. The connection, the head, and the time without a byte have
-//! limits. The reader limits the total size and time.
+//! A large response of an untrusted server, read in chunks. Connection, head and idle time have limits; the reader
+//! limits the total size and time.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
 /// The largest head of a response, and the size of the read buffer.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// The timeouts of each step.
+/// The timeout of each step.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     /// The timeout for name resolution and connection.
@@ -55,12 +55,13 @@ impl ResponseStream {
     /// The next chunk of the body; `None` if the body is complete.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let chunk = timeout(self.idle, self.answered.chunk()).await;
-        let chunk = chunk.map_err(|_| AttemptError::Timeout("nothing more came of the answer"))?;
+        let chunk = chunk.map_err(|_| AttemptError::Timeout("the rest of the response did not come in time"))?;
         chunk.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
     }
 }
 
-/// Sends a GET request, and reads the head of the response. Tries once more if the connection breaks before.
+/// Sends a GET request, and reads the head of the response. Retries once if the connection breaks before the head has
+/// arrived.
 pub async fn get(
     url: &Url,
     headers: &[(HeaderName, HeaderValue)],

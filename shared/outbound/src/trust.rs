@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read at the first use: most functions never dial. An empty result is not kept: it may be
-/// due to a moment without free file descriptors.
+/// The machine's authorities, read at the first use, since most functions never dial. An empty result is not kept: it
+/// may be due to a passing shortage of file descriptors.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);
 
@@ -24,7 +24,7 @@ impl Trust {
         self.configuration(rustls_native_certs::load_native_certs).await
     }
 
-    /// The TLS configuration with the authorities that were read before or are read now.
+    /// The TLS configuration. The authorities are read now unless they were read before.
     pub async fn configuration(
         &self,
         read: impl FnOnce() -> CertificateResult,
@@ -35,7 +35,7 @@ impl Trust {
 
 fn build(CertificateResult { certs, errors, .. }: CertificateResult) -> Result<Arc<ClientConfig>, AttemptError> {
     for error in errors {
-        tracing::warn!(%error, "some of the machine's certificates could not be read");
+        tracing::warn!(%error, "some of the machine's certificates could not be read; the others are trusted");
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certs);

@@ -1,4 +1,4 @@
-//! A stream that records whether anything was written: a request may be sent again only if the endpoint cannot have
+//! A stream that records whether any byte was written. A request may be sent again only if the endpoint cannot have
 //! read any of it.
 
 use std::{
@@ -18,12 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) struct WriteTracker(Arc<AtomicBool>);
 
 impl WriteTracker {
-    /// Starts again with no bytes written.
+    /// Resets the record.
     pub(crate) fn begin(&self) {
         self.0.store(false, Relaxed);
     }
 
-    /// Whether the stream took a byte.
+    /// Whether the stream has accepted a byte.
     pub(crate) fn has_written(&self) -> bool {
         self.0.load(Relaxed)
     }
@@ -35,8 +35,8 @@ impl WriteTracker {
     }
 }
 
-/// A stream whose writes a [`WriteTracker`] records. It wraps the socket, below TLS: on a broken connection, TLS
-/// accepts bytes that it never writes.
+/// A stream whose writes are recorded in a [`WriteTracker`]. It wraps the socket, below TLS, because TLS accepts bytes
+/// on a broken connection that it never writes.
 #[derive(Debug)]
 pub(crate) struct TrackedStream<S> {
     stream: S,
@@ -44,7 +44,6 @@ pub(crate) struct TrackedStream<S> {
 }
 
 impl<S> TrackedStream<S> {
-    /// Wraps the stream, and reports its writes to the tracker.
     pub(crate) fn new(stream: S, tracker: WriteTracker) -> Self {
         Self { stream, tracker }
     }

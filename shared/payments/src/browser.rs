@@ -1,9 +1,8 @@
 //! The browser that makes a connection, identified by a cookie (RFC 9700 §4.7).
 //!
-//! A browser has one cookie for all connections that it makes at a time: a random value that it gets on the start page.
-//! When the person continues to the provider, the value's hash is stored with the authorization, and the callback
-//! accepts no other browser. The prefix `__Host-` prevents every other host, including sibling subdomains, from setting
-//! the cookie.
+//! The start page gives a browser one cookie with a random value, for all its concurrent connections. When the person
+//! continues to the provider, the value's hash is stored with the authorization, and the callback accepts no other
+//! browser. The prefix `__Host-` keeps other hosts, including sibling subdomains, from setting the cookie.
 
 use std::time::Duration;
 
@@ -13,11 +12,10 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use crate::state;
 use base::{Random, random};
 
-/// The cookie's name.
 const NAME: &str = "__Host-waypost-connect";
-/// How long a browser keeps the cookie: the life of a state. The state is older than the page that sets the cookie.
+/// How long a browser keeps the cookie. The state of a page is older than its cookie, so the life of a state is enough.
 const KEPT: Duration = state::LIFETIME;
-/// The number of characters that 256 bits need.
+/// The length of a value. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;
 
 /// A browser. Not `Debug`, since its value is its proof.
@@ -30,7 +28,7 @@ impl Browser {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// The browser that sent these cookies, each a value of the header `Cookie`; `None` where the cookie is missing or
+    /// The browser that sent these cookies, each a value of the header `Cookie`; `None` if the cookie is missing or
     /// malformed.
     pub fn of_cookies<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let mut values =
@@ -50,7 +48,7 @@ impl Browser {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag that authenticates a text for this browser: only a holder of its cookie can make it.
+    /// A tag that authenticates a text for this browser, since only a holder of its cookie can make it.
     pub fn tag(&self, text: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }

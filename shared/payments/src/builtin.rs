@@ -1,5 +1,5 @@
-//! The built-in providers. `providers.json` describes them, each with its source pages and with the questions that
-//! those pages leave open.
+//! The built-in providers. `providers.json` describes each, with its source pages and the questions that they leave
+//! open.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ pub struct BuiltIn {
     pub name: ProviderName,
     /// The provider's name for people.
     pub label: String,
-    /// The addresses of its sandbox; `None` where the sandbox has the same addresses.
+    /// The addresses of its sandbox; `None` if the sandbox has the same addresses.
     pub sandbox: Option<Map<String, Value>>,
     /// The pages that the description is based on.
     pub sources: Vec<String>,
@@ -41,7 +41,7 @@ pub fn all() -> &'static [BuiltIn] {
     &ALL
 }
 
-/// A provider's name for people: its label, or its name where it is not built in.
+/// A provider's name for people: its label, or its name if it is not built in.
 pub fn label(name: &ProviderName) -> &str {
     find(name).map_or(name.as_str(), |known| &known.label)
 }

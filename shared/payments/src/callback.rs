@@ -1,17 +1,16 @@
 //! The return from a provider: from a code to a connection.
 //!
-//! The state is spent after everything on this side was checked, and before the exchange, since some providers revoke
-//! everything when a code comes twice. The exchange is attempted once.
+//! The state is spent after all checks on this side and before the exchange. The exchange is attempted once, since some
+//! providers revoke everything when a code is sent twice.
 //!
 //! After a crash:
 //!
 //! - state not spent: the table has the state. The person reloads the page, and the callback starts again.
-//! - state spent, code not exchanged: the table has a spent state. When the person reloads the page, it says that the
-//!   link was used already, and the person connects again; the code expires.
-//! - code exchanged, connection not stored: as before, and the provider's tokens are lost. The person connects again,
-//!   which makes new tokens. The lost ones are not revoked, because with most providers that would end an older
-//!   connection that still works.
-//! - connection stored: the table has the connection, and its event in the outbox. The browser is not redirected, but
+//! - state spent, code not exchanged: the table has a spent state. A reloaded page says that the link was used already,
+//!   and the person connects again; the code expires.
+//! - code exchanged, connection not stored: as before, and the provider's tokens are lost. They are not revoked,
+//!   because with most providers that would end an older connection that still works.
+//! - connection stored: the table has the connection, and its event in the outbox. The browser was not redirected, but
 //!   the account is connected.
 //! - code exchanged, connection not stored because another account is connected: as for a connection that was not
 //!   stored.
@@ -46,11 +45,11 @@ use problem::Problem;
 use storage::{KeyRing, KeyRings, SealError, Secrets, Table, TableError, Written};
 use webhooks::outbox::OutboxEvent;
 
-/// The time limit of a callback. The gate must allow more, so that it never cuts off a callback that has received
-/// tokens.
+/// The time limit of a callback. The gate's limit must be longer, so that it never cuts off a callback that has
+/// received tokens.
 pub const LIMIT: Duration = Duration::from_secs(26);
-/// The time limit until the state is spent. A slower callback is refused and leaves the state unchanged, since enough
-/// time must remain for spending it, for the provider's ten seconds, and for storing the tokens.
+/// The time limit of the steps before the state is spent. A slower callback fails and leaves the state unchanged:
+/// enough time must remain for spending it, for the provider's ten seconds, and for storing the tokens.
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
 /// The time limit for spending a state.
 const SPENDING: Duration = Duration::from_secs(4);
@@ -64,7 +63,7 @@ pub struct Callback {
     providers: Providers,
     grants: Grants,
     rings: KeyRings,
-    /// The API's address, which the provider gets again.
+    /// The API's address, for the redirect URI, which the provider must receive again.
     base_url: String,
     panel: PanelSettings,
     /// The deployment's name, for the metrics.
@@ -111,7 +110,7 @@ pub enum CallbackError {
     /// The keys could not be read, or the verifier could not be opened.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The table and the secrets were too slow, so the state was left unchanged.
+    /// The steps before spending the state were too slow. The state is unchanged.
     #[error("the table or the secrets were too slow for the callback to continue")]
     TooSlow,
     /// Spending the state failed; it may be spent.
@@ -129,7 +128,8 @@ pub enum CallbackError {
 }
 
 impl CallbackError {
-    /// The outcome in the metric: a fault of the link or the caller, or one of this service or the provider.
+    /// The outcome in the metric: `refused` for a fault of the link or the caller, `error` for a fault of this service
+    /// or the provider.
     const fn outcome(&self) -> &'static str {
         match self {
             Self::InvalidState(_) | Self::Ended(_) | Self::EntityNotCovered => "refused",
@@ -148,14 +148,14 @@ impl CallbackError {
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
-            // The response to a program is the same for each, so that a stranger learns nothing from it.
+            // All of them get the same response, so that a stranger learns nothing from it.
             CallbackError::InvalidState(_) | CallbackError::Ended(_) => invalid_state(error),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
             CallbackError::Provider(error) => error.into(),
             CallbackError::Seal(error) => error.into(),
             CallbackError::TooSlow => Self::unavailable(error),
-            // The state is spent, or may be: the link cannot be tried again.
+            // The state is or may be spent, so the link cannot be used again.
             CallbackError::Spend(_) | CallbackError::Exchange(_) | CallbackError::Keep(_) | CallbackError::Late => {
                 Self::internal(error)
             }
@@ -169,7 +169,7 @@ impl From<CallbackError> for CallbackFailure {
     }
 }
 
-/// A browser that came back with the state with which it had left.
+/// A browser that came back with the state that is bound to it.
 struct Returned {
     state: State,
     pending: PendingAuthorization,
@@ -229,8 +229,8 @@ impl Callback {
         taken
     }
 
-    /// The authorization of the browser that returned. A stranger's browser does not spend the state, so that it can
-    /// harm neither side, and learns nothing about it.
+    /// Finds the authorization of the browser that returned. A stranger's browser neither spends the state nor learns
+    /// anything about it.
     async fn recognise(
         &self,
         name: &ProviderName,
@@ -262,7 +262,7 @@ impl Callback {
         Returned { state, pending, browser }: Returned,
         began: Instant,
     ) -> Result<Answered, CallbackError> {
-        // A provider that was removed meanwhile has no valid state either.
+        // If the provider was removed meanwhile, the state is invalid.
         let provider = self.providers.find(name).await?.ok_or(StateFault::NoProvider)?;
         if !provider.can_answer_as(query.issuer) {
             let fault = if query.issuer.is_some() { StateFault::OtherIssuer } else { StateFault::NoIssuer };
@@ -330,7 +330,7 @@ impl Callback {
         if kept.is_done() {
             return Ok((AuthorizationOutcome::Connected, granted.account));
         }
-        // The access is not revoked: most providers revoke an account's whole access, and another entity may be
+        // Do not revoke the access: most providers would revoke the account's whole access, and another entity may be
         // connected to it. The page says that the owner of the account may withdraw it.
         tracing::warn!(provider = %provider.name, "another account is connected, and stays");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
@@ -342,7 +342,7 @@ impl Callback {
             return Err(CallbackError::TooSlow);
         }
         let by = random::uuid(&*self.random);
-        // Without a response it is unknown whether the state is spent, so the callback ends here.
+        // After a timeout the state may be spent, so the callback ends here.
         let spent = timeout(SPENDING, self.pending.spend(state, provider, &by, self.clock.now())).await;
         match spent.map_err(|_| CallbackError::Late)?.map_err(CallbackError::Spend)? {
             Written::Done(()) => Ok(()),
@@ -399,7 +399,7 @@ impl Callback {
         Ok(kept)
     }
 
-    /// Stores a connection in place of the current one, if it may replace it. Lost when it may not.
+    /// Stores a connection in place of the current one, or returns `Lost` if it may not replace it.
     async fn establish(
         &self,
         entity: &AuthorizedEntity,
@@ -422,7 +422,7 @@ impl Callback {
             if self.connections.establish(stored, before.as_ref(), replace, &outbox_event).await?.is_done() {
                 return Ok(Written::Done(()));
             }
-            // Another account is connected, or the previous connection was just replaced or removed.
+            // Another account is connected, or the previous connection was just replaced or removed: read it again.
             lost_to = Some(before);
         }
     }

@@ -2,7 +2,7 @@
 
 use problem::{Problem, Violations};
 
-/// The longest accepted value of the query. Codes of several hundred characters exist, but not of thousands.
+/// The longest accepted value, in bytes. Providers send codes of several hundred characters, but not of thousands.
 const MAX_VALUE: usize = 4096;
 
 /// The query of a callback. Not `Debug` outside of tests, since state and code are secrets until they are spent.
@@ -27,7 +27,7 @@ impl<'a> CallbackQuery<'a> {
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::default();
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
-        // An answer with an error needs no code, even if the error is repeated and so unknown.
+        // An error needs no code, even if the error is repeated, which is a violation.
         let failed = values("error").iter().any(|error| !error.is_empty());
         let error = one("error", false);
         let code = one("code", !failed);
@@ -42,7 +42,7 @@ impl<'a> CallbackQuery<'a> {
     }
 }
 
-/// The only value of a parameter. An empty value counts as absent where the parameter is optional.
+/// The only value of a parameter. An empty value of an optional parameter counts as absent.
 pub(crate) fn single<'a>(
     name: &'static str,
     values: &[&'a str],

@@ -1,5 +1,5 @@
-//! How this service authenticates at a provider: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a JSON body, or
-//! a signed assertion (RFC 7523).
+//! Client authentication at a provider: HTTP Basic or parameters (RFC 6749 §2.3.1), members of a JSON body, or a signed
+//! assertion (RFC 7523).
 
 use std::{fmt, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::placeholder::{Placeholder, Template};
 use base::{Random, Time, random};
 use storage::SecretText;
 
-/// How long an assertion is valid: enough time for one request.
+/// How long an assertion is valid: long enough for one request.
 const ASSERTION_LIFE: Duration = Duration::from_secs(120);
 /// The `client_assertion_type` of an assertion (RFC 7523 §2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -136,14 +136,14 @@ impl Client {
 }
 
 /// The value of HTTP Basic. Identifier and secret are form-encoded before they are joined (RFC 6749 §2.3.1), so that a
-/// colon in one of them is no separator.
+/// colon in either of them is not a separator.
 fn basic(id: &str, secret: &str) -> HeaderValue {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = BASE64_STANDARD.encode(format!("{}:{}", encode(id), encode(secret)));
     sensitive(HeaderValue::try_from(format!("Basic {pair}")).expect("base 64 is valid in a header"))
 }
 
-/// Marks a value as sensitive, so that printed headers do not show it.
+/// Marks a value as sensitive, so that `Debug` does not show it.
 pub fn sensitive(mut value: HeaderValue) -> HeaderValue {
     value.set_sensitive(true);
     value

@@ -70,7 +70,7 @@ impl NewConnection {
 }
 
 impl Connecting {
-    /// Makes a link at which a person connects an account for this entity, once per idempotency key.
+    /// Creates a link through which a person connects an account for this entity, once per idempotency key.
     pub async fn ask(
         &self,
         entity: &AuthorizedEntity,
@@ -81,9 +81,9 @@ impl Connecting {
         self.answers.once(once, self.clock.now(), self.make(entity, name, new, once)).await
     }
 
-    /// Makes the link. The account that the person will choose is not known yet. So the request must allow the
-    /// replacement of a working connection. A broken one may always be connected again; the callback checks that the
-    /// account is the same.
+    /// Creates the link. The person's choice of an account is not known yet, so the request must allow the replacement
+    /// of a working connection. A broken one may always be connected again; the callback checks that the account is the
+    /// same.
     async fn make(
         &self,
         entity: &AuthorizedEntity,
@@ -130,7 +130,7 @@ impl Connecting {
         let link = ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date };
         let record = self.answers.record(once, &link, &name.as_str(), now).await?;
         self.pending.keep(entity, &state, &pending, record).await?;
-        tracing::info!(entity = %entity.id(), provider = %name, "asked for a permission");
+        tracing::info!(entity = %entity.id(), provider = %name, "a connection was requested");
         Ok(link)
     }
 }

@@ -33,7 +33,7 @@ pub struct Connection {
     pub scopes: Vec<String>,
     /// When it was connected.
     pub connected_date: Time,
-    /// When the current access token ends; absent if it does not expire. It is refreshed earlier.
+    /// When the current access token expires; absent if it never does. It is refreshed earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
     /// When it was last changed, by a refresh or by breaking.
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// The data of the event after its removal.
+    /// The data of the event `payment.connection.removed`.
     pub fn removed(&self) -> ConnectionEvent<'_> {
         ConnectionEvent {
             connection_identifier: &self.id,
@@ -144,14 +144,13 @@ impl Connection {
         }
     }
 
-    /// The data of the event after it broke.
+    /// The data of the event `payment.connection.broken`.
     pub fn broken(&self, reason: BreakReason) -> ConnectionEvent<'_> {
         ConnectionEvent { reason: Some(reason), ..self.removed() }
     }
 
-    /// The data of the event after it was made, possibly in place of another one. The replaced connection gets no
-    /// separate event: events may arrive in any order, and a `removed` after this event would look like the end of this
-    /// connection.
+    /// The data of the event `payment.connection.established`. A replaced connection gets no separate event: events may
+    /// arrive in any order, and a later `removed` would look like the end of the new connection.
     pub fn established<'a>(&'a self, replaced: Option<&'a ConnectionId>) -> ConnectionEvent<'a> {
         ConnectionEvent { replaced_connection_identifier: replaced, ..self.removed() }
     }

@@ -1,5 +1,5 @@
-//! A provider's description as data, and its conversion to a [`Provider`]: the built-in members, with the members of
-//! the secret `provider-<name>` that add or override. Every member is known, so that a misspelt one is never silently
+//! A provider's description as data, and its conversion to a [`Provider`]. The members of the secret `provider-<name>`
+//! add to the built-in ones or override them. Unknown members are faults, so that a misspelt one is never silently
 //! ignored.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
@@ -21,16 +21,15 @@ use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use storage::SecretText;
 
 /// The members of a secret that are not part of the description: this service's credentials at the provider, and the
-/// choice between the provider and its sandbox.
+/// choice of the sandbox.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
-/// The members that may name the account, if the description names none.
+/// The default of `accountFields`.
 const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];
 
 /// A fault of a description. It names a member and never shows its value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
-/// The members of a description.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct Description {
@@ -152,15 +151,15 @@ pub fn read(
     })
 }
 
-/// The description of the provider. The members of its sandbox, if the secret selects it, override the built-in ones,
-/// and the secret's members override both. A member that is `null` counts as absent.
+/// The merged description. The sandbox's members, if the secret selects the sandbox, override the built-in ones, and
+/// the secret's members override both. A `null` removes a member.
 fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<Description, Fault> {
     let own = secret.iter().filter(|(name, _)| !OF_THE_SECRET.contains(&name.as_str()));
     let layers = [built_in.map(|built_in| &built_in.description), sandbox(built_in, secret)?];
     let members = layers.into_iter().flatten().flatten().chain(own);
     let mut members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
     members.retain(|_, value| !value.is_null());
-    // serde's message could repeat a value; the path names members only.
+    // Show only the path: serde's message could repeat a value.
     serde_path_to_error::deserialize(Value::Object(members))
         .map_err(|error| Fault(format!("`{}` is no member of it, or its value is not of the right form", error.path())))
 }
@@ -237,7 +236,7 @@ fn client(secret: &Map<String, Value>, method: Method, assertion: AssertionDescr
     Ok(Client { id, proof })
 }
 
-/// A text member of the secret; a key in PEM has line ends, every other text is one line.
+/// A text member of the secret. Only a key in PEM may have line ends.
 fn text<'a>(secret: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Fault> {
     match secret.get(name) {
         None | Some(Value::Null) => Ok(None),

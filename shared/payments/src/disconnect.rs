@@ -1,12 +1,12 @@
 //! Disconnecting: revokes the access at the provider, then removes the connection.
 //!
-//! This order, since access at a provider without a connection here would go unnoticed. The connection is held
-//! meanwhile, so that no refresh fetches new tokens during the revocation. After a crash:
+//! In the reverse order, a crash would leave access at the provider without a connection here, and it would go
+//! unnoticed. A lease keeps a refresh from fetching new tokens during the revocation. After a crash:
 //!
-//! - held, not revoked: the connection has a lease. It works again when the lease is over; the client repeats the
-//!   request.
-//! - revoked, not removed: the connection has a lease and dead tokens. The client repeats the request, the provider
-//!   says that nothing is left to revoke, and the connection is removed; otherwise the next refresh finds it broken.
+//! - held, not revoked: the connection has a lease and still works; the client repeats the request when the lease is
+//!   over.
+//! - revoked, not removed: the connection has a lease and dead tokens. If the client repeats the request, the provider
+//!   says that nothing is left to revoke, and the connection is removed. Otherwise the next refresh finds it broken.
 //! - removed: the outbox has an event. A repeated request finds no connection.
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
 use storage::{KeyRings, SealError, TableError};
 use webhooks::outbox::OutboxEvent;
 
-/// How long to wait for another caller's lease: a refresh is usually faster.
+/// How long to wait for another caller's lease. A refresh is usually faster.
 const WAIT: Duration = Duration::from_secs(5);
 /// The pause between two claims during the wait.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -67,12 +67,12 @@ enum GivenBack {
     Before,
     /// The provider has no endpoint for revocation.
     NotOffered,
-    /// The provider had called the grant dead, and now does not revoke it either.
+    /// The grant was dead already, and the provider did not confirm the revocation.
     Dead,
     /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
-    /// The tokens cannot be opened, and the provider cannot be asked without them: the row was damaged or copied from
-    /// elsewhere, or its key is lost.
+    /// The tokens cannot be opened, so the provider cannot be asked: the row was damaged or copied from elsewhere, or
+    /// its key is lost.
     Unreadable,
     /// The provider did not revoke it.
     No,
@@ -86,9 +86,9 @@ impl Disconnecting {
         name: &ProviderName,
     ) -> Result<Disconnected, ConnectionError> {
         if self.connections.find(entity, name).await?.is_none() {
-            return Err(ConnectionError::NotFound); // also while the secrets cannot be read
+            return Err(ConnectionError::NotFound); // even if the secrets cannot be read
         }
-        // Before the claim, so that the lease does not run out during the read of a secret.
+        // Read before the claim, so that a slow secret does not use up the lease.
         let provider = self.providers.find(name).await?;
         let held = self.claim(entity, name).await?;
         let connection = &held.stored.connection;
@@ -138,7 +138,8 @@ impl Disconnecting {
         let tokens = match ProviderTokens::open(sealed, &ring, &owner_identifier, &provider.name) {
             Ok(tokens) => tokens,
             Err(error) => {
-                tracing::error!(error = %logging::chain(&error), provider = %provider.name, "tokens cannot be opened");
+                let error = logging::chain(&error);
+                tracing::error!(error, provider = %provider.name, "tokens cannot be opened, so they are not revoked");
                 return Ok(GivenBack::Unreadable);
             }
         };
@@ -156,7 +157,7 @@ impl Disconnecting {
         })
     }
 
-    /// Removes the connection. Returns false when it was made again meanwhile, and stays.
+    /// Removes the connection. Returns false, and removes nothing, if the entity has connected again meanwhile.
     async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
         let owner = entity.id().clone();
         let event = held.stored.connection.removed();

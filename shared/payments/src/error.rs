@@ -86,8 +86,8 @@ impl From<ConnectionError> for Problem {
     }
 }
 
-/// The detail for a provider that is not set up. It lists only the built-in providers: others exist only where the
-/// operator adds a secret.
+/// The detail for a provider that is not set up. It lists only the built-in providers: the names of others are in the
+/// operator's secrets.
 fn no_provider(given: &str) -> String {
     let known = ProviderName::parse(given).ok().filter(|name| builtin::find(name).is_some());
     if let Some(name) = known {

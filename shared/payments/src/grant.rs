@@ -37,7 +37,7 @@ impl Grants {
         Self(ProviderRequests::new(outbound, base_url, clock, random))
     }
 
-    /// Exchanges a code for tokens. One attempt: a code is valid once, and some providers revoke its tokens when it is
+    /// Exchanges a code for tokens, in one attempt: a code is valid once, and some providers revoke its tokens if it is
     /// sent again.
     pub async fn exchange(
         &self,
@@ -57,14 +57,14 @@ impl Grants {
         Ok(granted)
     }
 
-    /// Gets new tokens. One attempt: a rotating refresh token is valid once.
+    /// Gets new tokens, in one attempt: a rotating refresh token is valid once.
     pub async fn refresh(&self, provider: &Provider, refresh_token: &SecretText) -> Result<GrantedTokens, GrantError> {
         let own = [("grant_type", "refresh_token"), ("refresh_token", refresh_token.expose())];
         let (answer, asked_at) = self.ask(provider, &own).await?;
         token_response::read(&answer, &provider.reading, asked_at)
     }
 
-    /// The response, and the time of the request, from which the life of a token is counted.
+    /// Returns the response, and the time of the request, from which the life of a token is counted.
     async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(HttpResponse, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;
@@ -138,8 +138,7 @@ mod tests {
         assert!(signed.starts_with(&expected) && !signed.contains("hunter2"), "{signed}");
     }
 
-    /// Sends a request to a provider on this machine that gives this response. Returns the result, and the request that
-    /// arrived.
+    /// Sends a request to a fake provider with this response. Returns the result and the received request.
     async fn ask(members: Value, raw: Vec<u8>, refresh: bool) -> (Result<GrantedTokens, GrantError>, String) {
         let (address, asked) = answering(raw);
         let mut provider = provider(members);

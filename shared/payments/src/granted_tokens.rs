@@ -84,8 +84,8 @@ impl GrantError {
         matches!(self, Self::Refused(RefusalCode::InvalidGrant, _))
     }
 
-    /// Whether the provider does not accept this service as its client. Then a retry does not help until the operator
-    /// has corrected the provider's secret.
+    /// Whether the provider does not accept this service as its client. Retries fail until the operator corrects the
+    /// provider's secret.
     pub fn is_our_client(&self) -> bool {
         let refused = [RefusalCode::InvalidClient, RefusalCode::UnauthorizedClient];
         matches!(self, Self::Client(_)) || matches!(self, Self::Refused(code, _) if refused.contains(code))

@@ -47,7 +47,7 @@ pub struct ConnectionItem {
     due_at: Option<Time>,
 }
 
-/// An entry of the index `byDue`, which projects only the keys.
+/// The key of an entry of the index `byDue`.
 #[derive(Debug, Deserialize)]
 pub struct DueItem {
     pub pk: String,
@@ -77,7 +77,7 @@ impl From<ConnectionItem> for StoredConnection {
 }
 
 impl DueItem {
-    /// The connection of this entry; `None` when its key is not a connection's.
+    /// The connection of this entry; `None` if its key is not a connection's.
     pub fn read(&self) -> Option<DueConnection> {
         let entity = EntityId::parse(self.pk.strip_prefix("ENT#")?).ok()?;
         Some(DueConnection { entity, provider: ProviderName::parse(self.sk.strip_prefix(SORT_KEY)?).ok()? })

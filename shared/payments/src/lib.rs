@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// The futures nest deeper, from the runtime down to the SDK, than the compiler's default limit.
+// The futures, from the runtime down to the SDK, nest deeper than the default limit.
 #![recursion_limit = "256"]
 
 mod authorization_url;

@@ -1,8 +1,7 @@
 //! The address of the page for a person who returns from a provider, and the facts that the page may show.
 //!
-//! The address holds the outcome, and a tag of it that the callback made with the browser's cookie. The page trusts
-//! only the tag: without it, the page shows no outcome, no entity and no account, so that a forged address shows
-//! nothing on this service's page.
+//! The address holds the outcome and a tag, which the callback made with the browser's cookie. Without a valid tag, the
+//! page shows no outcome, entity or account, so a forged address shows nothing.
 
 use form_urlencoded::Serializer;
 
@@ -51,7 +50,7 @@ pub struct Arrival<'a> {
     pub entity: &'a str,
     /// The account that the person chose, if the provider names it.
     pub account: Option<&'a str>,
-    /// The error code that the provider reported instead of a permission, if it can be repeated.
+    /// The provider's error code, if there is one that may be repeated.
     pub error: Option<ErrorCode<'a>>,
 }
 
@@ -65,7 +64,7 @@ pub struct OutcomePage<'a> {
 }
 
 impl Arrival<'_> {
-    /// The text of the tag. The account comes last, since it may contain any character.
+    /// The text that the tag authenticates. The account comes last, since it may contain any character.
     fn tagged_text(&self) -> String {
         let Self { provider, outcome, entity, account, error } = self;
         let error = error.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
@@ -88,8 +87,8 @@ impl Arrival<'_> {
 }
 
 impl<'a> OutcomePage<'a> {
-    /// Reads the page's query with `values`, which returns every value of a name. A query in another form than this
-    /// service's proves nothing, and is no error.
+    /// Reads the page's query with `values`, which returns every value of a name. A malformed query proves nothing, but
+    /// is not an error.
     pub fn read(provider: &'a ProviderName, values: impl Fn(&str) -> Vec<&'a str>, browser: Option<&Browser>) -> Self {
         let one = |name| match values(name).as_slice() {
             [one] => Some(*one),
@@ -111,7 +110,8 @@ impl<'a> OutcomePage<'a> {
 const LONGEST: usize = 64;
 
 /// A provider's error code, such as `temporarily_unavailable`. The RFC allows nearly every visible character and any
-/// length; a code that is repeated in an address, on a page and in the log must be a name, like all registered codes.
+/// length. A code that is repeated in an address, on a page and in the log must be a short name, as all registered
+/// codes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode<'a>(&'a str);
 

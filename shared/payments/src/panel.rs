@@ -8,7 +8,7 @@ use url::Url;
 pub struct PanelSettings {
     /// The admin panel's address, possibly with a path, without a trailing slash.
     pub address: String,
-    /// Whether it is this service's page, which has no view to return to.
+    /// Whether the panel is this service's page, which has no view to return to.
     pub is_own: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Authorizations under way in the table, each under the hash of its state.
+//! Pending authorizations in the table, each under the hash of its state.
 //!
-//! An authorization is bound to the entity that asked, the provider, and the browser that continued from the start
-//! page.
+//! An authorization is bound to the entity that requested it, the provider, and the browser that continued from the
+//! start page.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub struct PendingAuthorization {
     pub sealed_verifier: Option<String>,
     /// The content of the start page.
     pub onward: Onward,
-    /// Whether the connection may replace one to another account.
+    /// Whether the new connection may replace one to another account.
     pub replace: bool,
     /// When the state expires.
     pub expires_date: Time,
@@ -71,7 +71,7 @@ pub struct Predecessor {
 }
 
 impl PendingAuthorization {
-    /// Why it cannot continue; `None` while its state is valid.
+    /// Why the authorization cannot continue; `None` while its state is valid.
     pub fn ended(&self, now: Time) -> Option<Ended> {
         if self.spent_by.is_some() {
             return Some(Ended::Spent);
@@ -113,7 +113,7 @@ impl PendingItem {
     }
 }
 
-/// The authorizations under way, in the table.
+/// The pending authorizations in the table.
 #[derive(Debug, Clone)]
 pub struct PendingAuthorizations(Table);
 
@@ -123,8 +123,8 @@ impl PendingAuthorizations {
         Self(table)
     }
 
-    /// Stores an authorization until an hour after its state expires, together with the idempotency record of its
-    /// request, if any.
+    /// Stores an authorization, with the idempotency record of its request, if any. It is kept until an hour after its
+    /// state expires.
     pub async fn keep(
         &self,
         entity: &AuthorizedEntity,
@@ -138,8 +138,7 @@ impl PendingAuthorizations {
         self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// The authorization of a state for this provider, if it is still stored; it may have
-    /// [ended](PendingAuthorization::ended). The state does not change.
+    /// The stored authorization of a state for this provider. It may have [ended](PendingAuthorization::ended).
     pub async fn find(
         &self,
         state: &State,
@@ -153,7 +152,7 @@ impl PendingAuthorizations {
         })
     }
 
-    /// Binds a state to a browser, and replaces an earlier binding. Lost when the state is no longer valid.
+    /// Binds a state to a browser, and replaces an earlier binding. Returns `Lost` if the state is no longer valid.
     pub async fn bind(
         &self,
         state: &State,
@@ -165,8 +164,8 @@ impl PendingAuthorizations {
         self.0.write(change, "binding a state").await
     }
 
-    /// Spends a state by an attempt with this name. One attempt wins; every other one loses. The winner may repeat the
-    /// write, as the SDK does when a response is lost.
+    /// Spends a state in the name of one attempt; all other attempts lose. The winner may repeat the write, as the SDK
+    /// does if a response is lost.
     pub async fn spend(
         &self,
         state: &State,
@@ -182,7 +181,7 @@ impl PendingAuthorizations {
     }
 }
 
-/// A change of an authorization, on condition that its state is now valid for this provider.
+/// A change of an authorization, on condition that its state has not expired and is for this provider.
 fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
     Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
 }

@@ -1,5 +1,5 @@
-//! The complete description of a payment provider: its addresses, how this service authenticates there, and how its
-//! responses are read. No code knows a provider by its name; providers differ only in data.
+//! The complete description of a payment provider: its addresses, the client's authentication, and the form of its
+//! responses. Providers differ only in this data; no code knows a provider by its name.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{client_proof::Client, placeholder::Template};
 const MAX_NAME: usize = 31;
 
 base::text_type! {
-    /// The name of a provider, such as `stripe`: a lower-case letter, then up to 30 lower-case letters, digits and `-`.
+    /// A provider's name, such as `stripe`: a lower-case letter, then up to 30 lower-case letters, digits and `-`.
     ProviderName, Self::parse
 }
 
@@ -53,7 +53,7 @@ pub struct Provider {
     pub revocation: Revocation,
 }
 
-/// How the responses of the token endpoint are read beyond RFC 6749.
+/// How the token endpoint's responses are read where they differ from RFC 6749.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
     /// The members that may name the account; the first present one is used.
@@ -100,13 +100,13 @@ pub struct Revocation {
     pub parameters: Option<BTreeMap<String, Template>>,
     /// The error codes that mean that nothing is left to revoke.
     pub gone_codes: Vec<String>,
-    /// The words of `error_description` that mean the same, where the code is not sufficient.
+    /// The words in `error_description` that mean the same, if the code is not specific enough.
     pub gone_words: Option<String>,
 }
 
 impl Provider {
-    /// Whether an answer to the callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4). If
-    /// its identifier is not known, an `iss` must be at the origin of one of its addresses.
+    /// Whether a callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4). If the provider's
+    /// issuer is not known, an `iss` must have the origin of one of its addresses.
     pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
         match (iss, &self.issuer) {
             (None, _) => !self.names_issuer,

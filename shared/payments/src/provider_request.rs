@@ -1,5 +1,5 @@
-//! One request to a provider: parameters as a form or as JSON, with the client's credentials. It is sent once, since a
-//! provider may end the whole connection when a code or a rotating token comes twice.
+//! One request to a provider: parameters as a form or as JSON, with the client's credentials. It is never repeated,
+//! since a provider may end the whole connection if a code or a rotating token is sent twice.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
 use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
-/// The limits of a request. A token has some kilobytes at most, so a longer body is not read.
+/// The limits of a request. Tokens have a few kilobytes at most.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
 
 /// Sends requests to providers.
@@ -113,7 +113,7 @@ pub(crate) mod tests {
         )
     }
 
-    /// A provider on this machine that answers one request with these bytes. Returns its address, and the request.
+    /// A fake provider that answers one request with these bytes. Returns its address, and the received request.
     pub fn answering(answer: Vec<u8>) -> (Url, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}/token", listener.local_addr().expect("an address"));
@@ -131,7 +131,7 @@ pub(crate) mod tests {
                 let complete =
                     text.split_once("\r\n\r\n").is_some_and(|(head, body)| body.len() >= length(head).unwrap_or(0));
                 if complete || count == 0 {
-                    let _ = stream.write_all(&answer); // the reader may have closed the connection after it read enough
+                    let _ = stream.write_all(&answer); // the client may have closed the connection already
                     return text;
                 }
             }

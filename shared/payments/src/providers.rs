@@ -1,4 +1,4 @@
-//! The providers of this deployment. The secret `provider-<name>` describes each, together with its built-in
+//! The providers of this deployment. Each is described by the secret `provider-<name>`, in addition to a built-in
 //! description.
 
 use std::{
@@ -51,13 +51,12 @@ pub struct Providers {
     secrets: Secrets,
     rules: AddressRules,
     clock: SharedClock,
-    /// Only providers that have a secret, so that a stranger cannot fill the memory with invented names.
+    /// Only providers that have a secret, so that requests with invented names cannot fill the memory.
     known: RwLock<HashMap<ProviderName, Arc<Cached>>>,
 }
 
 type Cached = Refreshed<ProviderSource>;
 
-/// Reads one provider.
 struct ProviderSource {
     name: ProviderName,
     secrets: Secrets,
@@ -80,7 +79,7 @@ impl Source for ProviderSource {
 }
 
 impl Providers {
-    /// Creates the set of providers that have one of these secrets.
+    /// Creates an empty cache of the providers with these secrets.
     pub fn new(secrets: Secrets, rules: AddressRules, clock: SharedClock) -> Self {
         Self { secrets, rules, clock, known: RwLock::default() }
     }

@@ -2,16 +2,16 @@
 //!
 //! Claims a connection, asks the provider once, and writes the result. After a crash:
 //!
-//! - not claimed: the connection is due, and the next run takes it.
+//! - not claimed: the connection is still due, and the next run refreshes it.
 //! - claimed, provider not asked: the connection has a lease, and is due again at its end.
 //! - provider asked, result not written: the connection has a lease, and the provider may have replaced the tokens. The
-//!   next refresh sends the old refresh token. Most providers accept it; if one refuses it, the connection breaks and
-//!   its owner connects again. So the write is repeated until the lease ends.
+//!   next refresh sends the old refresh token. Most providers accept it; otherwise the connection breaks, and its owner
+//!   connects again. So the write is repeated until just before the lease ends.
 //! - result written: the table has the new tokens and due time, or, in one transaction, the break and its event in the
 //!   outbox.
 //!
-//! A connection breaks only when the provider says that its refresh token is dead, or when a token ends that cannot be
-//! refreshed. Every other failure may be temporary, or the operator can correct it: the refresh is tried again.
+//! A connection breaks only if the provider says that its refresh token is dead, or if a token that cannot be refreshed
+//! ends. Every other failure is retried: it may be temporary, or the operator can correct it.
 
 use std::{
     collections::HashMap,
@@ -49,15 +49,15 @@ use webhooks::outbox::OutboxEvent;
 const AT_ONCE: usize = 16;
 /// The number of index entries in one page.
 const PAGE: i32 = 100;
-/// The time after which a run begins no refresh: the next run continues, and this one ends within the function's
-/// timeout.
+/// The time after which a run begins no more refreshes, so that it ends within the function's timeout. The next run
+/// continues.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// A run skips a provider's connections after this many consecutive refreshes without an answer. The next run tries
-/// them, and this one does not delay the connections of other providers.
+/// The number of consecutive refreshes without an answer after which a run skips the provider's other connections, so
+/// that they do not delay those of other providers. The next run tries them.
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before a failed write of new tokens is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease the last write begins: a write takes ten seconds at most.
+/// How long before the end of a lease the last write may begin. A write takes ten seconds at most.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The use case of refreshing.
@@ -81,27 +81,23 @@ pub struct Refresher {
 /// Why a refresh gave no new tokens.
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
-    /// The provider's description or secret is unusable.
     #[error("the provider's description could not be used")]
     Provider(#[source] ProviderError),
-    /// The operator removed the provider.
     #[error("the provider is no longer set up")]
     NoProvider,
-    /// The tokens could not be opened.
     #[error("the tokens could not be opened")]
     Seal(#[from] SealError),
-    /// The provider gave no tokens.
     #[error("the provider gave no new tokens")]
     Grant(#[source] GrantError),
 }
 
 /// The result of an attempt.
 enum Attempted {
-    /// The provider gave new tokens; the connection with them.
+    /// The connection with the new tokens.
     Refreshed(StoredConnection),
-    /// The connection is broken; with the provider's refusal, if that is the reason.
+    /// The connection is broken, with the provider's refusal if that is the reason.
     Broken(BreakReason, Option<GrantError>),
-    /// The refresh failed and is tried again later.
+    /// The refresh failed and is retried later.
     Failed(RefreshError),
 }
 
@@ -123,8 +119,8 @@ impl Refresher {
         Ok(attempted.into_iter().filter(|attempted| *attempted).count())
     }
 
-    /// All due connections. Pages are read as needed, so that a slow provider at the end of one page does not delay the
-    /// next.
+    /// All due connections. The stream reads pages as needed, so that a slow provider at the end of one page does not
+    /// delay the next.
     fn due(&self, now: Time) -> BoxStream<'_, Result<DueConnection, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -142,7 +138,7 @@ impl Refresher {
             return Ok(false);
         }
         let entity = AuthorizedEntity::owning_connection(entity);
-        // Before the claim, so that the lease does not run out during the read of a secret.
+        // Read before the claim, so that a slow secret does not use up the lease.
         let provider = self.provider(&name).await;
         let lease = random::uuid(&*self.random);
         let claim = self.connections.claim(&entity, &name, Purpose::Refresh, lease, self.clock.now());
@@ -247,8 +243,7 @@ impl Refresher {
         metrics.publish_beside("refresh", &refresh);
     }
 
-    /// Stores new tokens. The old ones may be invalid, so a failed write is repeated until another caller could claim
-    /// the connection.
+    /// Stores new tokens. The old ones may be invalid, so a failed write is repeated until just before the lease ends.
     async fn keep(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         loop {
             match self.connections.refreshed(held, after).await {
@@ -264,7 +259,7 @@ impl Refresher {
     }
 }
 
-/// The number of consecutive failures of each provider in this run, because the provider did not answer.
+/// The number of consecutive refreshes in this run that each provider did not answer.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 

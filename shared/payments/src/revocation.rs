@@ -1,4 +1,4 @@
-//! Revoking access at the provider, by RFC 7009 or as the provider's description says.
+//! Revocation of access at the provider, as in RFC 7009 or as the provider's description says.
 
 use http::{HeaderValue, StatusCode};
 
@@ -44,7 +44,7 @@ impl Revocations {
         Self(ProviderRequests::new(outbound, base_url, clock, random))
     }
 
-    /// Revokes the access to an account. One attempt.
+    /// Revokes the access to an account, in one attempt.
     pub async fn revoke(
         &self,
         provider: &Provider,
@@ -112,7 +112,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
     vec![("token", token.expose().to_owned()), ("token_type_hint", hint.to_owned())]
 }
 
-/// Whether a refusal means that the access is already gone. A refusal that could be this service's mistake does not.
+/// Whether a refusal means that the access is already gone, and not that this service made a mistake.
 fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;

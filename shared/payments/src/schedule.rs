@@ -13,9 +13,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 /// When new tokens are refreshed; `None` for never.
 ///
-/// Between half and three quarters of their life, as `dice` (0 to 1) says: connections that were made together are not
-/// refreshed together, and enough life is left for failures. A provider may require it more often. Tokens that cannot
-/// be refreshed are due when they end.
+/// The time is between half and three quarters of their life, depending on `dice` (0 to 1), so that connections that
+/// were made together are not refreshed together, and enough life is left for retries. It is earlier if the provider
+/// requires it. Tokens that cannot be refreshed are due when they expire.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -31,18 +31,18 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
-/// When tokens end that were renewed now, if the provider does not repeat it: they live as long as the previous tokens,
-/// which had a start and possibly an end.
+/// The expiry of tokens that were refreshed now, if the provider does not state one: they live as long as the previous
+/// tokens, which were given at `given_before`.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
 }
 
-/// When a refresh that failed now is tried again, after this many consecutive failures before.
+/// When a refresh that failed now is retried, after `failures_before` earlier consecutive failures.
 ///
-/// After a minute, then twice as long each time, up to an hour. While the token lives, the retry comes before half of
-/// the remaining life has passed, so that a long pause never costs a connection that could have been saved. The
-/// provider's `Retry-After` takes precedence.
+/// The pause is a minute, then doubles each time, up to an hour. While the token lives, it is at most half of the
+/// remaining life, so that a long pause does not cost the connection. `Retry-After`, up to an hour, takes precedence if
+/// it is longer.
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);
     let left = expires.map(|end| end.since(now)).filter(|left| !left.is_zero());

@@ -1,18 +1,16 @@
-//! The page from which a person continues to the provider. It names the managing entity before the person agrees to
-//! anything.
+//! The start page, which names the managing entity before a person continues to the provider.
 //!
-//! Without it, a stranger could make a victim complete the stranger's connection (RFC 9700 §4.7), and get access to the
-//! victim's account. So the browser that continues from this page is recorded with the state, and the callback accepts
-//! no other browser:
+//! Without it, a stranger could make a victim complete the stranger's connection, and get access to the victim's
+//! account (RFC 9700 §4.7). So the state records the browser that continues from this page, and the callback accepts no
+//! other browser. A stranger can try to:
 //!
-//! - a stranger who sends the provider's address to a victim sends a browser that continued from no page;
-//! - a stranger who sends this page to a victim shows the victim that the entity is a stranger's;
-//! - a stranger's page that opens this one invisibly cannot continue from it: the link has a tag that only this
-//!   browser's cookie makes, and that only the page itself shows. No frame may show the page, so that a click on the
-//!   link cannot be stolen.
+//! - send the provider's address to a victim: the victim's browser has not continued from the page;
+//! - send this page to a victim: the page names the stranger's entity;
+//! - open this page invisibly from another one: the link has a tag, made with the browser's cookie, that only the page
+//!   itself shows. No frame may show the page, so that a click on the link cannot be stolen.
 //!
-//! A state may be opened in several browsers; only the last one that continues can return. Opening the page changes
-//! nothing.
+//! Opening the page changes nothing. A state may be opened in several browsers; only the last one that continues can
+//! return.
 
 use crate::{
     authorization_url::with_state,
@@ -26,7 +24,7 @@ use crate::{
 use base::{SharedClock, SharedRandom};
 use problem::{Problem, Violations};
 
-/// The use case of the start page. It holds no secret: any holder of a state can call it.
+/// The use case of the start page. It needs no authorization beyond the state, and reads no secret.
 pub struct Start {
     /// The requested authorizations.
     pub pending: PendingAuthorizations,
@@ -53,13 +51,13 @@ pub enum Opened {
 
 /// The content of the page.
 pub struct StartPage {
-    /// The authorization that the person is asked for.
+    /// The requested authorization.
     pub pending: PendingAuthorization,
     /// The link to the provider, relative to the page.
     pub link: String,
-    /// Whether the link was used and did not lead to the provider.
+    /// Whether the browser used a link whose tag is not valid for it.
     pub came_back: bool,
-    /// The browser that sees the page. Its cookie is set each time, so that it lasts as long as the state.
+    /// The browser that sees the page. Its cookie is set again each time, so that it lasts as long as the state.
     pub browser: Browser,
 }
 
@@ -70,17 +68,16 @@ impl<'a> StartQuery<'a> {
         let state = single("state", &values("state"), true, &mut violations);
         let tag = single("go", &values("go"), false, &mut violations);
         violations.check()?;
-        // A missing state is a violation; the empty text is never used.
+        // A missing state is a violation, so the default is never used.
         Ok(Self { state: state.unwrap_or_default(), tag })
     }
 }
 
-/// The address of the page.
 pub(crate) fn address(base_url: &str, provider: &ProviderName, state: &State) -> String {
     format!("{base_url}/api/public/{provider}/oauth2/start?state={}", state.expose())
 }
 
-/// The text of the tag in the page's link.
+/// The text that the tag in the page's link authenticates.
 fn tagged_text(state: &State) -> String {
     format!("start\n{}", state.expose())
 }
@@ -95,7 +92,7 @@ impl Start {
     ) -> Result<Opened, ConnectionError> {
         let state = State::parse(query.state).ok_or(StateFault::Malformed)?;
         let pending = self.pending.find(&state, provider).await??;
-        // A holder of the state has already seen the entity on the page.
+        // The error may name the entity, since the page shows it to every holder of the state.
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }
@@ -122,11 +119,11 @@ impl Start {
         let bound =
             pending.is_of(browser) || self.pending.bind(state, &pending.provider, browser, now).await?.is_done();
         if !bound {
-            // It was valid a moment ago.
+            // The state ended a moment ago.
             return Err(StateFault::Ended(pending.ended(now).unwrap_or(Ended::Spent)).into());
         }
         let address = with_state(&pending.onward.authorization_url, state)?;
-        tracing::info!(entity = %pending.entity, provider = %pending.provider, "sent on to a provider");
+        tracing::info!(entity = %pending.entity, provider = %pending.provider, "redirected a browser to a provider");
         Ok(address.into())
     }
 }

@@ -1,7 +1,7 @@
-//! The state of an authorization under way (RFC 6749 §10.12), which the provider's redirect has to return.
+//! The state of a pending authorization (RFC 6749 §10.12), which the provider's redirect returns.
 //!
 //! A state is random, valid for ten minutes and used once. The table stores only its hash, so that a reader of the
-//! table cannot answer in a provider's name.
+//! table cannot forge a provider's redirect.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -16,7 +16,7 @@ use storage::{KeyRing, SealError};
 
 /// How long a state is valid, from the request of the connection.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// The number of characters that 256 bits need.
+/// The length of a state. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;
 
 /// Why an authorization can no longer continue.
@@ -33,10 +33,10 @@ pub enum Ended {
 /// Why the state of a start page or a callback is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
-    /// The state has a form that this service does not make.
+    /// The text does not have the form of a state.
     #[error("the state is not one that this service makes")]
     Malformed,
-    /// The table does not have the state, or no longer.
+    /// The table does not have the state, or no longer has it.
     #[error("the state is unknown, or ended more than an hour ago")]
     Unknown,
     /// The state was made for another provider than the one in the path.
@@ -48,7 +48,7 @@ pub enum StateFault {
     /// The state has ended.
     #[error(transparent)]
     Ended(Ended),
-    /// The browser brought no cookie of the start page.
+    /// The browser sent no cookie of the start page.
     #[error("the browser brought no cookie of the start page")]
     NoCookie,
     /// No browser has continued from the start page.
@@ -57,22 +57,21 @@ pub enum StateFault {
     /// Another browser was the last to continue from the start page.
     #[error("another browser continued from the start page")]
     OtherBrowser,
-    /// The answer names no issuer, although the provider always does.
+    /// The redirect names no issuer, although this provider always does.
     #[error("the answer has no `iss`, which this provider always gives")]
     NoIssuer,
-    /// The answer names another issuer than the provider's.
+    /// The redirect names an issuer that is not the provider's.
     #[error("the answer's `iss` is not this provider's")]
     OtherIssuer,
 }
 
-/// The response to an invalid state. It does not name the reason, so that a stranger learns nothing from it; the log
-/// has the cause.
+/// The response to an invalid state. Only the log has the reason, so that a stranger learns nothing from the response.
 pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     let detail = "The link to or from the payment provider is not valid, or no longer, or not in this browser; go back and connect again.";
     Problem::new(ProblemKind::InvalidState, detail).caused_by(cause)
 }
 
-/// A random text that the provider's redirect brings back.
+/// A random text that the provider's redirect returns.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State(String);
 

@@ -1,8 +1,8 @@
-//! Connections in the table: one per provider, all of an entity's in one partition, with its webhooks.
+//! Connections in the table, one per provider. An entity's connections share a partition with its webhooks.
 //!
-//! A refresh and a disconnection hold the connection by a lease while they ask the provider, so that they never
-//! overlap: a refresh token that is used twice can cost the connection. Every change is made on condition of that
-//! lease, and an event is written in the transaction of the change that it announces.
+//! A refresh and a disconnection each hold a lease while they ask the provider, so that they never overlap: a refresh
+//! token that is used twice can cost the connection. Every change requires the lease, and an event is written in the
+//! transaction of the change that it announces.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use storage::table::{
 };
 use webhooks::outbox::{Outbox, OutboxEvent};
 
-/// How long a connection is held: for the provider's answer and the time to record it.
+/// How long a connection is held: long enough for the provider's response and for recording it.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// The connections in the table.
@@ -80,11 +80,10 @@ impl Connections {
         Ok(item.map(|item| StoredConnection::from(item).connection))
     }
 
-    /// Stores a new connection in place of the one `before`, which its event names; a refresh that holds that one loses
-    /// it. Lost when another connection exists.
+    /// Stores a new connection in place of `before`. A refresh that holds `before` loses its lease. Returns `Lost` if
+    /// the current connection is not `before`.
     ///
-    /// If another account may not be replaced, the write is also lost when `before` is not certainly the same
-    /// account's.
+    /// Unless `replace` is set, the write is also lost if `before` may be a connection to another account.
     pub async fn establish(
         &self,
         stored: &StoredConnection,
@@ -111,14 +110,18 @@ impl Connections {
         let connections = entries.iter().filter_map(|entry| {
             let due = entry.read();
             if due.is_none() {
-                tracing::error!(pk = entry.pk, sk = entry.sk, "skipped, since its key is no connection's");
+                tracing::error!(
+                    pk = entry.pk,
+                    sk = entry.sk,
+                    "skipped an entry of the index byDue, since its key is not a connection's"
+                );
             }
             due
         });
         Ok(Page { entries: connections.collect(), next })
     }
 
-    /// Claims a connection for a purpose, under a lease with this name. If the caller crashes, the lease runs out.
+    /// Claims a connection under a lease with this name. If the caller crashes, the lease runs out.
     pub async fn claim(
         &self,
         entity: &AuthorizedEntity,
@@ -130,12 +133,12 @@ impl Connections {
         let until = now + LEASE;
         let change = Change::of(key(entity.id(), provider)).set("lease", lease.as_str()).set("leaseUntil", until);
         let (change, wanted) = match purpose {
-            // If the caller crashes, the connection is due again when the lease is over.
+            // After a crash, the connection is due again when the lease is over.
             Purpose::Refresh => (change.set("dueAt", until), at_most("dueAt", now)),
             Purpose::Disconnect => (change, exists()),
         };
         let free = absent("leaseUntil").or(at_most("leaseUntil", now));
-        // The SDK may repeat a claim when a response is lost.
+        // Accept our own lease: the SDK may repeat a claim whose response was lost.
         let change = change.only_if(wanted.and(free).or(is("lease", lease.as_str())));
         let item: ConnectionItem = match self.table.write_and_read(change, "claiming a connection").await? {
             Written::Done(item) => item,
@@ -166,7 +169,7 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Sets another due time after this many consecutive failures, including this one, and releases the lease.
+    /// Records a failed refresh, sets the next due time, and releases the lease. `failures` counts this failure too.
     pub async fn postpone(
         &self,
         held: &HeldConnection,
@@ -177,8 +180,8 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Marks a connection as broken and releases the lease. It is never due again. The tokens stay for a later
-    /// disconnection, since some providers require even dead ones.
+    /// Marks a connection as broken and never due, and releases the lease. The tokens stay for a later disconnection,
+    /// since some providers require even dead ones.
     pub async fn break_off(
         &self,
         held: &HeldConnection,
@@ -202,14 +205,14 @@ impl Connections {
 
     /// Writes a change of a held connection, with the event that announces it, if any.
     ///
-    /// The change is lost when the connection was made again, or when the lease had run out and another caller claimed
-    /// the connection; the other change then applies.
+    /// The change is lost if the entity has connected again, or if the lease ran out and another caller has claimed the
+    /// connection.
     async fn write(&self, change: Change, outbox_event: Option<&OutboxEvent>) -> Result<Written<()>, TableError> {
         let event = outbox_event.map(|outbox_event| self.outbox.put(outbox_event)).transpose()?;
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
-    /// Removes a held connection, with the event that announces it. Lost in the same cases as a change.
+    /// Removes a held connection, and writes the event that announces it. Lost in the same cases as a change.
     pub async fn remove(&self, held: &HeldConnection, outbox_event: &OutboxEvent) -> Result<Written<()>, TableError> {
         let removal = Delete::of(held.key()).only_if(held.condition());
         let writes = Transaction::new().with(removal).with(self.outbox.put(outbox_event)?);
@@ -226,8 +229,8 @@ impl HeldConnection {
         is("lease", self.lease.as_str())
     }
 
-    /// A change of the connection that releases its lease. It sets only the attributes that change: a key rotation may
-    /// re-seal the tokens meanwhile, and must not be undone.
+    /// A change of the connection that releases its lease. It must set only the attributes that change: a key rotation
+    /// may re-seal the tokens meanwhile, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }
@@ -237,8 +240,8 @@ fn never_due(change: Change) -> Change {
     DUE.into_iter().fold(change, |change, attribute| change.remove(attribute))
 }
 
-/// The condition that `before` exists, or nothing does, and that it may be replaced: by any account, or by its own
-/// only. A connection with an unknown account may be replaced without `replace` only when it is broken.
+/// The condition that the current connection is `before` and may be replaced. Without `replace`, only the same account
+/// may replace it, or, if one of the two accounts is unknown, any account once it is broken.
 fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
     let Some(before) = before else { return is_new() };
     let before = is("id", before.to_string());

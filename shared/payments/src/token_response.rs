@@ -1,6 +1,6 @@
 //! Parses the responses of a token endpoint (RFC 6749 §5). The access token decides whether a response is a grant.
-//! Every other member is optional, since a code and a rotated refresh token are spent: a grant that is discarded
-//! because of one member costs the connection. Of a refusal only a known code is kept.
+//! Every other member is optional: the code or the refresh token is spent, so a grant discarded because of one
+//! malformed member would cost the connection. From a refusal, only a known code is kept.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use storage::SecretText;
 
 /// The longest accepted life of an access token: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
-/// The longest name of an account.
+/// The longest name of an account, in bytes.
 const MAX_ACCOUNT: usize = 255;
 /// The most scopes, and the longest, that are kept.
 const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 
-/// Parses a grant or a refusal: the response to a code or to a refresh token.
+/// Parses a grant or a refusal.
 pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
     if let Some(refused) = refusal(answer, reading) {
         return Err(refused);
@@ -48,15 +48,15 @@ pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Grant
     })
 }
 
-/// The members of a response, and the repeated names; the first value of a repeated member counts.
+/// The members of a response, and the names that are repeated. The first value of a repeated member counts.
 struct Body {
     members: Map<String, Value>,
     doubled: Vec<String>,
 }
 
 impl Body {
-    /// Parses an object. A byte order mark is ignored (RFC 8259 §8.1). Bytes that are not UTF-8 spoil only the member
-    /// that holds them, and so does a value that cannot be represented.
+    /// Parses an object. A byte order mark is ignored (RFC 8259 §8.1). Invalid UTF-8, or a value that cannot be
+    /// represented, spoils only its own member.
     fn read(body: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
         let Members { members, doubled } = serde_json::from_str(&text).ok()?;
@@ -73,7 +73,7 @@ impl Body {
         self.doubled.iter().any(|doubled| doubled == name)
     }
 
-    /// An optional member of a grant.
+    /// An optional member of a grant. If it cannot be read, logs that and returns `None`.
     fn optional<T>(&self, name: &str, read: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
         let read = read(value);
@@ -89,10 +89,10 @@ impl Body {
         self.optional("token_type", bearer);
     }
 
-    /// When the access token expires, by the member that the description names, or else by RFC 6749's.
+    /// When the access token expires, according to the description's member, or else to `expires_in`.
     fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Option<Time> {
         let life = |value: &Value, form: ExpiryForm| match form {
-            // A date in the past is meaningless for a token that was just given.
+            // A date in the past is meaningless for a new token.
             ExpiryForm::Date => {
                 value.as_str()?.parse().ok().map(|end: Time| end.since(now)).filter(|life| !life.is_zero())
             }
@@ -100,7 +100,7 @@ impl Body {
         };
         let described = expiry.and_then(|expiry| self.optional(&expiry.field, |value| life(value, expiry.form)));
         let life = described.or_else(|| self.optional("expires_in", |value| life(value, ExpiryForm::Seconds)))?;
-        // A life of zero cannot be meant: providers write it for an access token that does not expire.
+        // Providers send zero for an access token that does not expire.
         (!life.is_zero()).then(|| now + life.min(MAX_LIFE))
     }
 }
@@ -111,8 +111,7 @@ fn token(value: &Value) -> Option<SecretText> {
     (!text.trim().is_empty()).then(|| SecretText::new(text))
 }
 
-/// A number of seconds, as a number or a text, possibly with a fraction. A negative number counts as zero, and a number
-/// beyond the longest life as the longest life.
+/// A number of seconds, as a number or a text, possibly with a fraction, clamped to 0 and [`MAX_LIFE`].
 fn seconds(value: &Value) -> Option<Duration> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|number| !number.is_nan())?;
     Some(Duration::from_secs(number.clamp(0.0, MAX_LIFE.as_secs_f64()).floor() as u64))
@@ -130,7 +129,7 @@ fn scopes(value: &Value, separator: &str) -> Option<Vec<String>> {
     (words.len() <= MAX_SCOPES && words.iter().all(plain)).then_some(words)
 }
 
-/// A text or a number; or several of them, if a person chose several accounts.
+/// The name of an account: a text or a number, or several of them if the person chose several accounts.
 fn account(value: &Value) -> Option<String> {
     let name = match value {
         Value::String(text) => text.clone(),
@@ -145,23 +144,24 @@ fn account(value: &Value) -> Option<String> {
     good.then_some(name)
 }
 
-/// The refusal in a response. The code of a dead grant counts with every status, since providers also send it with 200.
-/// Another code is a refusal unless the status says that the server is overloaded or broken.
+/// The refusal in a response. A code for a dead grant counts with every status, since providers also send it with 200.
+/// Any other code is a refusal unless the status says that the server is overloaded or broken.
 fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let status = answer.status;
     let body = error_body(answer)?;
-    // The members of the description may mean something else in a response with a token.
+    // The description's error fields may mean something else in a response with a token.
     let granted = status.is_success() && body.get("access_token").is_some_and(Value::is_string);
     let code = code_of(&body, if granted { &[] } else { &reading.error_fields })?;
     let dead = code == "invalid_grant" || reading.dead_grant_codes.contains(&code);
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    // An access token beside the error code of a temporary fault is a grant, which would otherwise be lost.
+    // A response with an access token is a grant, even with an error code for a temporary fault. Otherwise the tokens
+    // would be lost.
     let refused = status.is_success() && !granted || status.is_client_error() && !passing;
     (dead || refused)
         .then(|| GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status))
 }
 
-/// The code of an error, from RFC 6749's member or from those of the description. It is compared, and never kept.
+/// The code of an error, from `/error` or the description's fields. It is only compared, and never kept.
 pub fn error_code(answer: &HttpResponse, fields: &[String]) -> Option<String> {
     code_of(&error_body(answer)?, fields)
 }

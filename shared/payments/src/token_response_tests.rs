@@ -58,7 +58,7 @@ const TEN_YEARS: u64 = MAX_LIFE.as_secs();
 fn no_optional_member_costs_the_grant() {
     use Kept::{Absent, Account, Life, Refresh, Scopes};
     let table: &[(&str, &[(&str, Kept)])] = &[
-        // RFC 6749 §A.17: visible ASCII and spaces. An old refresh token that is not replaced stays valid (§6).
+        // RFC 6749 §A.17: visible ASCII and spaces. A refresh token that is not replaced stays valid (§6).
         (
             "refresh_token",
             &[
@@ -274,7 +274,7 @@ fn an_error_with_a_status_of_success_is_a_refusal() {
     }
     let error = read(r#"{"error":"incorrect_client_credentials"}"#).expect_err("refused");
     assert!(matches!(error, GrantError::Refused(RefusalCode::Other, StatusCode::OK)), "{error:?}");
-    // The description's fields may mean something else in a grant, and RFC 6749's has no code.
+    // The description's fields may mean something else in a grant, and here RFC 6749's has no code.
     for beside in [r#""type":"UNAUTHORIZED""#, r#""error":null"#, r#""error":"""#, r#""error":false"#, r#""error":{}"#]
     {
         assert!(read(&format!(r#"{{"access_token":"at",{beside}}}"#)).is_ok(), "{beside}");

@@ -1,7 +1,7 @@
-//! A provider's tokens: in memory for the duration of one request, and only sealed in the table.
+//! A provider's tokens: in memory during one request, and sealed in the table.
 //!
-//! They are sealed for one entity at one provider, so that a row copied to another cannot be opened. Only
-//! [`ProviderTokens::seal`] writes them out.
+//! They are sealed for one entity at one provider, so that a copied row cannot be opened. Only [`ProviderTokens::seal`]
+//! writes them.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +36,13 @@ struct Kept {
 }
 
 impl ProviderTokens {
-    /// The tokens after a provider's response: a refresh token that it did not replace stays valid (RFC 6749 §6).
+    /// The tokens after a provider's response. A refresh token that the response does not replace stays valid (RFC 6749
+    /// §6).
     pub fn after(granted: &GrantedTokens, before: Option<&SecretText>) -> Self {
         Self { access: granted.access_token.clone(), refresh: granted.refresh_token.as_ref().or(before).cloned() }
     }
 
-    /// The tokens in the form of the table.
+    /// Seals the tokens for the table.
     pub fn seal(&self, ring: &KeyRing, random: &dyn Random, owner: &EntityId, provider: &ProviderName) -> String {
         let exposed = Exposed {
             access_token: self.access.expose(),
@@ -54,7 +55,7 @@ impl ProviderTokens {
     /// Opens the stored tokens of this entity at this provider.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, provider: &ProviderName) -> Result<Self, SealError> {
         let plain = ring.open(&context(owner, provider), sealed)?;
-        // A text that was sealed under our key and is no such JSON was not sealed by this program.
+        // The text was sealed under our key, but not by this program.
         let kept: Kept = serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)?;
         Ok(Self { access: SecretText::new(kept.access_token), refresh: kept.refresh_token.map(SecretText::new) })
     }

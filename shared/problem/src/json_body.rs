@@ -1,7 +1,5 @@
-//! Request bodies: a JSON object whose members are taken one by one, so that all violations are reported at once.
-//! Unknown members are violations.
-//!
-//! A member that must be passed on byte for byte is taken as text.
+//! Request bodies: JSON objects whose members are taken one by one, so that all violations are reported at once.
+//! Unknown members are violations. A member that must be passed on byte for byte is taken as text.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -22,8 +20,8 @@ use crate::{
     time,
 };
 
-/// The largest body that is read, in bytes: several times the largest event, so that the response to an event that is a
-/// little too large names the limit of events.
+/// The largest body that is read, in bytes. It is several times the largest event, so that the response to a slightly
+/// larger event names the limit of events rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// The most violations in a response.
@@ -39,7 +37,7 @@ pub const MAX_DEPTH: usize = 100;
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Notes a violation.
+    /// Adds a violation.
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < MAX_VIOLATIONS {
             let field = field.into().chars().take(MAX_NAME).collect();
@@ -47,7 +45,7 @@ impl Violations {
         }
     }
 
-    /// Returns a checked value, or notes the error as a violation of `field`.
+    /// Returns a checked value, or adds the error as a violation of `field`.
     pub fn note<T, E: fmt::Display>(&mut self, field: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.add(field, error.to_string())).ok()
     }
@@ -72,7 +70,7 @@ pub fn no_input(body: &[u8]) -> Result<(), Problem> {
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// The names of the members that were taken.
+    /// The names that the reader has asked for.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
@@ -95,7 +93,7 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
-            // Only the position and the kind of the error: serde's message could repeat a value.
+            // Name only the position and the kind of the error: serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
             let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
@@ -119,7 +117,7 @@ impl<'a> JsonBody<'a> {
         Some(self.members.swap_remove(position).1.get())
     }
 
-    /// Takes an optional member, which must not be null or of another type; `what` names the type in the violation. An
+    /// Takes an optional member, which must not be null; `what` describes the expected value in the violation. An
     /// integer is any number without a fraction, such as `2.0`.
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
@@ -168,7 +166,7 @@ impl<'a> JsonBody<'a> {
         self.members.iter().any(|(member, _)| member == name)
     }
 
-    /// Refuses a member, if present, for this reason: for members that clients are likely to send here.
+    /// Refuses a member, if present, for this reason. Explains members that clients are likely to send by mistake.
     pub fn refuse(&mut self, name: &str, why: &str) {
         if self.take(name).is_some() {
             self.violations.add(name, why);
@@ -185,7 +183,7 @@ impl<'a> JsonBody<'a> {
         Some(text)
     }
 
-    /// All violations. Each member that was not taken is unknown, and a violation.
+    /// All violations, including one for each member that was not taken.
     pub fn into_violations(mut self) -> Violations {
         for (position, (member, _)) in self.members.into_iter().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
@@ -200,20 +198,21 @@ impl<'a> JsonBody<'a> {
         self.into_violations().check()
     }
 
-    /// Fails as [`finish`](Self::finish) does, or returns the value that was read from the members.
+    /// Fails like [`finish`](Self::finish), or returns the value that was read from the members.
     pub fn finish_with<T>(self, value: Option<T>) -> Result<T, Problem> {
         self.finish()?;
         value.ok_or_else(|| Problem::internal("a value is missing without a violation"))
     }
 }
 
-/// The digits of a JSON number that is an integer: `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
-/// clients that only have doubles write them. `None` for other values, and beyond 2⁵³, where a double is not exact.
+/// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
+/// clients that only have doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
+/// texts such as `2.0` are converted.
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = serde_json::from_str::<f64>(json).ok()?;
     let json = json.trim();
-    // The text decides if it can, since a double would round the fraction away.
+    // Check a fraction without an exponent as text, since a double could round it away.
     if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
         let is_integer = fraction.bytes().all(|digit| digit == b'0');
         return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });
@@ -266,7 +265,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// Whether brackets outside of strings nest deeper than the limit. The parser finds other faults.
+/// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
     let mut depth = 0usize;
     let mut in_string = false;

@@ -2,14 +2,15 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// How many unknown names of one request are compared with the known ones: comparing one with a whole catalogue takes a
-/// millisecond.
+/// The most unknown names of one request that are compared with the known ones. Comparing one with a whole catalogue
+/// takes a millisecond.
 pub const MAX_COMPARED: usize = 10;
-/// How many names a message suggests.
+/// The most names that a message suggests.
 const SUGGESTED: usize = 3;
-/// The least similarity of a suggestion, in percent of the shared pairs of letters.
+/// The least similarity of a suggestion: the percentage of shared pairs of letters.
 const ALIKE: u32 = 50;
-/// Longer than all known names. A longer text gets no suggestions, and is cut in the message.
+/// The longest text that gets suggestions, in characters. All known names are shorter. A longer text is cut in the
+/// message.
 const MAX_LENGTH: usize = 60;
 
 /// The names that are most similar to a text, regardless of case, the most similar first.
@@ -24,8 +25,8 @@ pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item =
     alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// The message on a text that is none of these names: the rule, the text, suggestions, and a clause that says where all
-/// names are listed.
+/// The message about a text that is none of these names: the rule `what`, the text, suggestions, and a clause that says
+/// where all names are listed.
 pub fn none_of<N: AsRef<str> + Ord>(
     what: &str,
     given: &str,
@@ -40,7 +41,7 @@ pub fn none_of<N: AsRef<str> + Ord>(
     format!("{what}, and `{given}` is none{near}; {all_are_listed}")
 }
 
-/// The message on an unknown member or parameter, with suggestions, or else with all known names.
+/// The message about an unknown member or parameter, with suggestions or else all known names.
 pub(crate) fn not_known(what: &str, given: &str, known: &[&str]) -> String {
     let near = nearest(given, known);
     let hint = match known {

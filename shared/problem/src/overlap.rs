@@ -20,7 +20,7 @@ pub fn overlap(body: &[u8]) -> Result<Duration, Problem> {
     Ok(overlap)
 }
 
-/// Takes the overlap from a body that may have other members. Notes a violation in the body.
+/// Takes the overlap from a body that may have other members. An invalid one is added to the body's violations.
 pub fn take(body: &mut JsonBody<'_>) -> Duration {
     let wanted = format!("a number of seconds, an integer from 0 to {MAX}");
     let seconds = body.optional::<u32>("overlapSeconds", &wanted);

@@ -1,7 +1,6 @@
 //! Problems: the format of errors on the wire (RFC 9457).
 //!
-//! A Problem has public parts (kind, detail, properties, headers) and a private one (the cause), which the gate logs
-//! and never sends.
+//! Everything but a Problem's cause is public. The gate logs the cause, and never sends it.
 
 use std::error::Error;
 
@@ -22,13 +21,13 @@ const RETRY_AFTER_SECONDS: u16 = 5;
 pub struct Problem {
     /// The kind, which decides type, title and status.
     pub kind: ProblemKind,
-    /// A sentence on this occurrence that says what to do.
+    /// A sentence about this occurrence that says what to do.
     pub detail: String,
     /// Details for programs.
     pub properties: Map<String, Value>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A text for people, if the one of the kind does not say enough.
+    /// A text for people, if the kind's text does not say enough.
     pub explanation: Option<Box<Explanation>>,
     /// The cause, for the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
@@ -78,7 +77,7 @@ impl Problem {
 
     /// Adds a header.
     pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
-        // Values are internal texts: scopes, verbs, numbers. An invalid header value is dropped.
+        // Values are internal texts such as scopes, verbs and numbers. An invalid one is dropped.
         self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
         self
     }

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
-    /// The names of the parameters that were taken.
+    /// The names that the reader has asked for.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
@@ -31,7 +31,7 @@ impl<'a> Query<'a> {
         Self { parameters, known: Vec::new(), violations: Violations::default() }
     }
 
-    /// Takes an optional parameter, which must not be repeated; `what` names its type in the violation.
+    /// Takes an optional parameter, which must not be repeated; `what` describes the expected value in the violation.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -54,8 +54,8 @@ impl<'a> Query<'a> {
         self.violations.note(name, time::of_query(text))
     }
 
-    /// Takes an optional parameter that may be repeated and may have several values separated by commas. The result has
-    /// each value once; `what` names the type in the violation.
+    /// Takes an optional parameter that may be repeated and may have several values separated by commas. Duplicate
+    /// values are dropped; `what` describes an expected value in the violation.
     pub fn list<T: PartialEq>(
         &mut self,
         name: &'static str,
@@ -77,7 +77,7 @@ impl<'a> Query<'a> {
         list
     }
 
-    /// Fails with all violations, if there are any. Each parameter that was not taken is unknown, and a violation.
+    /// Fails with all violations, if there are any. A parameter that was not taken is unknown, which is a violation.
     pub fn finish(mut self) -> Result<(), Problem> {
         for (position, name) in self.parameters.into_keys().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };

@@ -1,4 +1,4 @@
-//! Times in requests, with one message for all invalid ones.
+//! Times in requests, and one message about all invalid ones.
 
 use base::Time;
 
@@ -13,10 +13,10 @@ pub(crate) fn of_body(value: &str) -> Result<Time, &'static str> {
     text.and_then(|text| Time::of_client(&text)).ok_or(FORM)
 }
 
-/// Reads a time from a query, in which the `+` of an offset becomes a space unless the client has encoded it.
+/// Reads a time from a query. The `+` of an offset arrives as a space unless the client encodes it.
 ///
 /// # Errors
-/// As of [`of_body`].
+/// As in [`of_body`].
 pub(crate) fn of_query(text: &str) -> Result<Time, String> {
     Time::of_client(text).ok_or_else(|| match text.rsplit_once(' ') {
         Some((time, offset)) if Time::of_client(&format!("{time}+{offset}")).is_some() => {
@@ -26,7 +26,7 @@ pub(crate) fn of_query(text: &str) -> Result<Time, String> {
     })
 }
 
-/// The message on a missing time.
+/// The message about a missing time.
 pub(crate) fn is_missing() -> String {
     format!("is missing; it {FORM}")
 }

@@ -1,9 +1,9 @@
-//! Invisible characters: with them a text can carry a message to a program or a model that people do not see.
+//! Invisible characters, with which a text can carry a message to a program or a model that people do not see.
 
 use std::ops::RangeInclusive;
 
-/// Invisible characters, in ascending order (Unicode 16). Unassigned code points in these ranges are to be ignored in
-/// display as well (`Default_Ignorable_Code_Point`).
+/// Invisible characters, in ascending order (Unicode 16). Programs do not display unassigned code points in these
+/// ranges either (`Default_Ignorable_Code_Point`).
 const UNSEEN: [RangeInclusive<char>; 19] = [
     // The soft hyphen is visible only at the end of a line.
     '\u{ad}'..='\u{ad}',
@@ -11,35 +11,35 @@ const UNSEEN: [RangeInclusive<char>; 19] = [
     '\u{34f}'..='\u{34f}',
     // The Arabic letter mark sets a direction.
     '\u{61c}'..='\u{61c}',
-    // Fillers of Hangul replace a letter.
+    // Hangul fillers replace a letter.
     '\u{115f}'..='\u{1160}',
-    // Inherent vowels of Khmer are not written.
+    // Inherent Khmer vowels are not written.
     '\u{17b4}'..='\u{17b5}',
     // Mongolian selectors choose a form of the previous letter.
     '\u{180b}'..='\u{180f}',
-    // Zero width, and direction.
+    // Zero-width characters, and directions.
     '\u{200b}'..='\u{200f}',
-    // Ends of lines and paragraphs, and direction.
+    // Ends of lines and paragraphs, and directions.
     '\u{2028}'..='\u{202e}',
-    // Invisible operators, direction, and shapes.
+    // Invisible operators, directions, and shapes.
     '\u{2060}'..='\u{206f}',
     // The Braille pattern without dots looks like a space.
     '\u{2800}'..='\u{2800}',
-    // The filler of Hangul for other encodings.
+    // The Hangul filler for other encodings.
     '\u{3164}'..='\u{3164}',
     // Variation selectors choose a form of the previous character, and can encode bytes.
     '\u{fe00}'..='\u{fe0f}',
     // The byte order mark.
     '\u{feff}'..='\u{feff}',
-    // The filler of Hangul in half width.
+    // The half-width Hangul filler.
     '\u{ffa0}'..='\u{ffa0}',
     // Reserved code points that are ignored, and the marks of interlinear annotations.
     '\u{fff0}'..='\u{fffb}',
-    // Egyptian controls position the signs beside them.
+    // Egyptian controls position their neighbours.
     '\u{13430}'..='\u{1343f}',
-    // Controls of shorthand join and move the signs beside them.
+    // Shorthand controls join and move their neighbours.
     '\u{1bca0}'..='\u{1bca3}',
-    // Controls of musical notation begin and end beams and slurs.
+    // Musical controls begin and end beams and slurs.
     '\u{1d173}'..='\u{1d17a}',
     // Tags encode ASCII; further variation selectors encode bytes.
     '\u{e0000}'..='\u{e0fff}',

@@ -1,4 +1,4 @@
-//! The parts that operations share, each once: errors, parameters, headers and schemas.
+//! The parts that operations share: errors, parameters, headers and schemas.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     problems, schema,
 };
 
-/// The errors to which operations refer, with their statuses and kinds: first those of most operations.
+/// The errors to which operations refer, with their statuses and kinds. Common errors come first.
 pub fn errors(document: &Value) -> String {
     let references = problems::references(document);
     let entry = |name: &str, response: &Value| {
@@ -42,7 +42,8 @@ pub fn errors(document: &Value) -> String {
     )
 }
 
-/// A description in which the kinds of its Problem lead to their pages; further kinds follow it.
+/// A response's description with links from its kinds of Problem to their pages. Kinds that it does not name are
+/// appended.
 fn with_links(description: &str, response: &Value) -> String {
     let mut written = description.to_owned();
     for kind in problems::kinds(response) {
@@ -53,7 +54,7 @@ fn with_links(description: &str, response: &Value) -> String {
     written
 }
 
-/// Forms and headers of an error.
+/// The media types and headers of an error.
 fn details(response: &Value) -> String {
     let mut parts = Vec::new();
     for (media_type, content) in members(response, "content") {
@@ -102,10 +103,10 @@ pub fn headers(document: &Value) -> String {
     written + "</dl>\n"
 }
 
-/// The number of equal members from which a schema refers to another one.
+/// The least number of equal members for which a schema refers to another one.
 const MANY: usize = 5;
 
-/// Every schema. Members that an earlier schema describes in the same words are named, and not described again.
+/// Every schema. If an earlier schema has many equal members, they are named and not described again.
 pub fn schemas(document: &Value) -> String {
     let mut written = String::new();
     let mut described = Vec::<(&str, &Value)>::new();

@@ -11,8 +11,8 @@ pub struct Operation<'a> {
     pub id: &'a str,
     /// The method, in capitals.
     pub verb: String,
-    /// The address, with parameters in braces: a path, if the server is that of the document; `None` for the client's
-    /// endpoint.
+    /// The address, with parameters in braces: a path on the document's server, or a whole address on another server;
+    /// `None` for the client's endpoint.
     pub address: Option<String>,
     /// Its declaration.
     pub declared: &'a Value,
@@ -36,12 +36,12 @@ pub fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
     value.get(member).and_then(Value::as_str)
 }
 
-/// The elements of a member that is a list.
+/// The elements of a list member.
 pub fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The members of a member that is an object.
+/// The members of an object member.
 pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     value
         .get(member)
@@ -54,7 +54,7 @@ pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a 
 /// The target of a `$ref`, or the value itself.
 ///
 /// # Panics
-/// If the reference has no target: the build stops then, and tests read the same document.
+/// If the reference has no target, which stops the build. Tests read the same document.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match text(value, "$ref") {
         Some(reference) => {
@@ -97,7 +97,8 @@ pub fn operations(document: &Value) -> Vec<Operation<'_>> {
         .collect()
 }
 
-/// The tags with their operations, in the order of the tags; within a tag, in the order of the methods.
+/// The tags with their operations, in the order of the document's tags. Within a tag, operations are in the order of
+/// paths, then of methods.
 pub fn by_tag(document: &Value) -> Vec<(&str, &Value, Vec<Operation<'_>>)> {
     let tags = list(document, "tags").iter().filter_map(|tag| Some((text(tag, "name")?, tag)));
     tags.map(|(name, tag)| {

@@ -4,7 +4,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::markdown::is_permitted;
 
-/// Files to which the guides link, and their addresses in a deployment. Links to other files become plain text.
+/// The files to which guides may link, and their addresses in a deployment. Links to other files become plain text.
 const SERVED: [(&str, &str); 2] = [("../openapi.yaml", "/"), ("../README.md", "/#start")];
 
 /// A guide for the page: the title from its first heading, and the rest as HTML.
@@ -15,7 +15,7 @@ pub struct Guide {
     pub content: String,
 }
 
-/// Writes the page of a Markdown text. Headings have GitHub's anchors, to which the text itself links.
+/// Converts a Markdown text to a page. Headings get GitHub's anchors, since the text links to them.
 pub fn guide(text: &str) -> Guide {
     let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
     let mut events = Vec::new();
@@ -36,7 +36,7 @@ pub fn guide(text: &str) -> Guide {
                     events.push(event);
                 }
             }
-            // HTML stays text, and an image its alternative text.
+            // HTML becomes text, and an image becomes its alternative text.
             Event::Html(html) | Event::InlineHtml(html) => events.push(Event::Text(html)),
             Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
             other => events.push(other),
@@ -48,7 +48,7 @@ pub fn guide(text: &str) -> Guide {
     Guide { title: title.trim_start_matches('#').trim().to_owned(), content }
 }
 
-/// The address of a link on the page, if there is one.
+/// The address of a link on the page; `None` if the page does not link there.
 fn address(written: &str) -> Option<&str> {
     let file = written.split('#').next().unwrap_or_default();
     let served = SERVED.iter().find(|(name, _)| *name == file).map(|(_, address)| *address);

@@ -3,7 +3,7 @@
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
-/// A description as paragraphs, lists and tables. Its headings are two levels lower, below those of the page.
+/// A description as paragraphs, lists and tables. Its headings are moved below those of the page.
 pub fn block(text: &str) -> String {
     let options = Options::ENABLE_TABLES;
     let mut written = String::new();
@@ -26,7 +26,7 @@ pub fn escaped(text: &str) -> String {
     written
 }
 
-/// A text escaped for the content of an element, where quotes may stay.
+/// A text escaped for the content of an element, where quotes need no escape.
 pub fn escaped_content(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     // Writing to a String cannot fail.

@@ -59,7 +59,7 @@ pub fn described(value: &Value) -> String {
     text(value, "description").map(block).unwrap_or_default()
 }
 
-/// The parameters: names alone of those that operations share.
+/// The parameters. Only the names are listed of parameters that operations share.
 fn parameters(document: &Value, operation: &Operation<'_>) -> String {
     let (shared, own): (Vec<&Value>, Vec<&Value>) =
         operation.parameters.iter().copied().partition(|parameter| component(parameter).is_some());
@@ -94,7 +94,7 @@ pub fn parameter(parameter: &Value, attributes: &str) -> String {
     )
 }
 
-/// The errors that operations share, as links with their kinds. Those of most operations are statuses alone.
+/// Links to the shared errors, with their kinds. Of common errors, only the statuses are listed.
 fn errors(document: &Value, declared: &Value) -> String {
     let most = problems::common_errors(document);
     let shared = members(declared, "responses").filter_map(|(status, response)| {
@@ -121,7 +121,7 @@ fn is_error(status: &str) -> bool {
     status.starts_with(['4', '5'])
 }
 
-/// A response of this operation alone, or a successful one.
+/// A successful response, or an error that is not shared.
 fn answer<'a>(document: &'a Value, status: &str, declared: &'a Value, shown: &mut Exemplified<'a>) -> String {
     let response = resolved(document, declared);
     // Keywords beside a reference have precedence.
@@ -142,7 +142,7 @@ fn answer<'a>(document: &'a Value, status: &str, declared: &'a Value, shown: &mu
     written + &contents(response, shown) + "</div>\n"
 }
 
-/// Headers that the introduction describes, or that are for browsers and caches alone.
+/// Headers that the introduction describes, or that concern only browsers and caches.
 pub const NOT_SHOWN: [&str; 12] = [
     "Service-Version",
     "X-Request-Id",
@@ -158,14 +158,14 @@ pub const NOT_SHOWN: [&str; 12] = [
     "Access-Control-Allow-Origin",
 ];
 
-/// The media types of a body, each with its schema and examples. A named schema has its examples at its first use.
+/// The media types of a body, each with its schema and examples. A named schema has examples only at its first use.
 fn contents<'a>(body: &'a Value, shown: &mut Exemplified<'a>) -> String {
     let mut written = String::new();
     for (media_type, content) in members(body, "content") {
         if media_type != "application/json" {
             written += &format!("<p><code>{}</code></p>\n", escaped(media_type));
         }
-        // Every page has the same schema.
+        // All HTML pages have the same schema.
         if media_type != "text/html" {
             written += &content.get("schema").map(schema::html).unwrap_or_default();
         }

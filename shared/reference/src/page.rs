@@ -57,13 +57,13 @@ pub fn content(document: &Value) -> String {
     written + "</div>\n"
 }
 
-/// The introduction without its table of all kinds of Problems, which are explained below and have a page each.
+/// The introduction without its table of all kinds of Problems, which each have a page.
 fn introduction(info: &Value) -> String {
     let lines = text(info, "description").unwrap_or_default().lines().filter(|line| !line.starts_with('|'));
     block(&lines.fold(String::new(), |text, line| text + line + "\n"))
 }
 
-/// The operations of a tag are folded, so that a phone shows the page's parts on one screen.
+/// The navigation. The operations of a tag are folded, so that a phone shows all parts of the page on one screen.
 fn navigation(document: &Value) -> String {
     let link =
         |anchor: &str, words: &str| format!("<li><a href=\"#{}\">{}</a></li>\n", escaped(anchor), escaped(words));

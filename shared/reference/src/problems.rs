@@ -9,10 +9,10 @@ use crate::document::{component, list, members, operations, resolved, text};
 /// The part of an address before the kind.
 const BEFORE: &str = "/problems/";
 
-/// The number of operations from which an error is a common one.
+/// The least number of operations that return a common error.
 const COMMON: usize = 12;
 
-/// The names of the errors of most operations.
+/// The names of the common errors.
 pub fn common_errors(document: &Value) -> BTreeSet<&str> {
     let mut uses = BTreeMap::<&str, usize>::new();
     for (_, name) in references(document) {
@@ -21,7 +21,7 @@ pub fn common_errors(document: &Value) -> BTreeSet<&str> {
     uses.into_iter().filter(|(_, count)| *count >= COMMON).map(|(name, _)| name).collect()
 }
 
-/// Each reference of an operation to an error: its status and its name.
+/// The references of operations to errors, each with its status and name.
 pub fn references(document: &Value) -> Vec<(&str, &str)> {
     let of_operations = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
     of_operations
@@ -39,7 +39,7 @@ pub struct ProblemUse {
     pub operations: Vec<(String, String)>,
 }
 
-/// The uses of the kinds that the document names, by kind.
+/// The uses of each kind that the document names.
 pub fn problem_uses(document: &Value) -> BTreeMap<String, ProblemUse> {
     let mut uses = BTreeMap::<String, ProblemUse>::new();
     for operation in operations(document) {

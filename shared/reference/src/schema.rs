@@ -7,7 +7,7 @@ use crate::{
     markdown::{block, escaped, inline},
 };
 
-/// The keywords that `kind` and `html` write in words. All others are shown literally.
+/// The keywords that `kind` and `html` describe in words. All others are shown literally.
 const IN_WORDS: [&str; 17] = [
     "$ref",
     "type",
@@ -37,7 +37,7 @@ pub fn html(schema: &Value) -> String {
 pub fn html_without(schema: &Value, left_out: &[&str]) -> String {
     let mut written = String::new();
     let type_and_limits = format!("{}{}", kind(schema), limits(schema));
-    // The list of its members says as much.
+    // For a plain object, the list of members is enough.
     if type_and_limits != "object" {
         written += &format!("<p>{type_and_limits}</p>\n");
     }
@@ -96,8 +96,7 @@ fn limits(schema: &Value) -> String {
         .collect()
 }
 
-/// The members of an object, in the page's font for code, each followed by its own members. Those of the parts of `allOf`,
-/// `anyOf` and `oneOf` are included.
+/// The members of an object, each followed by its own members. The parts of `allOf`, `anyOf` and `oneOf` are included.
 fn list_of_members(schema: &Value) -> String {
     let required = list(schema, "required");
     let entries: String = members(schema, "properties")
@@ -134,7 +133,6 @@ fn entry(name: &str, required: bool, member: &Value) -> String {
     )
 }
 
-/// A value as code.
 fn code(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     format!("<code>{}</code>", escaped(&text))

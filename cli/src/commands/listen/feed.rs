@@ -10,17 +10,16 @@ use crate::{
     service::{Call, Service, WITHIN},
 };
 
-/// The time for an answer to a forwarded delivery, as the service gives it to an endpoint.
+/// The time limit for the answer to a forwarded delivery, as for an endpoint.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
-/// The deliveries of one read. They are forwarded one after another.
+/// The most deliveries of one read. They are forwarded one after another.
 const LIMIT: u64 = 10;
-/// The seconds that the service waits for a delivery.
+/// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The seconds after which an unconfirmed delivery comes again: enough for a batch whose every answer takes its whole
-/// time, and for the acknowledgements.
+/// The time after which an unconfirmed delivery comes again, in seconds. It covers a batch in which each answer takes
+/// the full time, and the acknowledgements.
 const VISIBILITY: u64 = LIMIT * (ANSWERED_WITHIN.as_secs() + 5);
 
-/// The feed of a webhook.
 pub struct Feed<'a> {
     pub service: &'a Service,
     pub webhook: &'a str,
@@ -65,7 +64,7 @@ struct AckResult {
 }
 
 impl Feed<'_> {
-    /// The next deliveries; none if nothing came in time.
+    /// The next deliveries, if any came in time.
     pub async fn next(&self) -> Result<Vec<FeedDelivery>, Failure> {
         let query = [("limit", LIMIT), ("wait", WAIT), ("visibility", VISIBILITY)];
         let query = query.map(|(name, value)| (name, value.to_string()));

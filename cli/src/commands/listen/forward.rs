@@ -1,4 +1,4 @@
-//! Forwarding a delivery to an address, as the service would post it to an endpoint.
+//! Forwards a delivery to an address, as the service would post it to an endpoint.
 
 use std::{fmt, str::FromStr};
 
@@ -25,7 +25,7 @@ pub struct Target {
     client: Client,
 }
 
-/// The answer of the address, or the reason why there is none.
+/// The answer of the address, or the reason for its absence.
 pub type Answered = Result<Answer, String>;
 
 /// The status of an answer, and the beginning of its body in one line.
@@ -67,7 +67,7 @@ impl Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// An address; without a scheme it is one of `http`.
+    /// Parses an address. The default scheme is `http`.
     fn from_str(given: &str) -> Result<Self, String> {
         let address = if given.contains("://") { given.to_owned() } else { format!("http://{given}") };
         let url: Url = address.parse().map_err(|error| format!("it is no address: {error}"))?;

@@ -41,7 +41,7 @@ service removes it when nothing has read its events for an hour.";
 /// The pauses between requests while the service cannot be reached.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The time for removing the webhook at the end.
+/// The time limit for removing the webhook at the end.
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ enum Payload {
     Thin,
 }
 
-/// The settings of the webhook. The service has the default of each that is absent.
+/// The settings of the webhook. The service has defaults for absent ones.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NewWebhook<'a> {
@@ -119,12 +119,12 @@ pub fn webhook_name() -> String {
 }
 
 impl Listen {
-    /// Listens until a signal, or until a failure that does not pass.
+    /// Listens until a signal or a permanent failure.
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
-        // Ctrl-C ends a failing connection at once.
+        // Get a token first: until a signal is caught, Ctrl-C ends even a hanging connection at once.
         service.new_token().await?;
-        // Before the webhook exists, so that a signal from then on removes it.
+        // Catch signals before the webhook exists, so that Ctrl-C always removes it.
         let stop = stop_signal().map_err(Failure::Output)?;
         let wanted = json!(NewWebhook {
             name: webhook_name(),
@@ -177,7 +177,7 @@ impl Listener<'_> {
         loop {
             let begun = Instant::now();
             let deliveries = self.patiently(async || self.feed.next().await).await?;
-            // A service that does not wait must not be asked all the time.
+            // Do not poll in a tight loop if the service does not wait.
             if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
                 machine::pause(FIRST_PAUSE).await;
             }
@@ -209,7 +209,7 @@ impl Listener<'_> {
         Ok(())
     }
 
-    /// Repeats a request while its failure may pass, and says so once.
+    /// Repeats a request while its failure is temporary, and reports this once.
     async fn patiently<T>(&self, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
         let mut pause = FIRST_PAUSE;
         let mut failed = false;
@@ -238,7 +238,7 @@ fn json_value(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
 }
 
-/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. The signals are caught from the call on, not from the first
+/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first
 /// poll.
 #[cfg(unix)]
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {

@@ -1,4 +1,4 @@
-//! The lines of `listen`: for people, or JSON values with a member `kind`.
+//! The output of `listen`: lines for people, or JSON values with a member `kind`.
 
 use std::{fmt::Display, io, time::Duration};
 
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::output::{BOLD, DIM, Output, colour_of_answer, visible, visible_line};
 
-/// The printed lines.
 #[derive(Clone, Copy)]
 pub struct Report {
     pub output: Output,
@@ -23,12 +22,12 @@ pub struct Report {
 pub struct Arrival<'a> {
     pub at: Timestamp,
     pub delivery: &'a FeedDelivery,
-    /// The answer of the address that it was forwarded to.
+    /// The answer of the address to which it was forwarded.
     pub answer: Option<&'a Answered>,
     pub took: Duration,
 }
 
-/// The members of an event that its line shows. All can be absent: a webhook may receive identifiers only.
+/// The members of an event that its line shows. All can be absent, since a webhook may receive identifiers only.
 #[derive(Default, Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -40,7 +39,7 @@ struct Envelope {
 }
 
 impl Report {
-    /// The beginning, with the signing secret.
+    /// Prints the start, with the signing secret.
     pub fn begun(
         self,
         webhook: &str,
@@ -62,7 +61,7 @@ impl Report {
         Ok(())
     }
 
-    /// The line of a delivery, and its body if wanted.
+    /// Prints the line of a delivery, and its body if wanted.
     pub fn arrived(self, arrival: &Arrival<'_>) -> io::Result<()> {
         if self.output.json {
             return self.output.raw(self.value(arrival));
@@ -89,7 +88,7 @@ impl Report {
         value
     }
 
-    /// The end, and whether the webhook is removed.
+    /// Prints the end, and whether the webhook is removed.
     pub fn ended(self, webhook: &str, removed: bool) -> io::Result<()> {
         if self.output.json {
             return self.output.raw(json!({ "kind": "ended", "webhookIdentifier": webhook, "removed": removed }));

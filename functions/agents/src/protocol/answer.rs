@@ -14,16 +14,16 @@ pub struct Answer {
     pub problem: Option<Problem>,
 }
 
-/// The reason why a request has no result.
+/// Why a request has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// An error in the protocol's words.
     Rpc(RpcError),
-    /// The token does not suffice. The HTTP response has a challenge, so that clients get a wider token automatically.
+    /// The token lacks a scope. The HTTP response has a challenge, so that clients get a wider token automatically.
     Token(Problem),
 }
 
-/// How long, and by whom, a result may be cached.
+/// How long a result may be cached, and by whom.
 /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching>
 #[derive(Debug, Clone, Copy)]
 pub struct Caching {
@@ -56,7 +56,7 @@ impl Answer {
         Self { result, caching: None, problem: Some(problem) }
     }
 
-    /// The result of this server in the form of this revision.
+    /// The result in the form of this revision.
     pub fn in_revision(self, revision: Revision, server: &impl Server) -> (Value, Option<Problem>) {
         let mut result = self.result;
         if !revision.has_handshake() {

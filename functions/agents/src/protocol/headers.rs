@@ -1,4 +1,4 @@
-//! The headers of a message, which repeat parts of it, so that gateways need not parse it.
+//! The headers of a message, which repeat parts of it for gateways that do not parse it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
 
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ pub fn agree(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
         "resources/read" => "uri",
         _ => return Ok(()),
     };
-    // The method refuses a request without it.
+    // If it is missing, the method refuses the request.
     request.params.get(subject).and_then(Value::as_str).map_or(Ok(()), |subject| agrees(headers, NAME, subject))
 }
 

@@ -1,4 +1,4 @@
-//! The JSON of a message. A duplicate member is found at every depth: the server must not silently choose one of two
+//! The JSON of a message. A duplicate member is detected at every depth: the server must not silently choose one of two
 //! values.
 
 use std::{collections::BTreeSet, fmt};
@@ -8,7 +8,7 @@ use serde_json::{Error, Map, Value, map::Entry};
 
 use problem::json_body::without_byte_order_mark;
 
-/// The maximum nesting: the limit of `serde_json`.
+/// The maximum nesting, which is the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 127;
 
 /// A parsed JSON document.

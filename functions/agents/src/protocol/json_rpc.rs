@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC 2.0 as in MCP: one in an HTTP request, and its response in the HTTP response.
+//! JSON-RPC 2.0 messages as MCP uses them: one in an HTTP request, and its response in the HTTP response.
 
 use gate::Reply;
 use http::StatusCode;
@@ -14,7 +14,7 @@ pub enum Message {
     Request(Request),
     /// A message without a response.
     Notification,
-    /// A response to a request of the server, which never sends one.
+    /// A response, although this server never sends a request.
     Response,
 }
 
@@ -29,7 +29,7 @@ pub struct Request {
     pub params: Map<String, Value>,
 }
 
-/// An error with a code of JSON-RPC.
+/// An error with a JSON-RPC code.
 #[derive(Debug)]
 pub struct RpcError {
     code: i32,
@@ -149,13 +149,13 @@ impl RpcError {
         Self::new(-32022, "Unsupported protocol version").with_status(StatusCode::BAD_REQUEST).with_data(data)
     }
 
-    /// A Problem with this code; its members are the error's data.
+    /// A Problem as an error with this code. The Problem's members are the error's data.
     pub fn of_problem(code: i32, problem: Problem, base_url: &str, request_id: &str) -> Self {
         let body = problem.body(base_url, request_id);
         Self { problem: Some(Box::new(problem)), ..Self::new(code, body_text(&body, "detail")) }.with_data(body.into())
     }
 
-    /// Adds a client's text, shortened, as a member of the data.
+    /// Adds a client's text, shortened, to the data.
     pub fn with_datum(self, name: &str, text: &str) -> Self {
         let mut data = self.data.unwrap_or_else(|| json!({}));
         data[name] = shortened(text).into();
@@ -197,7 +197,7 @@ fn body_text(body: &Map<String, Value>, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The beginning of a client's text, as errors repeat it.
+/// The beginning of a client's text, for errors.
 pub fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }

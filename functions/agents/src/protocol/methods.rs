@@ -12,7 +12,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Answers a request.
+/// Handles a request.
 pub async fn answer<S: Server>(
     server: &'static S,
     caller: Caller,
@@ -71,7 +71,7 @@ fn capabilities() -> Value {
     })
 }
 
-/// Answers a request for a list that depends only on the release.
+/// Responds to a request for a list that has one page.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
     has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
@@ -86,7 +86,7 @@ fn has_one_page(request: &Request) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Calls a tool. A Problem is the call's result, for the model to read.
+/// Calls a tool. A Problem becomes the result of the call, so that the model reads it.
 async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Request) -> Result<Answer, Failure> {
     let name = request.text("name")?;
     let arguments = request.arguments()?;
@@ -121,7 +121,7 @@ async fn read_resource<S: Server>(
         Err(Refusal::Problem(problem)) => problem,
     };
     let is_missing = problem.kind.status() == StatusCode::NOT_FOUND;
-    // Revisions with a handshake have a special code for a missing resource.
+    // Revisions with a handshake have a separate code for a missing resource.
     let code = if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
     Err(RpcError::of_problem(code, problem, server.base_url(), &caller.request_id).with_datum("uri", uri).into())
 }

@@ -1,5 +1,5 @@
-//! The Model Context Protocol over HTTP, without sessions and without streams: one message in, its response out. A
-//! [`Server`] provides tools, resources and prompts.
+//! The Model Context Protocol over HTTP, without sessions and streams: one message in, one response out. A [`Server`]
+//! provides tools, resources and prompts.
 
 mod answer;
 mod headers;

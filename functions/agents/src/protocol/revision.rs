@@ -1,7 +1,7 @@
 //! The supported revisions of the protocol, and the revision of a message.
 //!
-//! Up to 2025-11-25 a client begins with `initialize`, and names the revision in a header afterwards. Since 2026-07-28 each
-//! request is self-contained: it names the revision in its `_meta`, and headers repeat it.
+//! Up to 2025-11-25, a client begins with `initialize` and then names the revision in a header. Since 2026-07-28, each
+//! request is self-contained: it names the revision in its `_meta`, and a header repeats it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
@@ -54,7 +54,7 @@ impl Revision {
         self <= Self::NEWEST_WITH_HANDSHAKE
     }
 
-    /// The revision of a request, after a check of its headers.
+    /// The revision of a request. Checks that the headers agree with the request.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Result<Self, RpcError> {
         let header = headers::only(headers, PROTOCOL_VERSION)?;
         let meta = request.meta(META_VERSION).and_then(Value::as_str);
@@ -79,7 +79,7 @@ impl Revision {
         Self::of_name(name).ok_or_else(|| RpcError::unsupported_revision(name, &Self::ALL.map(Self::name)))
     }
 
-    /// The revision to continue with, for a client that begins with `initialize` and names `wanted`.
+    /// The revision for a client whose `initialize` names `wanted`.
     pub fn negotiated(wanted: &str) -> Self {
         Self::of_name(wanted).filter(|revision| revision.has_handshake()).unwrap_or(Self::NEWEST_WITH_HANDSHAKE)
     }

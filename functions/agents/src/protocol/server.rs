@@ -1,5 +1,5 @@
-//! The interface of a server: its description and its tools, resources and prompts. The protocol itself handles the form
-//! of messages, revisions and refusals.
+//! The interface of a server: its description, tools, resources and prompts. The protocol handles the form of messages,
+//! revisions and refusals.
 
 use problem::Problem;
 use serde::Serialize;
@@ -12,7 +12,7 @@ pub trait Server: Sync + 'static {
     /// Instructions for a model before it calls a tool.
     const INSTRUCTIONS: &'static str;
 
-    /// Its name and version, as messages have them (`Implementation`).
+    /// Its name and version (`Implementation`).
     fn info(&self) -> Value;
 
     /// The API's address, without a slash at its end; the pages of Problems are below it.
@@ -45,12 +45,12 @@ pub trait Server: Sync + 'static {
     fn prompt(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value, Refusal>;
 }
 
-/// The reason why a server refuses a request.
+/// Why a server refuses a request.
 #[derive(Debug)]
 pub enum Refusal {
     /// The name or the address is unknown.
     Unknown,
-    /// The token does not suffice.
+    /// The token lacks a scope.
     Token(Problem),
     /// The operation returned a Problem.
     Problem(Problem),
@@ -83,8 +83,7 @@ impl ToolResult {
         Self { structured_content: Some(value.clone()), ..Self::of_parts(vec![text(&value)]) }
     }
 
-    /// The Problem with these members, as a text: structured content must conform to the tool's output schema, which a
-    /// Problem does not.
+    /// A Problem as text, since structured content must conform to the tool's output schema.
     pub fn refused(problem: &Value) -> Self {
         Self { is_error: true, ..Self::of_parts(vec![text(problem)]) }
     }

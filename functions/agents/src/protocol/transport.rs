@@ -14,7 +14,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Answers the message in the body of a call.
+/// Handles the message in the body of a call.
 pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, Problem> {
     if call.body.len() > MAX_BYTES {
         return Err(Problem::too_large("The message", MAX_BYTES));
@@ -43,7 +43,7 @@ async fn answer_request<S: Server>(server: &'static S, call: Call, request: &Req
     }
 }
 
-/// Accepts a notification. Notifications have no effect: the server keeps no state for a client.
+/// Accepts a notification, which has no effect, since the server keeps no state for a client.
 fn acknowledge(call: &Call) -> Result<Reply, Problem> {
     match headers::only(call.headers(), PROTOCOL_VERSION).and_then(Revision::named) {
         Ok(_) => Ok(Reply::bare(StatusCode::ACCEPTED)),

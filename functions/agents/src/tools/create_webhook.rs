@@ -26,7 +26,8 @@ pub const CREATE_WEBHOOK: Tool = Tool {
     input,
     output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
-    // It can disclose every event of the managing entity to a third party, so that clients ask a person first.
+    // Destructive, so that clients ask a person first: it can disclose every event of the managing entity to a third
+    // party.
     hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: true },
     run: Run::ForEntity(|use_cases, entity, call| create(use_cases, entity, call).boxed()),
 };

@@ -55,7 +55,7 @@ fn of_slug(slug: &str) -> Result<ProblemKind, String> {
 }
 
 fn input() -> Value {
-    // A list of all kinds would be the longest part of the tool, and every error names its kind.
+    // No enumeration of all kinds: it would be the longest part of the tool, and every error names its kind.
     let kind = json!({
         "type": "string",
         "maxLength": 64,

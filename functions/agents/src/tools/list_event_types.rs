@@ -47,7 +47,7 @@ fn input() -> Value {
 
 fn output() -> Value {
     let types = schemas::list(schemas::of("EventType"), "Every type, in a fixed order.");
-    // Its members explain themselves, and a model pays for each word of the list.
+    // No schema: the members explain themselves, and the list should be short.
     let details = json!({ "type": "object", "description": "About `type`.", "additionalProperties": true });
     schemas::object(json!({ "eventTypes": types, "details": details }), &["eventTypes"])
 }

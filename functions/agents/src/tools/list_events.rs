@@ -44,7 +44,7 @@ fn input() -> Value {
     schemas::object(filters, &[])
 }
 
-/// Few members have a description, since a model pays for each, and their names say enough.
+/// Few members have a description, since their names say enough and the list should be short.
 fn output() -> Value {
     let in_state = json!({
         "status": schemas::of("DeliveryStatus"),

@@ -17,7 +17,7 @@ use crate::{
     use_cases::UseCases,
 };
 
-/// The maximum number of shown attempts. A delivery that was resent repeatedly has up to 200.
+/// The maximum number of shown attempts. A delivery that was resent repeatedly can have 200.
 const MAX_ATTEMPTS: usize = 20;
 
 /// Shows a delivery.

@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, secrets) = Service::start::<SecretSettings>().await?;
-    let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only stored responses are encrypted
+    let rings = KeyRings::new(service.secrets(secrets), service.clock()); // not warm: only stored responses are sealed
     let answers = IdempotencyStore::sealed(service.table(), rings, service.random());
     let base_url = service.settings().base_url.clone();
     let making = LinkMaking::new(service.table(), answers, service.random(), base_url);

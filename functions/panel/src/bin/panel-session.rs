@@ -41,7 +41,7 @@ struct SessionEndpoint {
 async fn admit(endpoint: &SessionEndpoint, call: Call) -> Result<Reply, Problem> {
     let outcome =
         if call.method() == Method::DELETE { endpoint.close(&call).await } else { endpoint.open(&call).await };
-    // The browser deletes a cookie without a session.
+    // Make the browser delete a cookie that has no session.
     outcome.map_err(|problem| match problem.kind {
         ProblemKind::NoPanelSession if !call.cookies(endpoint.cookies.name()).is_empty() => {
             problem.with_header(SET_COOKIE, endpoint.cookies.take())

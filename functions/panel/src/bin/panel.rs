@@ -1,4 +1,4 @@
-//! GET /panel and every page below it: the same page, whose script reads the address. /panel/assets contains its files.
+//! GET /panel and every address below it: the page, whose script reads the address. /panel/assets contains its files.
 
 use function::{Service, StartError};
 use functions_panel::{
@@ -22,7 +22,7 @@ async fn show(page_of_deployment: &Page, call: Call) -> Result<Reply, Problem> {
     let nothing = || Problem::no_route(call.whole_path());
     match page.strip_prefix("assets/") {
         Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
-        // Every view has one address, without a slash at its end, like all addresses of the service.
+        // As everywhere in the service, an address has no slash at its end.
         None if page.ends_with('/') => Err(nothing()),
         None => page_of_deployment.reply(call.headers()),
     }

@@ -14,7 +14,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
-    // The gate handles known paths with unsupported methods. A gateway with other matching rules may still send a request
-    // that has a route.
+    // The gate handles known paths with unsupported methods. A gateway whose rules match differently may still send a
+    // request that has a route.
     Err(Problem::no_route(call.whole_path()))
 }

@@ -1,4 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/feed/ack: the answers of a reader of a feed.
+//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a reader of a feed reports.
 
 use function::{Service, StartError};
 use functions_webhooks::{feeds, webhook_id};

@@ -21,7 +21,7 @@ async fn serve() -> Result<(), StartError> {
         showing: Showing::new(&service.table()),
         pauses: Pauses::new(&service.table()),
         rules,
-        rings: KeyRings::new(service.secrets(secrets), service.clock()), // not warm: most changes encrypt nothing
+        rings: KeyRings::new(service.secrets(secrets), service.clock()), // not warm: most changes seal nothing
         clock: service.clock(),
         random: service.random(),
     };

@@ -26,11 +26,11 @@ pub(crate) fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (settings, (secrets, rules))) = Service::start::<Settings>().await?;
     let table = service.table();
-    // While the secret is loading.
+    // Connect while the secret is loading.
     service.beside_start(Deliveries::new(table.clone()).open_connection());
     let time = (service.clock(), service.random());
     let environment = service.settings().environment.clone();
-    // The certificate authorities are read while the secret is loading.
+    // Read the certificate authorities meanwhile, too.
     let (rings, outbound) =
         join(KeyRings::warm(service.secrets(secrets), service.clock()), Outbound::within(rules).warm()).await;
     let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, environment, time);

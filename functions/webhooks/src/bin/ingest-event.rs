@@ -1,4 +1,4 @@
-//! The platform's event bus: publishes the events that the platform's own services put there.
+//! The platform's event bus: publishes the events of the platform's services.
 
 use function::{Service, StartError, Traced};
 use functions_webhooks::{bus, publisher};

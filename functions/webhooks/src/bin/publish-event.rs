@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (queue, schedule, subjects, validation, share)) = Service::start().await?;
     let publisher = publisher(&service, &queue, schedule, subjects).limiting_waits();
-    // While keys and revocations are loading.
+    // Connect while keys and revocations are loading.
     service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);
     let validator = DataValidator::new(validation, service.settings().environment.clone(), service.clock());

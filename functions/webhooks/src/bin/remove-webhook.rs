@@ -1,4 +1,4 @@
-//! DELETE …/webhook/{webhookIdentifier}: removes a webhook, and cancels deliveries that wait for it.
+//! DELETE …/webhook/{webhookIdentifier}: removes a webhook, and cancels its open deliveries.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;

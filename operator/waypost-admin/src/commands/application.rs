@@ -138,7 +138,6 @@ fn secret_id(text: &str) -> Result<ClientSecretId, String> {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
         let applications = OperatorsApplications::of(&deployment);

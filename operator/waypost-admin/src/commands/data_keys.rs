@@ -31,7 +31,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Rotates the keys.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::Rotate { reseal_only, forget } = self;
         let work = match (reseal_only, forget) {
@@ -57,7 +56,7 @@ impl Command {
     }
 }
 
-/// A line about the old keys that are still in the ring, so that an operator does not take them for forgotten.
+/// A line about the old keys that are still in the ring, so that an operator does not assume that they were forgotten.
 fn staying(kept: &[String], settled_at: Option<Time>) -> String {
     let from = settled_at.map(|time| format!(" from {time} on")).unwrap_or_default();
     match kept.len() {

@@ -42,7 +42,6 @@ fn delivery(text: &str) -> Result<DeliveryId, &'static str> {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let (found, body) = match self {
             Self::Show(Shown { id, body }) => (deliveries::show(&which.open().await?, &id).await?, body),
@@ -53,7 +52,7 @@ impl Command {
     }
 }
 
-/// A delivery with or without bodies. The JSON is that of the API.
+/// A delivery with or without bodies, in the JSON of the API.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
@@ -123,7 +122,7 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
         .try_for_each(|line| write!(f, "\n             {}", printable(line)))
 }
 
-/// A text of a third party without control characters, which could change what a terminal shows.
+/// A third-party text without control characters, which could affect the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }

@@ -93,7 +93,6 @@ struct Report {
 }
 
 impl Arguments {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         if let Command::Update = self.command {
             return self.update(which, output).await;

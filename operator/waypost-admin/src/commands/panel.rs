@@ -60,7 +60,6 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::Link(arguments) = self;
         let deployment = which.open().await?;

@@ -34,7 +34,6 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Provisions the stack.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let wanted = self.application.map(Registration::wanted).transpose()?;
         if which.data.is_some() {

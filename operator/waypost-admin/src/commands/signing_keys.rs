@@ -26,7 +26,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Replaces the keys.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let deployment = which.open().await?;
         let keys = SigningKeysOf::open(&deployment)?;

@@ -27,7 +27,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the subcommand.
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let Self::List { failing: _ } = self;
         let found = failing_webhooks::find(&which.open().await?.table).await.map_err(Failure::Webhooks)?;

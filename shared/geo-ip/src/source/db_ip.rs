@@ -1,5 +1,5 @@
-//! The free databases of DB-IP: one file a month, with the month in its name. The file of a new month appears some days
-//! later; until then the file of the last month is the newest. <https://db-ip.com/db/lite.php>
+//! The free databases of DB-IP: one file a month, with the month in its name. A month's file may appear some days late;
+//! until then the previous month's is the newest. <https://db-ip.com/db/lite.php>
 
 use url::Url;
 
@@ -13,7 +13,7 @@ use base::Time;
 const SERVER: &str = "https://download.db-ip.com";
 const ATTRIBUTION: &str = "IP Geolocation by DB-IP, https://db-ip.com (CC BY 4.0).";
 
-/// The editions, and the beginnings of their databases' types.
+/// The editions, each with the beginning of its database's type.
 pub(super) const EDITIONS: [(&str, &str); 3] = [
     ("dbip-city-lite", "DBIP-City-Lite"),
     ("dbip-country-lite", "DBIP-Country-Lite"),
@@ -28,7 +28,7 @@ pub(super) fn ask(
     now: Time,
 ) -> SourceAnswer {
     let known = EDITIONS.iter().find(|(name, _)| *name == edition.as_str());
-    // The configuration admits no other edition.
+    // The configuration allows no other edition.
     let database_type = known.map_or("DBIP-", |(_, database_type)| database_type);
     let candidates = months(now).map(|month| {
         let url = address(server, SERVER, &format!("/free/{edition}-{month}.mmdb.gz"));
@@ -44,7 +44,7 @@ pub(super) fn ask(
     }))
 }
 
-/// This month and the last, as `2026-11`.
+/// This month and the previous one, such as `2026-11`.
 fn months(now: Time) -> [String; 2] {
     let this = now.to_string().get(..7).unwrap_or_default().to_owned();
     let (year, month) = this.split_once('-').unwrap_or_default();

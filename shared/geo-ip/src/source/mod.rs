@@ -1,4 +1,4 @@
-//! The sources of databases. A query for a newer release than the published one returns an offer.
+//! The sources of databases. A source returns an offer if it may have a newer release than the published one.
 
 mod db_ip;
 mod ipinfo;

@@ -18,16 +18,16 @@ pub enum SourceAnswer {
     Offer(Box<Offer>),
 }
 
-/// Something to download.
+/// A release that can be downloaded.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// The addresses; the first that exists is downloaded.
+    /// The addresses. The first one that exists is downloaded.
     pub candidates: Vec<Candidate>,
     /// The credentials, sent to the candidates' own servers only.
     pub authorization: Option<HeaderValue>,
     pub checksum: Option<Checksum>,
     pub database_type: DatabaseType,
-    /// The known part of its origin before the download.
+    /// The part of its origin that is known before the download.
     pub origin: Origin,
     /// The attribution that must be shown beside the data.
     pub attribution: Option<&'static str>,
@@ -52,16 +52,16 @@ pub enum Checksum {
     ServedSha256(String),
 }
 
-/// The type that a database must have.
+/// The required type of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DatabaseType {
     /// This type.
     Is(String),
-    /// This type with any suffix, such as a compatibility or version.
+    /// This type with any suffix, such as a version.
     BeginsWith(&'static str),
 }
 
-/// A query of a source failed.
+/// Why a query of a source failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("{asking}")]
@@ -100,7 +100,7 @@ impl std::fmt::Display for DatabaseType {
 }
 
 impl Candidate {
-    /// An address that is wanted unless it serves the published release.
+    /// A candidate that is downloaded only if it differs from the published release.
     pub(super) fn unless_published(url: Url, published: Option<&Release>) -> Self {
         let same =
             published.filter(|release| release.source.address_sha256.as_deref() == Some(&Self::fingerprint(&url)));
@@ -128,9 +128,9 @@ pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Ur
     url
 }
 
-/// The SHA-256 of a file in the formats of common tools: only the digits, lines of `sha256sum` (`digits  name`, or
-/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). Of several files the one with this name
-/// counts; a single checksum counts regardless of its name.
+/// Finds the SHA-256 of a file in the formats of common tools: only the digits, lines of `sha256sum` (`digits  name`,
+/// or `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). A single checksum counts regardless of
+/// its name.
 pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
     let lines = text.trim_start_matches('\u{feff}').lines();
     let all: Vec<_> = lines.filter_map(|line| line_of_sha256sum(line).or_else(|| line_of_bsd(line))).collect();
@@ -140,7 +140,7 @@ pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
         several => several.iter().filter(|(_, name)| named(name)).map(|(digits, _)| digits).collect(),
     };
     ours.dedup();
-    // Two different checksums for one file count as none.
+    // If two checksums for the file differ, use neither.
     if let [digits] = ours.as_slice() { Some((*digits).clone()) } else { None }
 }
 

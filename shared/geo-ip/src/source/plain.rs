@@ -1,5 +1,5 @@
-//! A file at any address. The server's `ETag` and `Last-Modified` and the checksum beside the file show whether it is
-//! new.
+//! A file at any address. Whether it is new follows from the checksum beside it, or else from `ETag` and
+//! `Last-Modified`.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -35,7 +35,7 @@ pub(super) async fn ask(
     }
     let mut candidate = Candidate::unless_published(url.clone(), published);
     if checksum.is_some() {
-        // The checksum has changed already; "not modified" would contradict it.
+        // The checksum shows that the file has changed: a 304 would contradict it.
         candidate.conditions.clear();
     }
     Ok(SourceAnswer::Offer(Box::new(Offer {

@@ -16,14 +16,14 @@ use crate::hash;
 /// The suffix of a file that is still being written.
 const UNFINISHED: &str = ".unfinished";
 
-/// The folder.
+/// A store in a folder.
 #[derive(Debug, Clone)]
 pub struct FolderStore {
     root: PathBuf,
 }
 
 impl FolderStore {
-    /// The store in this folder, which is made with the first object.
+    /// Creates a store in this folder, which is created with the first object.
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -62,8 +62,8 @@ impl FolderStore {
             let mut copy = File::options().create(true).write(true).truncate(true).mode(0o600).open(&beside.0)?;
             io::copy(&mut File::open(file)?, &mut copy)?;
             copy.sync_all()?;
-            // The file may be missing: a later release removes unfinished files of older updates, which lose their
-            // swap.
+            // The file may be missing: a later publication removes the unfinished files of older updates, whose swap
+            // will fail.
             if_there(fs::rename(&beside.0, path))?;
             sync_folder(path)
         })
@@ -136,7 +136,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0); // it was renamed, or is useless
+        let _ = fs::remove_file(&self.0); // fails if it was renamed
     }
 }
 

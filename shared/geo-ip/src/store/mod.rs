@@ -1,4 +1,4 @@
-//! The store of releases and pointers: a folder, or a bucket of S3. Releases are immutable; pointers change only by
+//! The store of releases and pointers: a folder or an S3 bucket. Releases are immutable; pointers change only by
 //! compare-and-swap.
 
 mod folder;
@@ -19,7 +19,7 @@ use url::Url;
 use crate::{edition::EditionName, pointer::Pointer};
 use storage::aws::Aws;
 
-/// A store.
+/// A store of releases and pointers.
 #[derive(Debug, Clone)]
 pub enum Store {
     /// A folder on this machine.
@@ -147,7 +147,7 @@ impl FromStr for StoreAddress {
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Only absolute paths have an address; parsing yields no other.
+            // Only absolute paths have an address, and parsing returns no other.
             Self::Folder(root) => f.write_str(Url::from_file_path(root).map(String::from).unwrap_or_default().as_str()),
             Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
         }

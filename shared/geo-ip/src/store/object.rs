@@ -48,7 +48,7 @@ pub enum Swap {
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system refused.
+    /// The file system failed.
     #[error("the store's folder could not be used: {doing} {key}")]
     Folder {
         /// The step.
@@ -58,7 +58,7 @@ pub enum StoreError {
         /// The error of the file system.
         source: io::Error,
     },
-    /// S3 did not respond, or refused.
+    /// S3 did not respond, or refused the call.
     #[error("the store's bucket could not be used: {doing} {key}")]
     S3 {
         /// The step.

@@ -1,4 +1,4 @@
-//! A bucket of S3 as a store, with conditional writes.
+//! An S3 bucket as a store, with conditional writes.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html>
 
 use std::{fmt::Debug, path::Path};
@@ -15,7 +15,7 @@ use tokio::{fs::File, io::AsyncWriteExt};
 
 use super::object::{Object, Reading, StoreError, Swap, Tag};
 
-/// The bucket.
+/// A store in an S3 bucket.
 #[derive(Debug, Clone)]
 pub struct S3Store {
     client: Client,
@@ -32,7 +32,7 @@ where
     move |error| StoreError::S3 { doing, key, source: Box::new(error) }
 }
 
-/// Wraps an error of a call that S3 refused or did not respond to.
+/// Wraps the error of a call to S3.
 fn refused<E>(doing: &'static str, key: &str) -> impl FnOnce(SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -103,7 +103,7 @@ impl S3Store {
         match put.body(ByteStream::from(content.to_owned())).send().await {
             Ok(_) => Ok(Swap::Swapped),
             Err(error) if matches!(status(&error), Some(412 | 409)) => Ok(Swap::Lost),
-            // The object was removed.
+            // The pointer was removed.
             Err(error) if error.code() == Some("NoSuchKey") => Ok(Swap::Lost),
             Err(error) => Err(refused("changing", key)(error)),
         }

@@ -9,7 +9,7 @@ const MARKER: &[u8] = b"\xab\xcd\xefMaxMind.com";
 /// The zeros between the tree and the data.
 const SEPARATOR: usize = 16;
 
-/// A database to be.
+/// A builder of a database.
 #[derive(Debug, Clone)]
 pub struct DatabaseBuilder {
     /// The type that it names.
@@ -46,17 +46,17 @@ impl DatabaseBuilder {
         }
     }
 
-    /// The same with this entry for a network, in place of any other.
+    /// Adds an entry for a network, in place of any other.
     ///
     /// # Panics
-    /// When the text is no network.
+    /// If the text is not a network.
     #[must_use]
     pub fn with(mut self, network: &str, value: Value) -> Self {
         self.insert(network.parse().expect("a network such as 192.0.2.0/24"), &value);
         self
     }
 
-    /// The same with so many networks of 256 addresses each, from 1.0.0.0 on, with about 130 bytes about each.
+    /// Adds `count` networks of 256 addresses each, from 1.0.0.0 on. Each entry has about 130 bytes.
     #[must_use]
     pub fn with_many(mut self, count: u32) -> Self {
         for number in 0..count {
@@ -95,7 +95,7 @@ impl DatabaseBuilder {
             }
             node = match self.tree[node][side] {
                 Record::Node(next) => next as usize,
-                // The entry of the whole holds for both halves.
+                // The entry of a network applies to both halves.
                 said => {
                     let next = self.tree.len();
                     self.tree.push([said; 2]);
@@ -106,7 +106,7 @@ impl DatabaseBuilder {
         }
     }
 
-    /// The file.
+    /// The content of the database file.
     pub fn build(&self) -> Vec<u8> {
         let nodes = self.tree.len();
         let mut file = Vec::with_capacity(nodes * usize::from(self.record_size) / 4 + self.data.len() + 1024);
@@ -186,7 +186,7 @@ fn unsigned(kind: u8, value: u64, to: &mut Vec<u8>) {
 
 fn encode(value: &Value, to: &mut Vec<u8>) {
     match value {
-        Value::Null => control(7, 0, to), // the format has no null; an empty map says as little
+        Value::Null => control(7, 0, to), // the format has no null, so write an empty map
         Value::Bool(value) => control(14, usize::from(*value), to),
         Value::String(value) => text(value, to),
         Value::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {

@@ -1,4 +1,4 @@
-//! For tests of geo-IP: databases made to measure, and a server that misbehaves on request.
+//! Test support: a builder of databases, and a server that misbehaves on request.
 
 mod database;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A small HTTP server whose responses can be cut off, silent, or missing.
+//! A small HTTP server whose responses can break off, stall, or be missing.
 
 use std::{
     net::SocketAddr,
@@ -92,7 +92,7 @@ impl Answering {
         Self { sent: Some(bytes), ..self }
     }
 
-    /// Falls silent after this many bytes of the body.
+    /// Sends nothing more after this many bytes of the body, and keeps the connection open.
     pub fn silent_after(self, bytes: usize) -> Self {
         Self { sent: Some(bytes), silent: true, ..self }
     }
