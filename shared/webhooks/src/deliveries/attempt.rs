@@ -134,16 +134,22 @@ impl Attempt {
         AttemptOutcome {
             http_status: self.http_status,
             confirmed: self.confirmed,
-            of_reader: self.confirmed
-                || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader),
+            of_reader: self.is_of_reader(),
             error: self.error_without_reason().map(str::to_owned),
             duration: Duration::from_millis(self.duration_ms),
         }
     }
 
+    /// Whether a reader of a feed made it, and no request was sent.
+    fn is_of_reader(&self) -> bool {
+        self.confirmed || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader)
+    }
+
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        let url = Some(self.url.unwrap_or_else(|| delivery_url.to_owned())).filter(|url| !url.is_empty());
+        // A delivery that a reader got may have been sent to an address before, or later.
+        let delivery_url = Some(delivery_url).filter(|url| !url.is_empty() && !self.is_of_reader());
+        let url = self.url.or(delivery_url.map(str::to_owned));
         let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
         Self { url, request_headers, ..self }
