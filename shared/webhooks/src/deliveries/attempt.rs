@@ -148,8 +148,8 @@ impl Attempt {
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
         // A delivery that a reader got may have been sent to an address before, or later.
-        let delivery_url = Some(delivery_url).filter(|url| !url.is_empty() && !self.is_of_reader());
-        let url = self.url.or(delivery_url.map(str::to_owned));
+        let delivery_url = (!self.is_of_reader()).then(|| delivery_url.to_owned());
+        let url = self.url.or(delivery_url).filter(|url| !url.is_empty());
         let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
         Self { url, request_headers, ..self }
@@ -263,6 +263,15 @@ mod tests {
         assert!(of_exchanges.iter().all(Option::is_some));
         let of_readers = ["reported: x", "unconfirmed: x"].map(ErrorCode::of);
         assert_eq!(of_exchanges.into_iter().chain(of_readers).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
+    }
+
+    #[test]
+    fn an_attempt_of_a_reader_shows_no_address() {
+        let now = Time::from_millis(1_795_167_900_000);
+        for error in [None, Some("reported: x"), Some("unconfirmed: x")] {
+            let attempt = Attempt::of_reader(1, now, now, error.map(str::to_owned));
+            assert_eq!(attempt.shown("https://hooks.example.com/").url, None, "{error:?}");
+        }
     }
 
     #[test]
