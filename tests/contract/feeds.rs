@@ -9,7 +9,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, now, signature, stored, until};
+use crate::{
+    harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, now, signature, stored, until},
+    webhook_changes::violations,
+};
 
 const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
 
@@ -507,6 +510,8 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
     let body = json!({ "name": "laptop", "delivery": "pull", "temporary": true, "eventList": [] });
     let hook = entity.hook_with(body).await;
     assert_eq!(hook.json["temporary"], true);
+    let to_push = json!({ "delivery": "push", "eventUrl": "https://hooks.example.com/" });
+    assert_eq!(violations(&entity, &hook, &to_push).await, ["delivery"]);
     read(&entity, &hook, "").await;
     // An hour later.
     let table = suite.table();
