@@ -48,7 +48,7 @@ run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) unti
 	@# Remove the service.env of a killed service: during the build it would look like a running one.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
-	@test -x target/debug/local || echo "Compiling the service and its dependencies, some 300 crates: about 7 minutes on two cores, once."
+	@test -x target/debug/local || echo "Compiling the service and its dependencies, some 300 crates: 7 to 12 minutes on two cores, once."
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
