@@ -1,6 +1,6 @@
 //! Removing a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
-//! deliveries. An attempt that is under way cancels its delivery when it ends. A delivery that is published at this
-//! moment is cancelled by its first attempt, which finds no webhook.
+//! deliveries. If an attempt that is under way fails, the next attempt finds no webhook and cancels the delivery, or a late
+//! pass of the job does. A delivery that is published at this moment is cancelled by its first attempt.
 
 use crate::{
     deliveries::jobs::Jobs,

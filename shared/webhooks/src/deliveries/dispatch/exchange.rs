@@ -59,7 +59,6 @@ impl Dispatcher {
             Err(_) => (join!(exchange, self.note_slow(entity, &webhook)).0, true),
         };
         let next = self.next(claimed, &outcome, ended);
-        let next = self.next_if_webhook_exists(entity, claimed, next).await;
         let delivery_url = &claimed.delivery().url;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
         log(claimed, &attempt, next);
@@ -144,17 +143,6 @@ impl Dispatcher {
         trace: &Trace,
     ) -> Result<Prepared, SealError> {
         Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
-    }
-
-    /// Replaces a retry with a cancellation if the webhook was removed during the attempt. If the webhook cannot be
-    /// read in time, the retry finds that it was removed.
-    async fn next_if_webhook_exists(&self, entity: &AuthorizedEntity, claimed: &Claimed, next: Next) -> Next {
-        let Next::RetryAt(_) = next else { return next };
-        let webhook = self.webhooks.find(entity, &claimed.delivery().webhook_identifier);
-        match timeout(STEP_LIMIT, webhook).await {
-            Ok(Ok(None)) => Next::Cancelled,
-            _ => next,
-        }
     }
 
     /// Disables a webhook whose endpoint answered 410. This precedes the record of the attempt: after a crash in

@@ -30,7 +30,7 @@ pub enum Next {
     Exhausted,
     /// The endpoint answered 410: it is gone permanently and wants no more events.
     Gone,
-    /// The webhook was removed, or the event erased, during the attempt.
+    /// The event was erased during the attempt.
     Cancelled,
 }
 
