@@ -70,7 +70,7 @@ impl Terminal {
         self.is_open.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is anything to show.
+    /// Whether nothing is ever shown.
     pub fn is_quiet(&self) -> bool {
         self.lines.is_none()
     }

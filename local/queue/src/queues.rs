@@ -67,8 +67,8 @@ pub struct Receive {
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. At its end it wakes the next receiver, which may not know of a message that is due earlier, or
-/// of messages that this receiver left.
+/// A waiting receiver. Dropping it wakes the next receiver, which may not know of a message that is due earlier, or of
+/// messages that this receiver left.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {
@@ -78,8 +78,8 @@ impl Drop for Waiting {
 }
 
 impl Queues {
-    /// An empty set of queues. `address` is the server's (`http://127.0.0.2:4566`), with which the queues' addresses
-    /// begin; requests find a queue only by the name at the end of its address.
+    /// An empty set of queues. The queues' addresses begin with `address`, the server's (`http://127.0.0.2:4566`); a
+    /// request identifies a queue only by the name at the end of its address.
     pub fn new(address: &str, region: &str, account: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self::timed(address, region, account, Box::new(SystemTimer(clock)), random)
     }

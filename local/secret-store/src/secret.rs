@@ -82,7 +82,7 @@ impl Secret {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
         }
         self.versions.push(Version { id: id.to_owned(), labels: BTreeSet::new(), created: now, text });
-        // The first version becomes the current one with any label.
+        // The first version becomes the current one, regardless of its labels.
         let first = self.current().is_none().then(|| CURRENT.to_owned());
         for label in labels.into_iter().chain(first) {
             self.give_label(&label, id);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Entry, Nothing, SentAnswer};
 use crate::refusal::{Kind, Refusal};
 
-/// The most entries.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 10;
 /// The longest identifier of an entry.
 const MAX_ID: usize = 80;
