@@ -18,8 +18,7 @@ const API_REQUESTS: f64 = 1.00;
 const QUEUE_REQUESTS: f64 = 0.40;
 const QUEUE_GROUPS: f64 = 0.10;
 /// <https://aws.amazon.com/dynamodb/pricing/on-demand/>: a million units, and a month of a GB, of the table with its
-/// backup
-/// (point-in-time recovery, which has no indexes) and of an index.
+/// backup (point-in-time recovery, which has no indexes) and of an index.
 const WRITES: f64 = 0.625;
 const READS: f64 = 0.125;
 const TABLE_MONTH: f64 = 0.25 + 0.20;

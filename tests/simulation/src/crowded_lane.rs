@@ -23,7 +23,7 @@ const SWEEPS: [u64; 4] = [10, 25, 155, 165];
 /// From this number of messages on, a lane is crowded.
 const CROWDED_FROM: usize = 250;
 
-/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns at which of the ages
+/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns the age at which
 /// the sweep opens its delivery.
 fn opened_at(lane: &'static str, messages: usize) -> u64 {
     base::metric::switch_off();

@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// Adds a line for a reader, which follows from other notes.
+    /// Adds a line to the log, but not to the fingerprint, since it follows from other notes.
     pub fn explain(&self, at: Time, who: Actor, what: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             log.write(at, who, what());

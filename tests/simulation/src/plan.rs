@@ -83,7 +83,7 @@ pub struct Order {
 /// One step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The number in the whole plan, which stays when other steps are removed.
+    /// The number in the whole plan, which does not change when other steps are removed.
     pub number: usize,
     /// When it happens, from the beginning of the history.
     pub at: Duration,
@@ -191,7 +191,7 @@ impl Plan {
         // Some histories are dense, and some last for an hour.
         let length = Duration::from_secs_f64(30.0 + 3_600.0 * rng.f64().powi(3));
         let weights = Weights::draw(rng);
-        // Short histories are many, and long ones reach states that need a past.
+        // Short plans are frequent; long ones reach states that need many earlier steps.
         let count = 12 + (70.0 * rng.f64().powi(2)) as usize;
         for _ in 0..count {
             let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
@@ -293,7 +293,7 @@ impl Plan {
     }
 }
 
-/// The place of a random weight, each with a chance in proportion to it.
+/// The index of a random weight, chosen with a probability proportional to the weight.
 pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
     let mut left = rng.u32(0..weights.iter().sum());
     let mut choice = 0;

@@ -24,9 +24,9 @@ pub struct Reading {
     pub limit: u8,
     /// For how many seconds it holds them.
     pub visibility: u8,
-    /// For how many seconds it waits for the first.
+    /// The wait for the first delivery, in seconds.
     pub wait: u8,
-    /// For how many milliseconds it works on them.
+    /// The time for which it works on them, in milliseconds.
     pub works: u64,
     /// Its reaction.
     pub reaction: Reaction,

@@ -18,11 +18,11 @@ const FEW: u64 = 50;
 /// The sum of the outcomes of many histories.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many histories ended.
+    /// The number of histories that ended.
     pub histories: u64,
     /// How many things happened in them.
     pub happened: u64,
-    /// In how many histories fewer than 50 things happened.
+    /// The number of histories in which fewer than 50 things happened.
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 
-/// How many times faster the steps of a shorter history may follow each other, the most first.
+/// Speeds at which the steps of a shorter history may follow each other, the highest first.
 const SPEEDS: [u32; 4] = [64, 16, 4, 2];
 
 /// A plan of this length is short enough for a reader.

@@ -71,7 +71,7 @@ pub struct State {
     pub providers: Played,
     /// What happened, for the reader of one history and for the fingerprint.
     pub journal: Journal,
-    /// How many sandboxes and invocations there were.
+    /// The last numbers of sandboxes, invocations and calls.
     pub numbers: Numbers,
 }
 
@@ -139,7 +139,7 @@ impl World {
         self.state().journal.explain(now, who, what);
     }
 
-    /// Notes that the present invocation of a sandbox did not run to its end without an interruption.
+    /// Records that the present invocation of a sandbox was interrupted.
     pub fn interrupted(&self, sandbox: &Sandbox) {
         self.state().interrupted.insert(sandbox.invocation());
     }
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// Where an operation on the table comes from: the sandbox, and its await point.
+/// The origin of an operation on the table: the sandbox, and its await point.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// The sandbox.

@@ -17,11 +17,11 @@ use provider::Provider;
 
 /// The deployment's name, with which all keys begin.
 pub const ENVIRONMENT: &str = "simulation";
-/// The editions, each from another kind of source: a file with a checksum beside it, MaxMind, and a file alone.
+/// The editions, each from a different kind of source: a file with a checksum beside it, MaxMind, and a file alone.
 pub const EDITIONS: [&str; 3] = ["summed", "GeoLite2-City", "alone"];
 /// The server of all providers. Nothing is dialled.
 pub const SERVER: &str = "http://127.0.0.1:9000";
-/// How many turns there are.
+/// The number of turns.
 const TURNS: u64 = 64;
 
 /// What happens to the databases.

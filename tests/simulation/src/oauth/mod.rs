@@ -39,7 +39,7 @@ pub enum Action {
     AddSecret(usize),
     /// An application gets a token with one of its secrets.
     GetToken(usize),
-    /// Functions verify a token, in as many sandboxes at once.
+    /// Functions verify a token, in this many sandboxes at once.
     Verify(usize, u8),
     /// An application revokes one of its tokens.
     Revoke(usize),
@@ -47,7 +47,7 @@ pub enum Action {
     RemoveSecret(usize),
     /// A tenant removes an application.
     RemoveApplication(usize),
-    /// The partition with the revocations takes and gives nothing for this time.
+    /// The partition with the revocations is throttled for this time.
     Throttle(Duration),
 }
 

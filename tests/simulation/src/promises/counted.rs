@@ -13,8 +13,8 @@ use crate::{
     sandbox::Function,
 };
 
-/// How long after a failure its count is certainly visible to the next claim: the interval of the counts, a slow call,
-/// a read of values of a second before, and the difference of two clocks.
+/// The time after which a failure's count is certainly visible to the next claim: the interval of the counts, a slow
+/// call, a read of a second-old value, and the difference of two clocks.
 const COUNTED_WITHIN: u64 = 12_000;
 
 /// The functions that record attempts, and count them afterwards.

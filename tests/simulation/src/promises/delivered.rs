@@ -68,7 +68,8 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// The deliveries that events of the outbox lack, from the transaction that put each there until it was taken out.
+/// The missing deliveries of events of the outbox, for webhooks that wanted an event from the moment when it was put
+/// there until it was taken out.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries

@@ -23,7 +23,7 @@ struct Accepted<'a> {
     began: u64,
 }
 
-/// How long a delivery may wait for one that is final, in milliseconds, if no fault occurs.
+/// The longest that a delivery may wait for one that is already final, in milliseconds, if no fault occurs.
 const WOKEN_WITHIN: u64 = 5_000;
 
 /// Checks each ordered webhook and subject.
@@ -92,7 +92,7 @@ fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64
     states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
 }
 
-/// How many deliveries waited for the one before at any moment of a history.
+/// The number of deliveries that waited for the one before at any moment of a history.
 pub fn held(state: &State) -> usize {
     let versions = state.table.versions().iter();
     let held =
@@ -132,8 +132,8 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     began
 }
 
-/// When the first attempt of a delivery was seen, if that was before the delivery before it was final, and nothing
-/// allowed that.
+/// When the first attempt of a delivery was seen, if the delivery before it was not final then, and nothing allowed
+/// that.
 fn overtakes(
     records: &Records,
     webhook: &WebhookFacts<'_>,

@@ -38,8 +38,8 @@ struct Edition {
     files: BTreeMap<String, String>,
     /// The greatest name that was current.
     latest: String,
-    /// All states of the pointer, by their SHA-256. A state that returns would let an update move the pointer that has
-    /// read it before.
+    /// All states of the pointer, by their SHA-256. If a state returned, an update that had read it before could move
+    /// the pointer.
     states: BTreeSet<String>,
 }
 

@@ -14,11 +14,11 @@ use crate::{
     tenants::{Answer, Records, Request},
 };
 
-/// The most that a signed time differs from the arrival: the clocks, and the limit of an exchange.
+/// The maximum difference between the signed time and the arrival: the clocks, and the limit of an exchange.
 const TIME_AROUND: u64 = 16_000;
-/// How long after a rotation a claim may still use the secrets from before: as for other changes of a webhook.
+/// The time after a rotation for which a claim may still use the former secrets, as for other changes of a webhook.
 const NEW_WITHIN: u64 = 1_000;
-/// The most secrets that sign: the newest, and the one before it during the overlap.
+/// The maximum number of secrets that sign: the newest, and the one before it during the overlap.
 const MOST: usize = 2;
 
 /// Checks all requests that endpoints saw.

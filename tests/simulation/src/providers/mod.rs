@@ -1,4 +1,4 @@
-//! Connections to payment providers: a played provider, the use cases in a sandbox, and the people who connect.
+//! Connections to payment providers: a simulated provider, the use cases in a sandbox, and the people who connect.
 
 mod people;
 mod played;

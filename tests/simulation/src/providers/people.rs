@@ -26,7 +26,7 @@ use crate::{
     tenants::{Answer, Tenants, done, once},
 };
 
-/// How often a person opens a page that does not load.
+/// The number of times that a person opens a page that does not load.
 const LOADS: u32 = 4;
 
 /// The memory of the tenants about connections.
@@ -34,7 +34,8 @@ const LOADS: u32 = 4;
 pub struct Records {
     /// The links by tenant, provider and idempotency key.
     pub links: BTreeMap<(usize, Provider, String), BTreeSet<String>>,
-    /// How many requests for a link could have made a state, by tenant and provider. All tries with one key make one.
+    /// The number of requests for a link that could have created a state, by tenant and provider. All tries with one
+    /// key create one.
     pub asked: BTreeMap<(usize, Provider), u32>,
     /// The people who came back, and how that ended.
     pub arrivals: Vec<Arrival>,
