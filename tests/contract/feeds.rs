@@ -323,7 +323,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
 /// The table removes a delivery some days after its retention.
 #[contract_test]
 async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
-    /// As many as a request gives if it does not say how many.
+    /// The number of deliveries that a request gives by default.
     const MANY: usize = 10;
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;

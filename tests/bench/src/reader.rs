@@ -171,7 +171,7 @@ impl ReadingRun {
 }
 
 impl Readers {
-    /// Starts so many readers of one feed.
+    /// Starts this many readers of one feed.
     pub async fn start(feed: &Feed, readers: usize) -> Result<Self, Box<dyn Error>> {
         let run = Arc::default();
         let mut tasks = JoinSet::new();

@@ -11,7 +11,7 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// The delivery has had so many attempts.
+/// The delivery has had this many attempts.
 async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64) {
     let point = format!("cancel: {moment:?} the write, {state}");
     let scene = stage.scene(1, [Behaviour::status(500)]).await;

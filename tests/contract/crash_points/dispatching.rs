@@ -187,8 +187,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same at the moment of the transaction: the transaction writes no event, but the
-/// rest.
+/// Another dispatcher announces the same at the moment of the transaction: the transaction writes everything except the
+/// event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];

@@ -50,7 +50,7 @@ pub async fn play(stage: &Stage<'_>) {
 
 /// The name of the guest in an event, with that of its entity.
 const GUEST: &str = "guest-of";
-/// The bytes of an answer that has no room in the head.
+/// The size of an answer that does not fit into the head, in bytes.
 const LARGE: usize = 3_000;
 
 /// A played point whose erasure has to complete.
@@ -67,7 +67,7 @@ fn guest_of(scene: &Scene) -> String {
     format!("{GUEST}-{}", scene.entity.id)
 }
 
-/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of so many bytes.
+/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of this many bytes.
 async fn scene(stage: &Stage<'_>, bytes: usize) -> Scene {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let guest = guest_of(&scene);
@@ -136,8 +136,8 @@ where
     Played { point, scene, event, delivery, on_disk, ends: "delivered" }
 }
 
-/// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held call
-/// after some seconds, and the event must be erased before.
+/// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held
+/// call after some seconds, and the event must be erased before that.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
     until("the function answers", LONG, async || {

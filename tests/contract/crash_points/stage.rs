@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
         &self.setup.bundle
     }
 
-    /// Creates an entity with so many webhooks of this behaviour.
+    /// Creates an entity with this many webhooks of this behaviour.
     pub async fn scene(&self, webhooks: usize, script: impl Into<Vec<Behaviour>>) -> Scene {
         let number = {
             let mut count = locked(&self.count);
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
         self.receiver.on(&scene.path, script)
     }
 
-    /// Waits until the receiver has so many requests of a scene.
+    /// Waits until the receiver has this many requests of a scene.
     pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
         self.receiver.until(&scene.path, count).await
     }

@@ -169,7 +169,7 @@ async fn publish_many(scene: &Scene) -> Vec<String> {
     join_all(publications).await.concat()
 }
 
-/// Waits until at least so many of a scene's heads have this status; returns their number.
+/// Waits until at least this many of a scene's heads have this status; returns their number.
 async fn until_heads(stage: &Stage<'_>, scene: &Scene, status: &str, at_least: usize) -> usize {
     until(&format!("{at_least} heads are {status}"), LONG, async || {
         let items = Table::of(&stage.setup.api.env).scan().await;

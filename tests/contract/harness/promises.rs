@@ -74,7 +74,7 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Members whose content is the publishers' or describes it.
+/// Members with content of the publishers, or with descriptions of it.
 const OF_PUBLISHERS: [&str; 3] = ["data", "samples", "schema"];
 
 /// Times are in UTC with milliseconds; those of publishers are not checked.

@@ -130,7 +130,7 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// Starts another bundle, after a permit: each has more than a dozen processes, and the machine is small.
+    /// Waits for a permit, and starts another bundle: each has more than a dozen processes, so few may run at a time.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
