@@ -37,7 +37,7 @@ const NAMING: [&str; 9] = [
 /// The placeholder of an identifier in a partition key. The crate `rights` reads it.
 const IDENTIFIER: &str = "{id}";
 
-/// The longest part of a partition key that is a fixed name. Identifiers are longer, or have digits.
+/// The maximum length of a part of a partition key that is a fixed name. Identifiers are longer, or have digits.
 const LONGEST_NAME: usize = 16;
 
 /// The file, and its lines.

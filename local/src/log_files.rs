@@ -17,7 +17,7 @@ use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 
 /// The interval at which the files are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The greatest number of bytes read from a file at a time. A longer line is not shown.
+/// The maximum number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
 /// The maximum length of a shown sentence, in characters. The log has all of it.
 const SENTENCE: usize = 300;

@@ -14,7 +14,7 @@ use crate::test_overrides::TestOverrides;
 pub struct Port {
     /// Takes connections.
     pub listener: TcpListener,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
 }
 

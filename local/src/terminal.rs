@@ -17,14 +17,14 @@ use anstyle::{AnsiColor, Style};
 use base::Time;
 use http::{Method, StatusCode};
 
-/// The greatest number of lines that wait to be written.
+/// The maximum number of lines that wait to be written.
 const WAITING: usize = 1000;
 /// The longest segment of a path that is shown completely. Identifiers are shorter; a secret in the path by mistake is
 /// longer.
 const SEGMENT: usize = 40;
 /// The number of shown characters of a longer segment.
 const BEGINNING: usize = 8;
-/// The greatest number of shown characters of a path.
+/// The maximum number of shown characters of a path.
 const PATH: usize = 160;
 
 /// The style of less important parts.

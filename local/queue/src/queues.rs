@@ -18,7 +18,7 @@ use crate::{
     timer::{SystemTimer, Timer},
 };
 
-/// The longest name of a queue.
+/// The maximum length of a queue's name.
 const MAX_NAME: usize = 80;
 
 /// All queues of a run. Clones share the same queues.
@@ -59,7 +59,7 @@ struct Named {
 /// The options of a receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Receive {
-    /// The greatest number of messages.
+    /// The maximum number of messages.
     pub most: usize,
     /// The visibility timeout; by default the queue's.
     pub visibility: Option<Duration>,

@@ -14,9 +14,9 @@ pub const CURRENT: &str = "AWSCURRENT";
 /// The label of the previously current version.
 const PREVIOUS: &str = "AWSPREVIOUS";
 
-/// The greatest number of versions. Above it the oldest version without a label is dropped.
+/// The maximum number of versions. Beyond it, the oldest version without a label is dropped.
 const MOST_VERSIONS: usize = 100;
-/// The greatest number of labels of a version.
+/// The maximum number of labels of a version.
 const MOST_LABELS: usize = 20;
 
 /// One version.

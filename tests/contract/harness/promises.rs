@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-/// The promises that a response breaks. `no_problem` permits an error that is no Problem.
+/// The promises that a response breaks. `no_problem` permits an error that is not a Problem.
 pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();

@@ -72,7 +72,7 @@ pub struct Endpoints {
 /// A request that an endpoint received completely.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
-    /// Whose endpoint it was.
+    /// The webhook of the endpoint.
     pub slot: Slot,
     /// The version of the webhook's address.
     pub address: usize,

@@ -170,9 +170,9 @@ impl Chances {
 /// The number of faults at each await point of each function.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    /// How often each await point was reached.
+    /// The number of times that each await point was reached.
     pub points: BTreeMap<(Function, String), u64>,
-    /// How often each fault occurred there.
+    /// The number of times that each fault occurred there.
     pub faults: BTreeMap<(Function, String, Fault), u64>,
 }
 

@@ -42,7 +42,7 @@ impl fmt::Display for Actor {
 pub struct Journal {
     fingerprint: DefaultHasher,
     log: Option<Log>,
-    /// How many things happened.
+    /// The number of things that happened.
     pub steps: u64,
 }
 

@@ -21,9 +21,9 @@ use crate::{
 
 /// The number of tenants.
 pub const TENANTS: usize = 2;
-/// The most webhooks of a tenant.
+/// The maximum number of webhooks of a tenant.
 const WEBHOOKS: usize = 3;
-/// The most steps of a short history, apart from the registration of webhooks.
+/// The maximum number of steps of a short history, apart from the registration of webhooks.
 const SHORT: usize = 18;
 
 /// A plan.
@@ -311,7 +311,7 @@ fn in_order(mut steps: Vec<(Duration, Action)>) -> Vec<Step> {
     steps.map(|(number, (at, action))| Step { number, at, action }).collect()
 }
 
-/// How often each action is chosen in a history.
+/// The relative frequency of each action in a history.
 struct Weights([u32; 14]);
 
 impl Weights {

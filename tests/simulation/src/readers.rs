@@ -20,9 +20,9 @@ use crate::{
 /// The request of a reader for deliveries, and its reaction to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// The most deliveries that it takes.
+    /// The maximum number of deliveries that it takes.
     pub limit: u8,
-    /// For how many seconds it holds them.
+    /// The visibility timeout that it requests, in seconds.
     pub visibility: u8,
     /// The wait for the first delivery, in seconds.
     pub wait: u8,
@@ -80,14 +80,14 @@ pub struct ReaderAnswer {
     pub confirms: bool,
     /// When it was first sent, in milliseconds.
     pub sent: u64,
-    /// How many times it was sent.
+    /// The number of times that it was sent.
     pub tries: u32,
     /// The outcome and when it came, in milliseconds; `None` if no try had an answer.
     pub outcome: Option<(String, u64)>,
 }
 
 impl Readers {
-    /// How many answers had each outcome.
+    /// The number of answers, by outcome.
     pub fn outcomes(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for (outcome, _) in self.answers.iter().filter_map(|answer| answer.outcome.as_ref()) {

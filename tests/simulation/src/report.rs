@@ -20,7 +20,7 @@ const FEW: u64 = 50;
 pub struct Report {
     /// The number of histories that ended.
     pub histories: u64,
-    /// How many things happened in them.
+    /// The number of things that happened in them.
     pub happened: u64,
     /// The number of histories in which fewer than 50 things happened.
     pub with_few: u64,
@@ -134,7 +134,7 @@ impl Report {
     }
 }
 
-/// How often a fault occurred at an await point; `None` if it cannot occur there and did not.
+/// The number of times that a fault occurred at an await point; `None` if it cannot occur there and did not.
 fn cell(coverage: &Coverage, function: Function, point: &str, fault: Fault) -> Option<u64> {
     let count = coverage.faults.get(&(function, point.to_owned(), fault)).copied();
     count.or_else(|| fault.can_occur_at(point).then_some(0))

@@ -36,7 +36,7 @@ struct Ended {
 struct Seeds {
     next: AtomicU64,
     end: u64,
-    /// When no further history begins.
+    /// The time from which no further history begins.
     until: Option<Instant>,
     stopped: AtomicBool,
 }

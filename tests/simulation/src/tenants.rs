@@ -81,7 +81,7 @@ pub struct Request {
     pub began: u64,
     /// The answer and when it came, in milliseconds; `None` if every try had no answer or a 5xx.
     pub answer: Option<(Answer, u64)>,
-    /// How many tries there were.
+    /// The number of tries.
     pub tries: u32,
 }
 

@@ -15,7 +15,7 @@ use simulation::{
     plan::{Plan, PlanKind},
 };
 
-/// How long new seeds are tried.
+/// The time in which new seeds are tried.
 const TIME: Duration = Duration::from_secs(45);
 
 #[global_allocator]

@@ -10,7 +10,7 @@ use crate::refusal::{Kind, Refusal};
 
 /// The maximum number of entries.
 const MAX_ENTRIES: usize = 10;
-/// The longest identifier of an entry.
+/// The maximum length of an entry's identifier.
 const MAX_ID: usize = 80;
 
 /// The answer to a batch.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::aws::bucket::hex;
 
-/// How a provider serves an edition.
+/// The way in which a provider serves an edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderMood {
     /// As it should, after this many milliseconds.

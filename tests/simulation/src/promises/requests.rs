@@ -8,7 +8,7 @@ use super::{
 };
 use crate::endpoints::SeenRequest;
 
-/// The longest that two clocks differ, with some milliseconds for the way.
+/// The maximum difference between two clocks, with some milliseconds for the way.
 pub(super) const SKEW: u64 = 1_100;
 /// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim may take
 /// 5 s, and the reads before the request 8 s.
@@ -68,7 +68,7 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
     lost
 }
 
-/// For how many milliseconds of its lease after a request the table took no record.
+/// The time of its lease after a request in which the table took no record, in milliseconds.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));

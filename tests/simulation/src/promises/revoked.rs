@@ -17,7 +17,7 @@ const KNOWN_WITHIN: u64 = 61_100;
 const KNOWN_WITHOUT_TABLE: u64 = 5 * 60_000 + 1_100;
 /// The pause before the list is read again after a failure.
 const FAILURE_PAUSE: u64 = 5_000;
-/// The longest that two clocks differ.
+/// The maximum difference between two clocks.
 const SKEW: u64 = 1_100;
 
 /// Checks the verifications of tokens, and the idempotency keys of the issuer.

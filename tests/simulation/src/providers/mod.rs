@@ -51,7 +51,7 @@ impl Provider {
     }
 }
 
-/// How a provider reacts to requests.
+/// The reaction of a provider to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
     /// Answers after this many milliseconds.
