@@ -49,8 +49,8 @@ struct Token {
     line: usize,
 }
 
-/// The prose of a file: whole lines of a document; of a program its comments, its texts with spaces, and the names of its
-/// functions.
+/// The prose of a file: whole lines of a document; of a program its comments, its texts with spaces, and the names of
+/// its functions.
 fn prose(path: &str, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut marker_before = "";

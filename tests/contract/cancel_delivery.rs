@@ -1,5 +1,5 @@
-//! Cancelling one delivery: it ends an open delivery by one write. An attempt that is under way is not stopped, and a final
-//! delivery stays as it is.
+//! Cancelling one delivery: it ends an open delivery by one write. An attempt that is under way is not stopped, and a
+//! final delivery stays as it is.
 
 use std::{sync::Arc, time::Duration};
 

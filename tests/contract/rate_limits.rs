@@ -1,5 +1,5 @@
-//! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks do
-//! not wait.
+//! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks
+//! do not wait.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its record. In
-//! the end nothing of the event's content is left.
+//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its
+//! record. In the end nothing of the event's content is left.
 
 use serde_json::json;
 

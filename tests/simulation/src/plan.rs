@@ -219,8 +219,8 @@ impl Plan {
         if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
     }
 
-    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault or
-    /// two, and ten such histories take the time of a long one.
+    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault
+    /// or two, and ten such histories take the time of a long one.
     fn shortened(mut self, rng: &mut Rng) -> Self {
         let registers = |step: &Step| matches!(step.action, Action::Register(..));
         let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);

@@ -235,8 +235,8 @@ impl Tenants {
         }
     }
 
-    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook whose
-    /// registration had no answer, so the webhooks are those of the table.
+    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook
+    /// whose registration had no answer, so the webhooks are those of the table.
     pub async fn empty_feeds(&self) {
         /// More than the deliveries of a history need.
         const MOST: usize = 50;

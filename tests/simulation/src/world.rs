@@ -46,8 +46,8 @@ pub struct State {
     pub throttled: BTreeMap<String, u64>,
     /// The times, in milliseconds, in which a partition took nothing.
     pub throttles: Vec<(String, u64, u64)>,
-    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in parts
-    /// of 10 000.
+    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in
+    /// parts of 10 000.
     pub troubled: Option<u16>,
     /// The answers of the table to requests that are not valid.
     pub invalid: Vec<String>,

@@ -132,8 +132,8 @@ fn lost(
     if arrivals.any(|arrival| arrival.code.as_ref() == Some(&grant.code) && arrival.outcome == "other-account") {
         return None;
     }
-    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed, which
-    // may be before the provider issued the tokens.
+    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed,
+    // which may be before the provider issued the tokens.
     let during = issue.at.saturating_sub(30_000)..=issue.at + 30_000;
     let id = |stored: &Stored<'_>| stored.item.as_ref().map(|(item, _)| text(item, "id").to_owned());
     let is_of_grant = |stored: &Stored<'_>| {

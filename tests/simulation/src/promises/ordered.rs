@@ -1,7 +1,8 @@
 //! The promise that an ordered webhook gets the deliveries of a subject one after another.
 //!
-//! The order of acceptance is that in which the table got the events: a publication that was acknowledged before another
-//! one began was written before it, and concurrent ones were written in some order, which their deliveries keep as well.
+//! The order of acceptance is that in which the table got the events: a publication that was acknowledged before
+//! another one began was written before it, and concurrent ones were written in some order, which their deliveries keep
+//! as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +57,8 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Checks that a delivery which waits for another one is woken when that is final. A fault may delay that, and a job that
-/// cancels many deliveries wakes none.
+/// Checks that a delivery which waits for another one is woken when that is final. A fault may delay that, and a job
+/// that cancels many deliveries wakes none.
 fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let state = facts.state;
     if !(state.coverage.faults.is_empty() && state.interrupted.is_empty() && state.throttles.is_empty()) {
