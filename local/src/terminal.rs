@@ -30,7 +30,7 @@ const PATH: usize = 160;
 /// The style of less important parts.
 pub const DIM: Style = Style::new().dimmed();
 
-/// The terminal, or a file in its place. Without a terminal, or with `NO_COLOR`, there are no colours.
+/// The terminal, or the file that replaces it. Without a terminal, or with `NO_COLOR`, there are no colours.
 #[derive(Clone)]
 pub struct Terminal {
     /// None with `QUIET=1`.

@@ -347,7 +347,7 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let table = suite.table();
-    // So much that does not repeat is kept in a separate item.
+    // A body that does not compress is stored in a separate item.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let published = entity.publish_of_type("booking.created", json!({ "notes": large })).await.json();
     let event = published["eventIdentifier"].as_str().expect("a text");

@@ -436,7 +436,7 @@ async fn a_resend_of_a_delivery_that_waits_goes_at_once(suite: Arc<Suite>) {
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &second).await;
     resend(&entity, &second).await;
-    // The one that waited for it goes, too.
+    // The delivery that waited for it is sent as well.
     let all = delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(all, [first.clone(), second, third]);
     assert_eq!(entity.delivery(&first).await["status"], "retrying");

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();

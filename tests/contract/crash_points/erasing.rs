@@ -9,7 +9,7 @@ use crate::{
     harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
 };
 
-/// Plays every point. Each ends later, when the sweep has completed the erasure.
+/// Tests every crash point. Each ends later, when the sweep has completed the erasure.
 pub async fn play(stage: &Stage<'_>) {
     let event = |event: &str, _: &str| transaction_on_event(event);
     let head = |_: &str, delivery: &str| statement_on(delivery, "SET erasedDate=?");
@@ -53,7 +53,7 @@ const GUEST: &str = "guest-of";
 /// The size of an answer that does not fit into the head, in bytes.
 const LARGE: usize = 3_000;
 
-/// A played point whose erasure has to complete.
+/// A tested point whose erasure has to complete.
 struct Played {
     point: &'static str,
     scene: Scene,

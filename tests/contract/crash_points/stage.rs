@@ -19,7 +19,7 @@ use crate::harness::{
 /// The age in seconds by which the sweep has opened a delivery.
 const OPENED_BY: i64 = 30;
 
-/// The bundle, the receiver, and the points played so far.
+/// The bundle, the receiver, and the points tested so far.
 pub struct Stage<'a> {
     /// The bundle and its proxies.
     pub setup: Interposed,
@@ -46,7 +46,7 @@ pub struct Scene {
     pub data: Value,
 }
 
-/// A played point, for the checks at the end.
+/// A tested point, for the checks at the end.
 struct Played {
     point: String,
     on_disk: String,
@@ -198,13 +198,13 @@ impl<'a> Stage<'a> {
         (delivery_in(&call, &webhook), held, publication)
     }
 
-    /// Notes a played point and the current items on disk; the deliveries must end in this status.
+    /// Records a tested point and the current items on disk; the deliveries must end in this status.
     pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let on_disk = self.on_disk(scene).await;
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// Notes a played point with the items that were on disk before.
+    /// Records a tested point with the items that were on disk before.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let point = point.to_owned();
         let scene = scene.clone();

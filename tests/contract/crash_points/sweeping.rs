@@ -14,8 +14,8 @@ use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, 
 /// More deliveries than one call changes, fewer than a page.
 const MANY: usize = 60;
 
-/// Plays every point, one after the other: a sweep does all its work concurrently, and is killed for one part at a
-/// time.
+/// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed for one part at
+/// a time.
 pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;

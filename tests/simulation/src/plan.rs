@@ -35,7 +35,7 @@ pub struct Plan {
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
-    /// What happens, in the order of time.
+    /// The steps, in chronological order.
     pub steps: Vec<Step>,
     /// How many times faster the steps follow each other than in the plan of the seed.
     pub speed: u32,
@@ -87,11 +87,11 @@ pub struct Step {
     pub number: usize,
     /// When it happens, from the beginning of the history.
     pub at: Duration,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
-/// What happens in a step.
+/// The action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant registers a webhook for all types, or for one.

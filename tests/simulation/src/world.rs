@@ -69,7 +69,7 @@ pub struct State {
     pub endpoints: Endpoints,
     /// The payment providers.
     pub providers: Played,
-    /// What happened, for the reader of one history and for the fingerprint.
+    /// The record of the history, for its reader and for the fingerprint.
     pub journal: Journal,
     /// The last numbers of sandboxes, invocations and calls.
     pub numbers: Numbers,
@@ -122,12 +122,12 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what happened.
+    /// Records what happened.
     pub fn note(&self, what: impl FnOnce() -> String) {
         self.note_of(Actor::World, what);
     }
 
-    /// Notes what an actor did.
+    /// Records what an actor did.
     pub fn note_of(&self, who: Actor, what: impl FnOnce() -> String) {
         let now = self.now();
         self.state().journal.note(now, who, what);

@@ -30,7 +30,7 @@ pub const ISSUER: &str = "https://auth.simulated";
 /// The life of tokens, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
-/// What happens in a step about tokens.
+/// The action of a step about tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant creates an application, with an idempotency key if there is a number.

@@ -87,7 +87,7 @@ pub enum Verdict {
 /// A verification of a token.
 #[derive(Debug, Clone)]
 pub struct Verification {
-    /// The token's place in the records.
+    /// The token's index in the records.
     pub token: usize,
     /// Whether the revocations were read for it.
     pub fresh: bool,

@@ -104,7 +104,7 @@ impl Mood {
     }
 }
 
-/// What happens in a step about payment providers.
+/// The action of a step about payment providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant asks for a link, with an idempotency key if there is a number, and a person follows it.
