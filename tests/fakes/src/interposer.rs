@@ -335,7 +335,7 @@ impl State {
 
 impl Trap {
     async fn spring(self, call: AwsCall) -> Verdict {
-        // The test has dropped its handle.
+        // The test may have dropped its handle.
         let _ = self.reached.send(call);
         self.verdict.await.unwrap_or(Verdict::Go)
     }

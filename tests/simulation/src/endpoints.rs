@@ -35,7 +35,7 @@ pub enum Mood {
     Closes,
     /// Reads the request, sends half of an answer, and closes the connection.
     Half,
-    /// Refuses connections.
+    /// Reads the request and closes the connection, as [`Self::Closes`] does.
     Refuses,
 }
 

@@ -108,7 +108,7 @@ impl Reading {
     /// A random reader.
     pub fn draw(rng: &mut Rng) -> Self {
         let visibility = if rng.bool() { 10 } else { rng.u8(10..=60) };
-        // Most are quick, and some take longer than they may.
+        // Most are quick; some take longer than their visibility timeout.
         let works = match rng.u8(0..4) {
             0 => (f64::from(visibility) * 1_500.0 * rng.f64()) as u64,
             _ => (2_000.0 * rng.f64().powi(2)) as u64,
@@ -123,7 +123,7 @@ impl Reading {
         Self { limit, visibility, wait: rng.u8(0..=5), works, reaction }
     }
 
-    /// A random reader that answers after its time.
+    /// A random reader that answers after its visibility timeout.
     pub fn late(rng: &mut Rng) -> Self {
         let works = rng.u64(10_000..25_000);
         let reaction = if rng.bool() { Reaction::Confirms } else { Reaction::Reports };

@@ -26,7 +26,7 @@ pub enum ProviderMood {
     Wrong,
     /// The file of the release before, with the checksum of the newest.
     Stale,
-    /// Refuses connections.
+    /// Closes the connection without an answer.
     Refuses,
 }
 

@@ -17,8 +17,8 @@ use crate::{
     world::State,
 };
 
-/// The throttling that excuses a loss, in milliseconds: a partition that was throttled for the first time within the
-/// second time after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
+/// Throttling that excuses a loss, as pairs of milliseconds: partitions were throttled for the former duration, within
+/// the latter after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
 /// before was as slow as it may be. A lost answer takes another part of the 26 s.
 const THROTTLED: [(u64, u64); 2] = [(3_000, 7_000), (10_000, 26_000)];
 
