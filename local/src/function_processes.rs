@@ -18,7 +18,7 @@ use crate::{
 /// The limit of concurrent invocations of a function.
 ///
 /// A function that queues invoke gets the template's maximum concurrency, as on AWS. A function that clients call often
-/// gets 16, more than the machine has processors, so that requests that wait for the table do not delay others. Each
+/// gets 16, more than the machine has processors, so that requests waiting for the table do not delay others. Each
 /// concurrent invocation holds a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();

@@ -79,7 +79,7 @@ enum End {
 }
 
 impl Supervised {
-    /// Begins a use of the process, which keeps it running, and starts it if it does not run.
+    /// Starts the process if necessary, and keeps it running until the use is dropped.
     pub fn want(&self) -> Use {
         self.demand.send_if_modified(|demand| {
             demand.uses += 1;

@@ -67,8 +67,8 @@ pub struct Receive {
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. Dropping it wakes the next receiver, which may not know of a message that is due earlier, or of
-/// messages that this receiver left.
+/// A waiting receiver. Dropping it wakes the next receiver: messages may be left, or one may be due earlier than that
+/// receiver knows.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {

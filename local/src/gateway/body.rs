@@ -1,4 +1,4 @@
-//! Reading a request's body, within the limits of its size and of the time that a client may take to send it.
+//! Reading a request's body, with limits on its size and on the time to receive it.
 
 use std::time::Duration;
 

@@ -96,8 +96,8 @@ fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, creates the template's table in it unless it exists, and then opens it again for reads, so that this
-/// connection knows the table.
+/// Opens the file and creates the template's table if it is missing. The connection for reads is opened afterwards, so
+/// that it knows the table.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;

@@ -217,7 +217,7 @@ async fn read_one(reader: &mut Reader) -> Result<FeedRead, Box<dyn Error>> {
     Ok(read.ok_or("single reads have reached the limit of a minute")?)
 }
 
-/// The time of a read of one delivery, which is confirmed afterwards so that it no longer waits.
+/// The time of a read that returns one delivery. The delivery is then confirmed, which removes it from the feed.
 async fn confirmed_read(reader: &mut Reader) -> Result<Duration, Box<dyn Error>> {
     loop {
         let read = read_one(reader).await?;

@@ -275,8 +275,8 @@ impl<'a> Stage<'a> {
         assert!(self.bundle().stop().await.success());
     }
 
-    /// Checks that every open delivery is claimable at some time, that the sweep looks at it unless it is new, and that
-    /// no final delivery has a lease or a due time.
+    /// Checks that every open delivery has a time from which it can be claimed and, unless it is new, a due time for
+    /// the sweep; and that no final delivery has a lease or one of these times.
     async fn nothing_is_stuck(&self) {
         for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| stored::is_head(item)) {
             let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);

@@ -239,7 +239,8 @@ impl Plan {
         self
     }
 
-    /// Adds a change of a webhook soon after each publication, so that it meets an attempt that is under way.
+    /// Adds a change of a webhook or a throttling soon after each publication, so that it often meets a running
+    /// attempt.
     fn add_changes(&mut self, rng: &mut Rng) {
         let mut changes = Vec::new();
         for step in &self.steps {

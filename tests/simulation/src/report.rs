@@ -26,7 +26,8 @@ pub struct Report {
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// The first broken promise of each history that broke one, with its seed, in the order in which they ended.
+    /// The first broken promise of each history that broke any, with the seed, in the order in which the histories
+    /// ended.
     pub broken: Vec<(u64, String)>,
 }
 

@@ -1,7 +1,8 @@
 //! The shortest plan that still breaks a promise, found by trying shorter and shorter ones.
 //!
-//! The choices of a history depend on what they are about, so a shorter history mostly repeats the rest of the longer
-//! one. The search is that of delta debugging: <https://www.st.cs.uni-saarland.de/papers/tse2002/tse2002.pdf>.
+//! A history's choices depend only on the seed and on their subjects, so a shorter history mostly repeats the rest of
+//! the longer one. The search is that of delta debugging:
+//! <https://www.st.cs.uni-saarland.de/papers/tse2002/tse2002.pdf>.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The published geo-IP databases of a history: providers, updates of them, and an operator who goes back.
+//! The published geo-IP databases of a history: providers, updates of them, and an operator who rolls back.
 
 mod act;
 mod provider;
@@ -35,7 +35,7 @@ pub enum GeoIpAction {
     Update,
     /// A person updates all editions; without `true`, nothing is published.
     UpdateByRequest(bool),
-    /// An operator goes back to the release before the current one.
+    /// An operator rolls back to the release before the current one.
     RollBack(usize),
     /// An operator allows the blocked releases again.
     Unblock(usize),

@@ -1,8 +1,7 @@
 //! The promise that an ordered webhook gets the deliveries of a subject one after another.
 //!
-//! The order of acceptance is that in which the table got the events: a publication that was acknowledged before
-//! another one began was written before it, and concurrent ones were written in some order, which their deliveries keep
-//! as well.
+//! Events are accepted in the order in which the table got them. A publication that was acknowledged before another one
+//! began comes before it; concurrent ones have some order, which their deliveries keep as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,8 +56,8 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Checks that a delivery which waits for another one is woken when that is final. A fault may delay that, and a job
-/// that cancels many deliveries wakes none.
+/// Checks that a waiting delivery is woken when the delivery before it is final. A fault may delay that, and a job that
+/// cancels many deliveries wakes none.
 fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let state = facts.state;
     if !(state.coverage.faults.is_empty() && state.interrupted.is_empty() && state.throttles.is_empty()) {
@@ -86,7 +85,7 @@ fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
-/// The versions of a delivery, each with the times in milliseconds between which it was the present one.
+/// The versions of a delivery, each with the times in milliseconds when it became current and when it was replaced.
 fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
     let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
     let states = delivery.versions.iter().zip(ends);

@@ -1,5 +1,5 @@
-//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that
-//! only files are removed that nothing needs. `shared/geo-ip/README.md` has the rules.
+//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that no
+//! needed file is removed. `shared/geo-ip/README.md` has the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -26,7 +26,7 @@ use crate::{
     tenants::{Answer, Tenants, done, once},
 };
 
-/// The number of times that a person opens a page that does not load.
+/// The maximum number of times that a person loads a page.
 const LOADS: u32 = 4;
 
 /// The memory of the tenants about connections.

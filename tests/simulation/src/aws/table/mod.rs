@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The items that a request names, in its order, and a short label of what it does to them, such as
+    /// The items that a request names, in its order, and a short label of its effect on them, such as
     /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition, with an empty sort key.
     pub fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
         touched::touched(operation, request)

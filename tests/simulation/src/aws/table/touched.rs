@@ -1,4 +1,4 @@
-//! The items that a request names, and a short label of what it does to them, for tables of what tests covered.
+//! The items that a request names, and a short label of its effect on them, for the tables of coverage.
 
 use serde_json::Value;
 
