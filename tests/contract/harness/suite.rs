@@ -190,7 +190,7 @@ impl Suite {
         (bundle, api, permit)
     }
 
-    /// Acquires the permit of a bundle, for tests that start one themselves.
+    /// Waits for the permit of another bundle, for a test that starts one itself.
     pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         self.permits().acquire().await.expect("the semaphore is never closed")
     }
