@@ -164,7 +164,7 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
     assert_eq!(shown["attempts"][1]["confirmed"], true);
 }
 
-/// Reads a delivery and does not answer; returns when its visibility time is over.
+/// Reads a delivery without an answer, and ends its visibility timeout early.
 pub(crate) async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, "visibility=10").await;
     let (pk, sk) = stored::head_key(id(&read[0]));
