@@ -372,8 +372,8 @@ async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
     let id = entity.publish(json!({})).await;
     entity.delivery(&id).await;
     setup.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
-    // The first two occupy the two permitted calls, and the third's reads wait together with the keys. Three requests
-    // stay below the function's concurrency, above which another process would get them.
+    // The first two groups of requests occupy the two permitted calls, and the third group's reads wait together with
+    // the keys. All requests together stay below the function's concurrency, so that none waits for an invocation.
     let shown = async |after: u64| {
         time::sleep(Duration::from_millis(after)).await;
         join_all((0..4).map(|_| entity.delivery(&id))).await
