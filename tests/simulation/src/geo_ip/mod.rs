@@ -37,7 +37,7 @@ pub enum GeoIpAction {
     UpdateByRequest(bool),
     /// An operator rolls back to the release before the current one.
     RollBack(usize),
-    /// An operator allows the blocked releases again.
+    /// An operator allows the release that was blocked last again.
     Unblock(usize),
 }
 
@@ -50,7 +50,7 @@ pub struct GeoIp {
     pub providers: Vec<Provider>,
     /// The sandboxes that ran commands of operators.
     pub operators: Vec<u64>,
-    /// Whether the last update of a quiet history succeeded; `None` before it.
+    /// How the last update of a quiet history ended; `None` before it, or if it gave no answer.
     pub last_update: Option<Result<String, String>>,
 }
 

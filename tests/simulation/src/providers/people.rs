@@ -39,7 +39,7 @@ pub struct Records {
     pub asked: BTreeMap<(usize, Provider), u32>,
     /// The people who came back, and how that ended.
     pub arrivals: Vec<Arrival>,
-    /// The answers to disconnections: the tenant, the provider, when the answer came, and whether it was a success.
+    /// The acknowledged disconnections.
     pub disconnected: Vec<Disconnection>,
 }
 
