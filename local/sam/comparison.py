@@ -21,7 +21,7 @@ from service import Service
 from stage import Stage, names
 
 LIMIT = 120
-# A port on which nothing listens, neither here nor in a container: no event of a sample leaves this machine.
+# Nothing listens on this port, here or in a container, so that no sample's event leaves this machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
 # The identifiers in the samples.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"

@@ -21,7 +21,7 @@ from faults import Fault
 
 START_LIMIT = 90
 LIMIT = 30
-# No proxy leads to this machine itself.
+# Requests to this machine use no proxy.
 _OPENER = build_opener(ProxyHandler({}))
 
 

@@ -48,7 +48,7 @@ class Stage:
     """The folder of a run. SAM mounts `code` into each container, where it is /var/task."""
 
     def __init__(self, project: Path, service: Service, programs: dict[str, Path]) -> None:
-        """With these functions' programs, and that of the sandbox."""
+        """Uses the programs of these functions and of the sandbox."""
         self.service = service
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
         # Only its owner can read the folder: it has credentials for the stand-ins, and sockets to them.

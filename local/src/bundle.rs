@@ -29,7 +29,7 @@ pub struct Bundle<'a> {
     pub geo_ip_store: &'a str,
 }
 
-/// The variable with the address of the store. The template makes it of a bucket's name.
+/// The variable with the store's address, which the template derives from a bucket's name.
 const GEO_IP_STORE: &str = "GEO_IP_STORE";
 
 /// A variable of a function cannot be resolved.

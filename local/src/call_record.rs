@@ -37,7 +37,7 @@ const NAMING: [&str; 9] = [
 /// The placeholder of an identifier in a partition key. The crate `rights` reads it.
 const IDENTIFIER: &str = "{id}";
 
-/// The longest part of a partition key that is a fixed name. Identifiers are longer, or have digits.
+/// The maximum length of a part of a partition key that is a fixed name. Identifiers are longer, or have digits.
 const LONGEST_NAME: usize = 16;
 
 /// The file, and its lines.
@@ -109,7 +109,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
             let members: Map<_, _> = members.iter().filter_map(kept).collect();
             (!members.is_empty()).then(|| members.into())
         }
-        // A statement takes its parameters by their positions.
+        // A statement's parameters are positional, so a parameter without a name leaves a `null`.
         Value::Array(elements) if member == "Parameters" => {
             Some(elements.iter().map(|element| naming("", element).unwrap_or_default()).collect())
         }
@@ -123,8 +123,8 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A text that can be a partition key, without the identifiers in it: its parts are separated by `#`, and the first is
-/// a word in capitals.
+/// A text that can be a partition key, with its identifiers replaced; `None` for any other text. A key has parts
+/// separated by `#`, and the first is a word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
     let is_kind = |part: &str| part.bytes().all(|byte| byte.is_ascii_uppercase());

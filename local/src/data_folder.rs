@@ -120,7 +120,7 @@ fn make_private_folder(path: &Path) -> Result<(), DataFolderError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
-/// Writes a file that only its owner can read, whole or not at all: a crash leaves the old content or the new.
+/// Atomically writes a file that only its owner can read: after a crash it has the old content or the new.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), DataFolderError> {
     private_file::write(path, content).map_err(at(path))
 }

@@ -1,5 +1,4 @@
-//! Detection of a full disk. Programs report it in many ways, and SQLite reports it sometimes as an input or output
-//! error.
+//! Detection of a full disk, which SQLite sometimes reports as an input or output error.
 
 use std::{
     error::Error,
@@ -22,7 +21,7 @@ pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
     causes.any(|error| error.downcast_ref().is_some_and(is_full))
 }
 
-/// Whether this folder has no room for a file of a megabyte. The file is written and removed again.
+/// Whether this folder has no room for a file of a megabyte. Writes such a file and removes it.
 pub fn has_no_room(folder: &Path) -> bool {
     let path = folder.join("room.unfinished");
     let written = File::create(&path).and_then(|mut file| file.write_all(&[0; ROOM]).and_then(|()| file.sync_all()));

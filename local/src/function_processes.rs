@@ -17,9 +17,9 @@ use crate::{
 
 /// The limit of concurrent invocations of a function.
 ///
-/// A function that a queue invokes gets as many as the template allows on AWS, so that one machine has the limits of
-/// AWS. A function that clients call often gets 16: more than the machine has processors, so that requests which wait
-/// for the table do not delay others. Each is a connection to the Runtime API.
+/// A function that queues invoke gets the template's maximum concurrency, as on AWS. A function that clients call often
+/// gets 16, more than the machine has processors, so that requests waiting for the table do not delay others. Each
+/// concurrent invocation holds a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
     match function.name.as_str() {

@@ -17,9 +17,9 @@ use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 
 /// The interval at which the files are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The greatest number of bytes read from a file at a time. A longer line is not shown.
+/// The maximum number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
-/// The greatest number of shown characters of a sentence. The log has all of it.
+/// The maximum length of a shown sentence, in characters. The log has all of it.
 const SENTENCE: usize = 300;
 
 /// Shows new lines of the logs in this folder, until the process ends.
@@ -51,7 +51,7 @@ impl LogFiles {
         Self { folder, read }
     }
 
-    /// The shown form of the lines that were added since. An unreadable file is tried again the next time.
+    /// The shown lines that were added since the last call. An unreadable file is tried again the next time.
     fn new_lines(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for path in logs(&self.folder) {
@@ -70,7 +70,7 @@ fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "log"))
 }
 
-/// The complete lines after this position of a file, which is moved behind them.
+/// The complete lines after the position `read`, which moves past them.
 fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     if fs::metadata(path)?.len() <= *read {
         return Ok(String::new());

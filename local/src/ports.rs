@@ -14,7 +14,7 @@ use crate::test_overrides::TestOverrides;
 pub struct Port {
     /// Takes connections.
     pub listener: TcpListener,
-    /// Where it listens.
+    /// The address on which it listens.
     pub address: SocketAddr,
 }
 
@@ -32,8 +32,8 @@ pub struct Ports {
     pub runtime: Port,
 }
 
-/// The length of the queue of connections to accept. A function with a thousand polls opens as many connections at its
-/// start, and a connection that a short queue refuses is retried only after a second, then three, then seven.
+/// The backlog of connections to accept. A function with a thousand polls opens as many connections at its start, and a
+/// client that finds the backlog full retries only after a second, then three, then seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 
 /// Reasons why a port cannot be opened.
@@ -52,7 +52,7 @@ pub enum PortError {
 }
 
 impl Port {
-    /// Listens on this port, or on a free one where it is 0.
+    /// Listens on this port, or on a free one if it is 0.
     pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
         let open = || -> io::Result<Self> {
             let socket = TcpSocket::new_v4()?;

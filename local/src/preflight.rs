@@ -62,12 +62,12 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// More open files than a full load needs, and no more than systems allow whose limit is "unlimited".
+/// More open files than a full load needs, and no more than a system with the limit "unlimited" accepts.
 const ENOUGH: u64 = 10_240;
 
 /// Raises the limit of open files, for this process and its children: each poll of a function and each request to a
-/// receiver is a connection, and the usual soft limit (1024, or 256) is less than a busy dispatcher needs. Where the
-/// system allows less, a full load meets that limit.
+/// receiver is a connection, and a busy dispatcher needs more than the usual soft limit (1024, or 256). If the system
+/// allows less, a full load reaches that limit.
 pub fn allow_many_open_files() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);

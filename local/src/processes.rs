@@ -27,8 +27,8 @@ use tokio::{
 
 const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 
-/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is the first
-/// again for a process that lived longer than the longest.
+/// The first and the longest wait between a death and the restart. The wait doubles with each death, and starts over
+/// after a process that lived longer than `LAST_RESTART`.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
 /// The time that an idle process has to end before it is killed.
@@ -56,7 +56,7 @@ struct Demand {
     uses: usize,
     /// The end of the last use, or the start of the process.
     idle_since: Instant,
-    /// Whether the process runs. Only without a process does a use wake the task that starts it.
+    /// Whether the process runs. If it does not, a use wakes the task that starts it.
     runs: bool,
 }
 
@@ -79,7 +79,7 @@ enum End {
 }
 
 impl Supervised {
-    /// Begins a use of the process, which keeps it running, and starts it if it does not run.
+    /// Starts the process if necessary, and keeps it running until the use is dropped.
     pub fn want(&self) -> Use {
         self.demand.send_if_modified(|demand| {
             demand.uses += 1;
@@ -104,7 +104,7 @@ impl Drop for Use {
     }
 }
 
-/// Waits until the process was idle for this time.
+/// Waits until the process has been idle for this time.
 async fn idle(demand: &watch::Sender<Demand>, limit: Duration) {
     loop {
         let left = {
@@ -147,7 +147,7 @@ impl ProcessGroup {
         Ok(command)
     }
 
-    /// Keeps `program` running from its first use until it was idle for `idle_limit`. `prepare` sets arguments and
+    /// Keeps `program` running from its first use until it has been idle for `idle_limit`. `prepare` sets arguments and
     /// environment at every start; the work source that it returns is dropped as soon as that process has ended.
     pub fn keep_running<W: WorkSource>(
         self: &Arc<Self>,
@@ -261,7 +261,7 @@ async fn end_idle(child: &mut Child) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     if time::timeout(LAST_WORK, child.wait()).await.is_err() {
-        // It has no work in progress, and at the latest the guard kills it.
+        // It has no work in progress. If it survives this, the guard kills it at the end.
         let _ = child.kill().await;
     }
 }

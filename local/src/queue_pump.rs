@@ -30,7 +30,7 @@ use crate::{
 
 /// The longest wait of a receive in SQS.
 const WAIT: Duration = Duration::from_secs(20);
-/// The greatest number of messages of a receive in SQS.
+/// The maximum number of messages of a receive in SQS.
 const RECEIVED_AT_ONCE: usize = 10;
 /// The longest time for which the pump gathers messages while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);

@@ -25,7 +25,7 @@ use crate::invoke::Invoker;
 /// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The number of deaths before the first answer after which the start fails.
+/// The start fails if a process dies this many times before the first answer.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
 const ASKED: [&str; 2] = ["token", "list-events"];

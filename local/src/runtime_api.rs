@@ -1,10 +1,10 @@
 //! Lambda's Runtime API: a function's process polls it for invocations, and posts the answers.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! The protocol has no credentials, but the address may have a path: the path begins with a key that each start creates
+//! The protocol has no credentials, but the address may have a path. The path begins with a key that each start creates
 //! and that is only in the functions' environments. Every process has a separate address with the number of its start.
-//! When a process ends, its invocations fail at once, and waiting ones are left to the next process. A late request of
-//! an ended process gets no invocation. A poll with a closed connection loses no invocation.
+//! When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request of an
+//! ended process gets no invocation. A poll with a closed connection loses no invocation.
 
 mod invocations;
 

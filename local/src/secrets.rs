@@ -90,8 +90,8 @@ fn cleaning(secret: &Path) -> String {
 }
 
 impl Secrets {
-    /// Fails if the table has data but the secrets for reading them are missing in this folder: these must exist before
-    /// the table, and must not be created again. An empty table file has no data yet.
+    /// Fails if the table has data but this folder lacks the secrets for reading them: new secrets could not replace
+    /// them. An empty table file has no data.
     pub fn check_table(folder: &Path, table: &Path) -> Result<TableFound, SecretsError> {
         if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
             let used = OF_THE_TABLE.iter().all(|(name, _)| folder.join(format!("{name}.json")).exists());
@@ -133,7 +133,7 @@ impl Secrets {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The value of a secret; null for one that is missing, which no reader accepts.
+    /// The value of a secret. A missing one is null, which no reader accepts.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }

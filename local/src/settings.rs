@@ -50,15 +50,15 @@ const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, the interval of all schedules of every minute: with a minute, as on AWS, trying out retries
-    /// would be tedious.
+    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]: with a minute, as on AWS, trying out
+    /// retries would be tedious.
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: the store of published geo-IP databases, by default in the data folder.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
-/// The least interval of schedules that keep their interval here: no test or person waits for them, and they send
-/// requests to providers with limits, or the canary's events.
+/// Schedules with this interval or a longer one keep it here: no test or person waits for them, and they send the
+/// canary's events, or requests to providers with limits.
 pub const LONG_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// A setting is malformed.

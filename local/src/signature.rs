@@ -1,5 +1,5 @@
-//! Signatures of AWS, version 4. A request is signed once more with its caller's secret key, and both signatures must
-//! be equal.
+//! AWS signatures, version 4. A stand-in signs each request again with its caller's secret key, and both signatures
+//! must be equal.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
 use std::time::SystemTime;
@@ -20,7 +20,7 @@ use axum::http::{
 use base::Time;
 use jiff::{civil::DateTime, tz::TimeZone};
 
-/// How far the time of a signature may be from the clock, in seconds.
+/// The maximum difference between a signature's time and the clock, in seconds.
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html>
 const LARGEST_SKEW: i64 = 15 * 60;
 

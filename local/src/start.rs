@@ -214,7 +214,7 @@ impl<'a> Start<'a> {
         Ok(Running { gateway, invoker, _table: table })
     }
 
-    /// Serves the template's queues, and the secrets as their files have them.
+    /// Serves the template's queues and the secrets' files.
     fn start_services(&self, port: Port) -> Result<Queues, StartError> {
         let location = Location {
             folder: self.data.secrets(),

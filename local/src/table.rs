@@ -29,8 +29,8 @@ use crate::{
     ports::Port,
 };
 
-/// The first removal of expired items, some time after the start, which itself needs the table, and the interval of
-/// removals. Each removal reads the whole table. AWS promises "within days".
+/// The time of the first removal of expired items, and the interval of removals. Each removal reads the whole table, so
+/// the first one does not delay the start. AWS promises removal only within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
@@ -111,7 +111,7 @@ impl Drop for TableServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         let begun = Instant::now();
-        // A client with an incomplete request would block the server forever. Acknowledged writes are on disk.
+        // A client with an incomplete request would block the server forever. Acknowledged writes are committed.
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && begun.elapsed() < SHUTDOWN_GRACE {
             thread::sleep(Duration::from_millis(5));
         }

@@ -17,20 +17,20 @@ use anstyle::{AnsiColor, Style};
 use base::Time;
 use http::{Method, StatusCode};
 
-/// The greatest number of lines that wait to be written.
+/// The maximum number of lines that wait to be written.
 const WAITING: usize = 1000;
 /// The longest segment of a path that is shown completely. Identifiers are shorter; a secret in the path by mistake is
 /// longer.
 const SEGMENT: usize = 40;
 /// The number of shown characters of a longer segment.
 const BEGINNING: usize = 8;
-/// The greatest number of shown characters of a path.
+/// The maximum number of shown characters of a path.
 const PATH: usize = 160;
 
 /// The style of less important parts.
 pub const DIM: Style = Style::new().dimmed();
 
-/// The terminal, or a file in its place. Without a terminal, or with `NO_COLOR`, there are no colours.
+/// The terminal, or the file that replaces it. Without a terminal, or with `NO_COLOR`, there are no colours.
 #[derive(Clone)]
 pub struct Terminal {
     /// None with `QUIET=1`.
@@ -70,7 +70,7 @@ impl Terminal {
         self.is_open.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is anything to show.
+    /// Whether nothing is ever shown.
     pub fn is_quiet(&self) -> bool {
         self.lines.is_none()
     }

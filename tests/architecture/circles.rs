@@ -1,5 +1,5 @@
 //! Circular uses between the files of one crate. Re-exports are resolved: a file that uses `crate::Thing` uses the file
-//! that defines `Thing`, and a re-export itself is no use.
+//! that defines `Thing`, and a re-export itself does not count as a use.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},

@@ -99,7 +99,7 @@ fn is_for_tests(name: &str) -> bool {
     .contains(&name)
 }
 
-/// The names of the packages, ours and others, on which each of ours depends outside of tests.
+/// The packages, ours and others, that each of our packages depends on outside of tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let metadata = Command::new(env!("CARGO"))

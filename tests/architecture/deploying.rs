@@ -1,5 +1,5 @@
-//! `make deploy` without AWS: its questions, the stored answers, and its calls of SAM and the AWS command line, which
-//! are replaced by programs that record their arguments.
+//! `make deploy` without AWS: its questions, the stored answers, and its calls of SAM and the AWS command line,
+//! recorded by programs in their place.
 
 use std::{
     collections::BTreeMap,

@@ -49,8 +49,7 @@ struct Token {
     line: usize,
 }
 
-/// The prose of a file: whole lines of a document; of a program its comments, its texts with spaces, and the names of its
-/// functions.
+/// The prose of a file: every line of a document; the comments, texts with spaces and function names of a program.
 fn prose(path: &str, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut marker_before = "";
@@ -79,7 +78,7 @@ fn without_marker(line: &str) -> (&str, &str) {
     markers.iter().find_map(|marker| Some((*marker, line.strip_prefix(marker)?))).unwrap_or(("", line))
 }
 
-/// The texts with spaces in a line of Rust, its comment, and the name of the function that it declares.
+/// The prose in a line of Rust: texts with spaces, the comment, and the name of a declared function.
 fn parts_of_code(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut code = String::new();

@@ -126,7 +126,7 @@ fn release_alarms_ring_before_the_shortest_shift_ends() {
     }
 }
 
-/// CodeDeploy refuses a deployment while an alarm of its group rings, also one that fixes the fault.
+/// CodeDeploy refuses a deployment while an alarm of its group rings, even a deployment that fixes the fault.
 #[test]
 fn an_update_at_once_waits_for_no_alarm() {
     let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");

@@ -10,7 +10,7 @@ const INVOKING: [&str; 3] = ["apigateway.amazonaws.com", "events.amazonaws.com",
 /// CodeDeploy's managed policy.
 const DEPLOYING: &str = "AWSCodeDeployRoleForLambda";
 
-/// The rights that are wider, a sentence for each.
+/// A sentence for each right that is too wide.
 fn too_wide(resources: &Map<String, Value>) -> Vec<String> {
     let mut faults = Vec::new();
     for (id, resource) in resources {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Suite, now};
 
-/// Fails unless the answer asks for a token and names no error of one (RFC 6750 §3).
+/// Fails unless the answer asks for a token and names no error (RFC 6750 §3).
 fn asked_for_a_token(answer: &ApiResponse) {
     let challenge = answer.header("www-authenticate");
     assert!(challenge.starts_with("Bearer") && !challenge.contains("error"), "{}", answer.exchange);

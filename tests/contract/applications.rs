@@ -36,7 +36,7 @@ pub async fn made_with(entity: &Entity, body: Value) -> Made {
     Made { id: text(&made, "clientId"), secret: text(&made, "clientSecret") }
 }
 
-/// Creates an application with one scope.
+/// Creates an application with two scopes for reading.
 pub async fn made(entity: &Entity) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": ["account.read", "integrations.read"] })).await
 }

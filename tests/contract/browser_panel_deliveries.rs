@@ -35,7 +35,7 @@ async fn fail(entity: &Entity, booking: &str) -> Vec<String> {
     ids
 }
 
-/// A browser with an open session, at this place of the panel.
+/// A browser with an open session, at this address within the panel.
 async fn at(entity: &Entity, place: &str) -> Browser {
     let browser = Browser::open().await;
     browser.resize(1366, 768).await;

@@ -1,5 +1,5 @@
-//! Cancelling one delivery: it ends an open delivery by one write. An attempt that is under way is not stopped, and a final
-//! delivery stays as it is.
+//! Cancelling one delivery: it ends an open delivery by one write. An attempt that is under way is not stopped, and a
+//! final delivery stays as it is.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ async fn resend(entity: &Entity, id: &str) {
     assert!(resent["status"] == "pending" && resent.get("cancelReason").is_none(), "{resent:#}");
 }
 
-/// A response that asks for a wait of ten minutes, and has no room in the head of a delivery.
+/// A response that asks for a wait of ten minutes, and does not fit into the head of a delivery.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "x".repeat(3_900))
 }
@@ -124,7 +124,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     assert_eq!(problem["properties"]["attemptEndsBy"], held[0]["visibleFrom"]);
     assert_eq!(entity.delivery(&id).await, before);
 
-    // After the time of the reader, its missing answer is an attempt, and a late one counts no longer.
+    // After the reader's visibility time, its missing answer counts as an attempt, and a late answer no longer counts.
     until("the time of the reader is over", LONG, async || {
         (cancel(&entity, &id).send().await.status == 200).then_some(())
     })

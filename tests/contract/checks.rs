@@ -22,7 +22,7 @@ const PARAMETERS: [(&str, &str); 9] = [
 ];
 
 /// An operation under `/api`, a valid body if it takes one, and the status of a valid request. The status is 404 where
-/// check 8 finds no such delivery, webhook, application or connection.
+/// check 8 finds no such resource.
 type Row = (&'static str, Option<fn() -> Value>, u16);
 
 /// Every operation under `/api` with a managing entity. The first test fails if an operation is missing here.

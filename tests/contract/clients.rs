@@ -23,8 +23,8 @@ async fn settings(suite: &Suite, entity: &Entity, event_url: &str) -> Value {
     })
 }
 
-/// Makes a generated client get a token, create a webhook, publish an event, read the delivery, and get an error. Returns
-/// the client's results.
+/// Makes a generated client get a token, create a webhook, publish an event, read the delivery, and get an error.
+/// Returns the client's results.
 async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value) -> Value {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

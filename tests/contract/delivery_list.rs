@@ -91,7 +91,7 @@ async fn deliveries_are_listed_the_newest_first_without_event_and_attempts(suite
     assert!(keys.is_sorted_by(|one, next| one > next), "{keys:?}");
 }
 
-/// Creates deliveries in every state: of two types, to four webhooks.
+/// Creates deliveries in every state, of three types, to six webhooks.
 async fn some_of_everything(entity: &Entity, receiver: &Receiver) -> Vec<Hook> {
     let later = Behaviour::answer(429, &[("Retry-After", "600")], "");
     let mut hooks = Vec::new();

@@ -71,7 +71,8 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     let receiver = Receiver::start().await;
     let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // Failures of six days ago: the statistics show them, and they are older than the time to disable a webhook.
+    // Failures from twelve to six days ago: longer than the time until a webhook is disabled, but their streak has
+    // ended.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);

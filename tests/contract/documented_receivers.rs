@@ -108,7 +108,7 @@ fn node_blocks() -> [String; 2] {
     blocks("js").try_into().unwrap_or_else(|blocks| panic!("the page has two programs in Node.js: {blocks:?}"))
 }
 
-/// The program with this part in place of its lines from the first beginning up to the second one.
+/// The program with this part in place of its lines from the first marker up to the second.
 fn with_part(program: &str, part: &str, [from, to]: [&str; 2]) -> String {
     let (before, rest) = program.split_once(from).expect("the program has the part that is replaced");
     let (_, after) = rest.split_once(to).expect("the program continues");
@@ -195,7 +195,7 @@ async fn the_receiver_in_ruby_survives_strangers(suite: Arc<Suite>) {
     survives_strangers(&suite, port, &|| with(Path::new("ruby"), &[&source]), Kind::Server).await;
 }
 
-/// Mono has no ASP.NET Core, so only the class of the program that decides is compiled, with a program that asks it.
+/// Mono has no ASP.NET Core, so only the class that checks signatures is compiled, with a program that calls it.
 #[contract_test(on_demand)]
 async fn the_signature_check_in_csharp_accepts_genuine_events_only(_suite: Arc<Suite>) {
     const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDM6hHCb0bUrQ=";

@@ -1,5 +1,5 @@
-//! Erasing the content of an event: nothing of it is left in the table, and who got it, when and with which outcome is
-//! still shown. And `retentionDays`, with which a publisher keeps one event for less time than others.
+//! Erasing the content of an event: nothing of it is left in the table, while recipients, times and outcomes are still
+//! shown. Also `retentionDays`, by which a publisher keeps one event for less time than others.
 
 use std::{sync::Arc, time::Duration};
 
@@ -201,7 +201,7 @@ async fn an_attempt_under_way_is_recorded_without_its_response(suite: Arc<Suite>
 async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
-    // The time of the reader is over before the content is erased, or afterwards.
+    // The reader's visibility time ends before the content is erased, or afterwards.
     for is_over in [true, false] {
         let (event, deliveries) = published(&entity, json!({})).await;
         if is_over {
@@ -231,7 +231,7 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let guest = guest_of(&entity);
     let hook = pulled(&entity).await;
-    // An attempt with the second reason has no room in the head.
+    // An attempt with the second reason does not fit into the head.
     for reason in [format!("{guest} has no room"), format!("{guest}{}", "\u{1f3e8}".repeat(400))] {
         let (event, deliveries) = published(&entity, json!({})).await;
         let first = reported(&entity, &hook, &read_some(&entity, &hook, "").await, &reason).await;

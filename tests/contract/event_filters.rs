@@ -153,7 +153,7 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    // It has no repetitions, so that its body is stored apart from the event.
+    // It does not compress, so its body is stored apart from the event.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let events = [
         ("booking.created", json!({ "bookingIdentifier": "B-1", "total": 10 })),

@@ -170,7 +170,7 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
 /// How many attempts without an answer use up none of the schedule.
 const SPARED: usize = 5;
 
-/// Reads a delivery and does not answer; returns when its visibility time is over.
+/// Reads a delivery without an answer, and ends its visibility timeout early.
 pub(crate) async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, "visibility=10").await;
     let (pk, sk) = stored::head_key(id(&read[0]));
@@ -333,7 +333,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
 /// The table removes a delivery some days after its retention.
 #[contract_test]
 async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
-    /// As many as a request gives if it does not say how many.
+    /// The number of deliveries that a request gives by default.
     const MANY: usize = 10;
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
@@ -357,7 +357,7 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let table = suite.table();
-    // So much that does not repeat is kept in a separate item.
+    // A body that does not compress is stored in a separate item.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let published = entity.publish_of_type("booking.created", json!({ "notes": large })).await.json();
     let event = published["eventIdentifier"].as_str().expect("a text");

@@ -18,7 +18,7 @@ use crate::harness::{
 };
 
 const CITY: &str = "City";
-/// The processes of one update.
+/// The function that updates.
 const FUNCTION: &str = "geo-ip-update";
 
 /// A database of some MB.

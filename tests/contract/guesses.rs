@@ -158,7 +158,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let counts = |call: &crate::harness::AwsCall| call.operation == "UpdateItem" && call.mentions("GUESSES#");
     good(&setup.api).expect(200).await;
-    // As often as the SDK retries.
+    // Every retry of the SDK is refused as well.
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", counts);
     let answer = ask(&setup.api, "appNobody", "guess").expect(503).await;
     assert_eq!(answer.json()["error"], "temporarily_unavailable", "{}", answer.exchange);

@@ -144,7 +144,6 @@ async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Ho
     let delivery = entity.until_status(&id, &["failed", "delivered"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(10)), "{delivery:#}");
     until_health(entity, &hook, "failing").await;
-    // The result of the last attempt in the delivery.
     let last_attempt = delivery["attempts"].as_array().and_then(|attempts| attempts.last()).expect("attempts");
     until("the webhook shows the result of its last attempt", LONG, async || {
         let listed = entity.listed(&hook).await;

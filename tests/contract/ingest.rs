@@ -275,8 +275,8 @@ async fn a_rejected_event_that_was_changed_for_the_queue_says_how(suite: Arc<Sui
     assert!(rejected.attributes["changed"].contains("U+FFFF"));
 }
 
-/// Plays Lambda: hands an event to a function that cannot reach the service of that variable. Returns the error that
-/// the function reports, after which Lambda would retry.
+/// Passes an event, in place of Lambda, to a function that cannot reach the service of this variable. Returns the error
+/// that the function reports, after which Lambda would retry.
 async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String {
     let lambda = Receiver::start().await;
     let invocation = [

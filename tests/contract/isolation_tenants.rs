@@ -97,7 +97,7 @@ impl Quiet {
 }
 
 impl Noisy {
-    /// Starts the tenant with so many webhooks at this address.
+    /// Starts the tenant with this many webhooks at this address.
     pub async fn start(api: &Api, webhooks: usize, url: &str) -> Self {
         Self::at(api, &vec![url.to_owned(); webhooks]).await
     }
@@ -132,7 +132,7 @@ impl Noisy {
         changes.buffer_unordered(AT_ONCE).count().await
     }
 
-    /// Publishes over so many connections as fast as the service answers, and continues after refusals. Returns the
+    /// Publishes over this many connections as fast as the service answers, and continues after refusals. Returns the
     /// numbers of accepted and refused events.
     pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
         let end = Instant::now() + measured;

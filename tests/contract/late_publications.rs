@@ -11,7 +11,7 @@ use crate::harness::{Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, a
 
 /// The age from which a publication is late, and some time more.
 const LATE: Duration = Duration::from_secs(11);
-/// An exchange that is under way when a late repetition comes.
+/// The duration of an exchange that is still running at a late repetition.
 const SLOW: Duration = Duration::from_secs(13);
 
 fn delivery(published: &Value) -> String {

@@ -174,7 +174,7 @@ async fn clients_receive_all_that_they_need(suite: Arc<Suite>) {
     }
 }
 
-/// The requests begin well before the function is ended, and continue well after.
+/// The pauses between requests vary around the idle limit.
 #[contract_test]
 async fn an_idle_function_is_ended_without_losing_a_request(suite: Arc<Suite>) {
     const IDLE: u64 = 50;

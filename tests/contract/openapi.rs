@@ -38,7 +38,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     assert_eq!(documented, deployed);
 }
 
-/// The document says so once, for all operations.
+/// openapi.yaml describes HEAD once, for all operations.
 #[contract_test]
 async fn head_is_deployed_beside_each_get_that_does_not_act(_: Arc<Suite>) {
     let template = fs::read_to_string(project().join("template.yaml")).expect("the project has a template.yaml");
@@ -106,7 +106,7 @@ async fn the_operations_of_the_specification_declare_every_status_that_it_lists(
     }
 }
 
-/// Collects every object of the document that has a schema and examples.
+/// Collects every example of the document with its place and its schema.
 fn each_with_examples<'a>(value: &'a Value, place: &str, found: &mut Vec<(String, &'a Value, &'a Value)>) {
     if let Some(members) = value.as_object() {
         if let Some(schema) = members.get("schema") {

@@ -1,5 +1,5 @@
 //! Order by subject: an ordered webhook gets the deliveries of a subject one after another, in the order in which their
-//! events were accepted. Each waits until the one before is final, and shows which one that is.
+//! events were accepted. Each delivery waits until the one before is final, and names it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -66,8 +66,7 @@ pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     shown
 }
 
-/// Publishes an event whose first attempt fails, and waits until its delivery waits for the next one. The receiver has
-/// [`later`] as the next behaviour.
+/// Publishes an event, and waits until its first attempt has failed. The receiver has [`later`] as the next behaviour.
 async fn poisoned(entity: &Entity, subject: &str) -> String {
     let id = about(entity, subject).await;
     entity.until_status(&id, &["retrying"]).await;
@@ -417,7 +416,7 @@ async fn a_disabled_webhook_cancels_deliveries_that_wait_for_their_order(suite: 
     let second = about(&entity, "A").await;
     until_held_by(&entity, &second, &first).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
-    // The first one waits for its retry, which would find the webhook disabled.
+    // The first delivery waits for its retry, which would find the webhook disabled.
     let shown = entity.until_status(&second, &["cancelled"]).await;
     assert!(shown.get("heldBy").is_none(), "{shown:#}");
     entity.changed(&hook.id, json!({ "enabled": true })).await;
@@ -436,7 +435,7 @@ async fn a_resend_of_a_delivery_that_waits_goes_at_once(suite: Arc<Suite>) {
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &second).await;
     resend(&entity, &second).await;
-    // The one that waited for it goes, too.
+    // The delivery that waited for it is sent as well.
     let all = delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(all, [first.clone(), second, third]);
     assert_eq!(entity.delivery(&first).await["status"], "retrying");

@@ -19,8 +19,8 @@ const MANY: i64 = 200_000;
 const ONE_FAILED_OF: i64 = 100;
 /// Number of visits to the panel; the median counts.
 const TURNS: usize = 9;
-/// How much longer a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the machine is
-/// not entirely idle.
+/// The additional time that a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the
+/// machine is not entirely idle.
 const LONGER: f64 = 100.0;
 
 /// Steps of a person that change the list, and the scripts that do them.

@@ -17,7 +17,7 @@ fn renewal(link: &MadeLink) -> String {
     format!("/panel/link/{}/renew", link.id)
 }
 
-/// Whether a time is so many seconds from now, less a minute at most for the calls in between.
+/// Whether a time is this many seconds from now, less a minute at most for the calls in between.
 fn is_in(value: &Value, seconds: i64) -> bool {
     let left = time(value).as_second() - now();
     (seconds - 60..=seconds + 1).contains(&left)

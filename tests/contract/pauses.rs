@@ -1,5 +1,5 @@
-//! Pauses: deliveries to a webhook whose endpoint did not answer wait, and show that. Attempts that a person requests
-//! do not wait, and a response to one ends the pause for all deliveries.
+//! Pauses: after an endpoint did not answer, its webhook's deliveries wait, and show that they do. Attempts that a
+//! person requests do not wait, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 

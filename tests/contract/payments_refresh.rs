@@ -226,7 +226,7 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
 
 #[contract_test]
 async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
-    // One after the other, so that the machine is not busy with 15 hanging refreshes.
+    // One after the other, so that these refreshes do not compete for the machine.
     for name in ["500", "503", "429", "invalid_client", "not-json", "reset", "truncated", "redirect", "huge", "hang"] {
         let entity = suite.entity().await;
         let table = suite.table();

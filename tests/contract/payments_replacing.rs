@@ -107,7 +107,7 @@ async fn an_account_that_was_connected_meanwhile_stays(suite: Arc<Suite>) {
         events.iter().all(|event| event.json()["data"]["account"] == account),
         "no event is about the other account"
     );
-    // Of the two connections, the later event names the replaced account.
+    // Only the event about the later connection names the replaced one.
     let former = &connected.expect("connected")["id"];
     for event in events {
         let event = event.json();

@@ -1,5 +1,5 @@
-//! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks do
-//! not wait.
+//! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks
+//! do not wait.
 
 use std::{sync::Arc, time::Duration};
 
@@ -39,7 +39,7 @@ async fn attempts_are_spaced_and_other_webhooks_do_not_wait(suite: Arc<Suite>) {
     entity.until_status(of_other, &["delivered"]).await;
     assert!(receiver.received("/limited").len() < EVENTS, "the line of one webhook held up another");
 
-    // The first one fails, so that its retry is a further attempt; the other webhook's event is one, too.
+    // Two more attempts than `EVENTS`: a retry, since the first attempt fails, and the event for both webhooks.
     let received = receiver.until("/limited", EVENTS + 2).await;
     let times: Vec<_> = received.iter().map(|request| request.at).collect();
     for (number, window) in times.windows(11).enumerate() {

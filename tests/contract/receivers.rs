@@ -123,7 +123,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
         }
         most.max(memory_kilobytes(&dispatcher))
     };
-    // A hundred ordinary deliveries first, so that their memory is not counted.
+    // Ordinary deliveries come first, so that the memory for them is not counted.
     let slow = |behaviour: Behaviour| behaviour.after(Duration::from_millis(500));
     let kinds = [
         ("an endless body", Behaviour::endless_body(200)),
@@ -136,7 +136,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     }
     let before = memory_kilobytes(&dispatcher);
     for (number, (what, behaviour)) in kinds.into_iter().enumerate() {
-        // The deliveries wait for each other, so that they arrive at the same moment.
+        // The delayed answers make the deliveries overlap.
         let most = deliver(10 + number, slow(behaviour)).await;
         println!("{what} on {AT_ONCE} deliveries at once: {before} kB before, {most} kB at most");
         assert!(before > 0 && most > 0, "the dispatcher died");

@@ -357,7 +357,7 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
 }
 
 /// IAM allows a call only by a statement that allows all its keys, and no statement allows those of tokens and of
-/// deliveries together. A call that read both was refused, and each request that waited for it got a 500.
+/// deliveries together. A call that read both would be refused, and each request waiting for it would get a 500.
 #[contract_test]
 async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -372,8 +372,8 @@ async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {
     let id = entity.publish(json!({})).await;
     entity.delivery(&id).await;
     setup.table.delay(usize::MAX, Duration::from_millis(900), |call| call.operation == "BatchGetItem");
-    // The first two occupy the two permitted calls, and the third's reads wait together with the keys. Three requests
-    // stay below the function's concurrency, above which another process would get them.
+    // The first two groups of requests occupy the two permitted calls, and the third group's reads wait together with
+    // the keys. All requests together stay below the function's concurrency, so that none waits for an invocation.
     let shown = async |after: u64| {
         time::sleep(Duration::from_millis(after)).await;
         join_all((0..4).map(|_| entity.delivery(&id))).await

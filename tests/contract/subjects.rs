@@ -1,5 +1,5 @@
-//! The subject of an event, such as the number of a booking: its publisher names it, or the data do, and people find
-//! events and deliveries by it.
+//! The subject of an event, such as the number of a booking: the publisher names it, or the data contain it, and people
+//! find events and deliveries by it.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -277,7 +277,7 @@ async fn an_unknown_client_looks_like_a_wrong_secret(suite: Arc<Suite>) {
         let mut body = answer.json();
         body["instance"].take();
         let mut headers = answer.headers.clone();
-        // The last one is API Gateway's answer.
+        // API Gateway adds the last one.
         for each_has_its_own in ["x-request-id", "date", "apigw-requestid"] {
             headers.remove(each_has_its_own);
         }

@@ -128,12 +128,12 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     for _ in 0..WARM_UP {
         measured(&setup, &alone, booking(1_000), 1, 1).await;
     }
-    // Written at publication: the event, which has a unit for each KB, and its entry in the index by entity. Packed, 10 KB
-    // take 1.9 KB, and so the event 2.1 KB. Packed, 20 KB take 3.5 KB, which are a separate item of four units. Read: the
-    // webhooks.
+    // Written at publication: the event, which has a unit for each KB, and its entry in the index by entity. Packed, 10
+    // KB take 1.9 KB, and so the event 2.1 KB. Packed, 20 KB take 3.5 KB, which are a separate item of four units.
+    // Read: the webhooks.
     //
-    // Written at the delivery: the claim inserts the head, which is in no index. The record changes it, and enters it into
-    // the index by webhook. The statistics are one update. Read, at half a unit each: webhook, event and health. A
+    // Written at the delivery: the claim inserts the head, which is in no index. The record changes it, and enters it
+    // into the index by webhook. The statistics are one update. Read, at half a unit each: webhook, event and health. A
     // separate body takes a whole unit.
     for (bytes, published, delivered) in
         [(1_000, 2.0, (4.0, 1.5)), (10_000, 4.0, (4.0, 1.5)), (20_000, 6.0, (4.0, 2.5))]
@@ -147,9 +147,9 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     receiver.on("/alone", [fails.clone(), fails.clone(), fails, Behaviour::status(200)]);
     let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 4).await;
     assert!(publishing.is_at_most(2.0, 1.0), "{publishing:?}");
-    // A failure that is retried within seconds takes four units: claim, record, health and statistics. No index shows the
-    // delivery yet. With four attempts its head is smaller than 1 KB. The success takes a fifth, since it removes the
-    // health. Each attempt reads 1.5 units.
+    // A failure that is retried within seconds takes four units: claim, record, health and statistics. No index shows
+    // the delivery yet. With four attempts its head is smaller than 1 KB. The success takes a fifth, since it removes
+    // the health. Each attempt reads 1.5 units.
     assert!(delivering.is_at_most(3.0 * 4.0 + 5.0, 4.0 * 1.5), "{delivering:?}");
 
     measured(&setup, &many, booking(1_000), MANY, 1).await;
@@ -160,8 +160,8 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 1).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
-    // Prefetch, claim, record and count: the first claim inserts the head from the event. With calls as slow as here the
-    // webhook is read again before the request.
+    // Prefetch, claim, record and count: the first claim inserts the head from the event. With calls as slow as here
+    // the webhook is read again before the request.
     assert!(delivering.in_a_row <= 5, "{delivering:?}");
     assert!(setup.bundle.stop().await.success());
 }
@@ -223,8 +223,8 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
     receiver.until(&format!("/most/{}", MOST - 1), 1).await;
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     setup.services.delay(usize::MAX, ROUND_TRIP, |_| true);
-    // One call reads the webhooks, one writes the event, and five or six announce: 50 messages of four deliveries each. The
-    // first does not wait for others.
+    // One call reads the webhooks, one writes the event, and five or six announce: 50 messages of four deliveries each.
+    // The first does not wait for others.
     let (count, in_a_row) = published().await;
     assert!(count <= 8, "{count}");
     assert!(in_a_row <= 3, "{in_a_row}");

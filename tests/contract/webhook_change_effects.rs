@@ -32,7 +32,7 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
 async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    // A little later than it takes to disable the webhook.
+    // The retry is due shortly after the webhook is disabled.
     let script = [Behaviour::answer(503, &[("Retry-After", "3")], "")];
     let hook = entity.hook(&receiver.on("/", script)).await;
     let id = entity.publish(json!({})).await;

@@ -32,7 +32,7 @@ fn keys_of(shown: &Value) -> Vec<String> {
     keys.iter().map(|key| key["key"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// The number of Ed25519 signatures of a request, and for each key the number of those that it verifies.
+/// The number of a request's Ed25519 signatures, and the number that each key verifies.
 async fn verified(received: &Received, keys: &[&str]) -> (u64, Vec<u64>) {
     let headers: Map<String, Value> =
         received.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();

@@ -16,11 +16,11 @@ use crate::{
     refusal::{Kind, Refusal},
 };
 
-/// The most attributes of a message.
+/// The maximum number of attributes of a message.
 const MAX_ATTRIBUTES: usize = 10;
-/// The longest name of an attribute and type of one, in characters.
+/// The maximum length of an attribute's name and of its type, in characters.
 const MAX_NAME: usize = 256;
-/// The longest name of a group, in characters.
+/// The maximum length of a group's name, in characters.
 const MAX_GROUP: usize = 128;
 
 /// A message to be sent.

@@ -213,7 +213,7 @@ impl Queue {
         Counts { ready, in_flight, delayed: self.messages.len() - ready - in_flight }
     }
 
-    /// Makes messages visible whose time has come, and drops messages past their retention.
+    /// Makes due messages visible, and drops messages past their retention.
     fn advance(&mut self, now: Time) {
         while let Some((due, number)) = self.hidden.first().copied().filter(|(due, _)| *due <= now) {
             self.hidden.remove(&(due, number));

@@ -18,7 +18,7 @@ use crate::{
     timer::{SystemTimer, Timer},
 };
 
-/// The longest name of a queue.
+/// The maximum length of a queue's name.
 const MAX_NAME: usize = 80;
 
 /// All queues of a run. Clones share the same queues.
@@ -59,7 +59,7 @@ struct Named {
 /// The options of a receive.
 #[derive(Debug, Clone, Copy)]
 pub struct Receive {
-    /// The greatest number of messages.
+    /// The maximum number of messages.
     pub most: usize,
     /// The visibility timeout; by default the queue's.
     pub visibility: Option<Duration>,
@@ -67,8 +67,8 @@ pub struct Receive {
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. At its end it wakes the next receiver, which may not know of a message that is due earlier, or
-/// of messages that this receiver left.
+/// A waiting receiver. Dropping it wakes the next receiver: messages may be left, or one may be due earlier than that
+/// receiver knows.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {
@@ -78,8 +78,8 @@ impl Drop for Waiting {
 }
 
 impl Queues {
-    /// An empty set of queues. `address` is the server's (`http://127.0.0.2:4566`), with which the queues' addresses
-    /// begin; requests find a queue only by the name at the end of its address.
+    /// An empty set of queues. The queues' addresses begin with `address`, the server's (`http://127.0.0.2:4566`); a
+    /// request identifies a queue only by the name at the end of its address.
     pub fn new(address: &str, region: &str, account: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self::timed(address, region, account, Box::new(SystemTimer(clock)), random)
     }

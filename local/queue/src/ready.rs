@@ -7,8 +7,8 @@
 //! Among noisy groups, the group with the fewest messages in flight is first; SQS does not document this order. SQS
 //! also considers the processing time of messages; here only the number in flight counts.
 //!
-//! Each operation costs the logarithm of the number of waiting messages. So a group's share is computed when one of its
-//! messages changes, and may be slightly out of date.
+//! To keep each operation logarithmic in the number of waiting messages, a group's share is computed only when one of
+//! its messages changes, so it may be slightly out of date.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,15 +20,15 @@ pub(crate) type Number = u64;
 /// A group's turn in the order: its noise (0 if it is not noisy), and its oldest message.
 type Turn = (usize, Number);
 
-/// The least number of messages in flight of a noisy group.
+/// A noisy group has at least this many messages in flight.
 const NOISY: usize = 30;
-/// A noisy group has more than this part of the messages in flight.
+/// A noisy group has more than one in this many of the messages in flight.
 const NOISY_PART: usize = 10;
 
 /// Messages that can be received.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
-    /// The oldest message of each group with the group, and every message without one.
+    /// The oldest message of each group, with the group's name, and every message without a group.
     turns: BTreeMap<Turn, Option<Arc<str>>>,
     groups: HashMap<Arc<str>, Group>,
     /// The messages in flight, with and without a group.

@@ -120,7 +120,7 @@ impl Refusal {
     }
 }
 
-/// The value, or the default where there is none.
+/// The value, or the default if it is missing.
 ///
 /// # Errors
 /// When the value is out of this range.

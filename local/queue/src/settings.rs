@@ -60,7 +60,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings of a new queue. `queue_of` is the name of the queue with an ARN.
+    /// The settings of a new queue. `queue_of` finds the name of the queue with an ARN.
     pub fn read(
         attributes: &BTreeMap<String, String>,
         queue_of: impl Fn(&str) -> Option<String>,

@@ -20,7 +20,7 @@ use crate::{refusal::FileError, secret::Secret};
 const VALUE: &str = ".json";
 const VERSIONS: &str = ".versions";
 
-/// The metadata that identify a file's content: another content has another stamp.
+/// The metadata that identify a file's content: different content has a different stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,

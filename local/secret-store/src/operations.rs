@@ -322,7 +322,7 @@ impl Call<'_> {
         Err(Refusal::NoRotation)
     }
 
-    /// The name in the folder of the secret that a request names.
+    /// The name that a requested secret has in the folder.
     fn name_of(&self, id: &str) -> Result<String, Refusal> {
         self.store.name_of(id).map(str::to_owned).ok_or(Refusal::NoSecret)
     }
@@ -360,8 +360,8 @@ impl Call<'_> {
 }
 
 impl Page {
-    /// The items of this page, from all items in the order of their keys, and the member with the token of the next
-    /// page.
+    /// The items of this page, and an object with the token of the next page, if there is one. `items` has all items in
+    /// the order of their keys.
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {

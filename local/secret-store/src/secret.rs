@@ -14,9 +14,9 @@ pub const CURRENT: &str = "AWSCURRENT";
 /// The label of the previously current version.
 const PREVIOUS: &str = "AWSPREVIOUS";
 
-/// The greatest number of versions. Above it the oldest version without a label is dropped.
+/// The maximum number of versions. Beyond it, the oldest version without a label is dropped.
 const MOST_VERSIONS: usize = 100;
-/// The greatest number of labels of a version.
+/// The maximum number of labels of a version.
 const MOST_LABELS: usize = 20;
 
 /// One version.
@@ -82,7 +82,7 @@ impl Secret {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
         }
         self.versions.push(Version { id: id.to_owned(), labels: BTreeSet::new(), created: now, text });
-        // The first version becomes the current one with any label.
+        // The first version becomes the current one, regardless of its labels.
         let first = self.current().is_none().then(|| CURRENT.to_owned());
         for label in labels.into_iter().chain(first) {
             self.give_label(&label, id);

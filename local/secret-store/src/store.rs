@@ -90,8 +90,7 @@ impl SecretStore {
         format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
-    /// The name in the folder of a secret that a request names by full name or ARN; `None` if it cannot be in this
-    /// store.
+    /// The name in the folder of a secret, from its full name or ARN; `None` if it cannot be in this store.
     pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         let full = match id.strip_prefix("arn:") {
             None => id,

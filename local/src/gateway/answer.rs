@@ -27,7 +27,7 @@ struct Answer {
 pub struct ProblemShown(pub String);
 
 impl ProblemShown {
-    /// The kind in a body, the last part of the member `type`, if it has the form of this service's kinds.
+    /// The last part of the body's member `type`, if it has the form of this service's kinds.
     fn of_body(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Typed {

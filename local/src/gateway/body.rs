@@ -1,4 +1,4 @@
-//! Reading a request's body, within the limits of its size and of the time that a client may take to send it.
+//! Reading a request's body, with limits on its size and on the time to receive it.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Reads a body of such parts, each of which comes after a pause. Returns its length, or the status of the refusal.
+    /// Reads a body of such parts, each sent after a pause. Returns its length, or the status of the refusal.
     async fn read_parts(parts: usize, size: usize, pause: Duration, timeouts: Timeouts) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {

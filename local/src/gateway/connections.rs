@@ -12,7 +12,7 @@ use tokio::{
     time,
 };
 
-/// The greatest number of connections, well below the limit of open files. Further ones wait.
+/// The maximum number of connections, well below the limit of open files. Further connections wait.
 const MOST: u32 = 4096;
 
 /// The pause after a connection could not be accepted because of too many open files.
@@ -21,7 +21,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The timeout for a request's head, and for an idle connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Answers requests until `shutdown`, and then lets running ones end.
+/// Serves requests until `shutdown`, and then waits for those in progress.
 pub async fn serve<A, F>(
     listener: TcpListener,
     head_limit: Duration,

@@ -119,7 +119,7 @@ fn host(parts: &Parts) -> Result<String, Refusal> {
     if fits { Ok(host.to_owned()) } else { Err(Refusal::bad_host()) }
 }
 
-/// The header of a request's origin. The gateway's own entry is the last one, after those of the client.
+/// Sets the `X-Forwarded-*` headers. In `X-Forwarded-For` the gateway's entry follows the client's.
 fn forwarded(headers: &mut BTreeMap<String, String>, source: &str) {
     headers
         .entry("x-forwarded-for".to_owned())
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(context["http"]["sourceIp"], "192.0.2.7");
         assert_eq!(context["time"], "20/Nov/2026:09:45:00 +0000");
         assert_eq!(context["timeEpoch"], 1_795_167_900_123_i64);
-        // The client's own entry on its origin is kept, but never the last one.
+        // The client's entry is kept, but never as the last one.
         assert_eq!(event["headers"]["x-forwarded-for"], "203.0.113.9, 192.0.2.7");
         assert_eq!(event["headers"]["x-forwarded-proto"], "http");
     }

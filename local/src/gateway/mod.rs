@@ -58,7 +58,7 @@ impl Gateway {
         Self { routes: Routes::new(template), invoker, base_url, terminal, clock, random }
     }
 
-    /// Answers requests until `shutdown`, and then the requests in progress.
+    /// Serves requests until `shutdown`, and then waits for those in progress.
     pub async fn serve(
         self,
         listener: TcpListener,

@@ -1,5 +1,5 @@
-//! The template's routes, matched as API Gateway does: the verb is part of a route, and a literal path segment wins
-//! over a parameter, and both over a greedy one (`{name+}`), which takes the rest of a path.
+//! The template's routes, matched by verb and path as API Gateway does. A literal path segment takes precedence over a
+//! parameter, and a parameter over a greedy one (`{name+}`), which takes the rest of a path.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Route {
     segments: Vec<Segment>,
 }
 
-/// The order is that of precedence.
+/// In order of precedence, highest first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     Literal(String),
@@ -67,7 +67,7 @@ impl Routes {
     }
 }
 
-/// The path as functions get it: decoded, but for encoded slashes, which separate no segments.
+/// The path as functions receive it: decoded, except for encoded slashes, which do not separate segments.
 pub fn raw_path(path: &str) -> String {
     path.split('/').map(|segment| decoded(segment).replace('/', "%2F")).collect::<Vec<_>>().join("/")
 }

@@ -27,7 +27,7 @@ pub struct Invocations(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of the present process; after its end a higher number, which no process has.
+    /// The number of the current process. The end of a process increments it, so that late requests match no process.
     process: u64,
     /// Whether that process has polled yet.
     started: bool,

@@ -10,7 +10,7 @@ use dynoxide::DynoxideError;
 
 use crate::disk;
 
-/// The least time between two lines: on a full disk every call fails, and is retried.
+/// The minimum time between two lines: on a full disk every call fails, and is retried.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Logs the faults of one table.

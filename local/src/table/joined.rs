@@ -30,7 +30,7 @@ impl Joined for Database {
 }
 
 /// The transaction with the effect of a batch, and the batch's answer if every statement succeeds. `None` for a batch
-/// of one statement, for a batch that reads or returns items, and for a request of the consumed capacity, which would
+/// of one statement, for a batch that reads or returns items, and if the consumed capacity is requested, since it would
 /// differ.
 fn joined(batch: &BatchExecuteStatementRequest) -> Option<(ExecuteTransactionRequest, BatchExecuteStatementResponse)> {
     if batch.statements.len() < 2 || batch.return_consumed_capacity.is_some() {

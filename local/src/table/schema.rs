@@ -64,8 +64,8 @@ fn make_private(file: &str) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Whether the file is empty, or begins as every SQLite database. dynoxide takes any other file for an encrypted
-/// database, and its error advises programmers.
+/// Whether the file is empty, or begins with SQLite's header. dynoxide takes any other file for an encrypted database,
+/// and its error advises programmers.
 /// <https://www.sqlite.org/fileformat.html#the_database_header>
 fn is_database(file: &str) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -96,8 +96,8 @@ fn refused(file: &str, error: io::Error) -> SchemaError {
     SchemaError::Open { file: file.to_owned(), source: error.into() }
 }
 
-/// Opens the file, creates the template's table in it unless it exists, and opens it again for reads, which then know
-/// the table.
+/// Opens the file and creates the template's table if it is missing. The connection for reads is opened afterwards, so
+/// that it knows the table.
 pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
     let writing = open_to_write(file, table)?;
     let reading = Database::new(file).map_err(|error| fault(file, error))?;
@@ -106,7 +106,7 @@ pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
 
 fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
-    // SQLite creates its other files, with the last writes, with the same mode.
+    // SQLite gives its other files, which have the last writes, the same mode.
     make_private(file).map_err(|error| refused(file, error))?;
     if !is_database(file).map_err(|error| refused(file, error))? {
         return Err(SchemaError::Damaged { file: file.to_owned() });

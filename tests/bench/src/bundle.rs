@@ -124,8 +124,8 @@ impl Bundle {
         format!("grant_type=client_credentials&client_id={id}&client_secret={secret}")
     }
 
-    /// Creates a webhook and publishes one event of 500 bytes to it; returns the delivery's identifier. The endpoint is
-    /// a closed port, so the delivery has a failed attempt.
+    /// Creates a webhook and publishes one event with 500 bytes of text to it; returns the delivery's identifier. The
+    /// endpoint is a closed port, so the delivery has a failed attempt.
     pub async fn publish_one(&self) -> Result<String, Box<dyn Error>> {
         let entity = self.var("MANAGING_ENTITY");
         self.hook(entity, "http://127.0.0.1:1/").await?;

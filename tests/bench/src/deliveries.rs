@@ -26,7 +26,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// The number of counted deliveries of each kind.
 const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
-/// The time in which the writes after an arrival end.
+/// The time allowed for the writes after an arrival.
 const SETTLING: Duration = Duration::from_secs(1);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The managing entity with so many webhooks.
+/// The managing entity with this many webhooks.
 fn entity(webhooks: usize) -> String {
     format!("bench-{webhooks}")
 }

@@ -45,7 +45,7 @@ struct Event {
 }
 
 impl Endpoint {
-    /// Starts an endpoint with so many paths, for this many events, numbered from 0.
+    /// Starts an endpoint with this many paths, for this many events. Both are numbered from 0.
     pub async fn start(paths: usize, events: usize) -> Result<Self, Box<dyn Error>> {
         let none = || std::iter::repeat_with(Event::default).take(events).collect();
         let seen = Arc::new(Seen {
@@ -83,7 +83,7 @@ impl Endpoint {
         (first > 0).then(|| self.seen.began + Duration::from_nanos(first))
     }
 
-    /// Waits until so many deliveries have succeeded; fails after 30 s without a further success.
+    /// Waits until this many deliveries have succeeded; fails after 30 s without a further success.
     pub async fn until(&self, arrived: u64) -> Result<(), Box<dyn Error>> {
         const TIMEOUT: Duration = Duration::from_secs(30);
         let mut last = self.arrived();

@@ -1,7 +1,7 @@
 //! Throughput and latency of feeds and their readers, beside a webhook with an endpoint that answers at once.
 //!
 //! The deployed functions, the AWS emulators, the publishers, the readers and the endpoint share one machine. Each run
-//! has its own managing entity, since the reads of an entity are limited by the minute.
+//! has its own managing entity, since an entity's reads per minute are limited.
 
 use std::{
     error::Error,
@@ -26,7 +26,7 @@ use crate::{
 const RELEASE: [&str; 4] = ["publish-event", "dispatch-deliveries", "read-feed", "acknowledge-feed"];
 /// The numbers of concurrent readers of a feed.
 pub const READERS: [usize; 2] = [1, 4];
-/// The number of deliveries that wait in a feed that was not read for long.
+/// The number of deliveries in a feed that was not read for a long time.
 pub const WAITING: usize = 10_000;
 /// The number of single reads of each kind.
 const READS: usize = 30;
@@ -96,7 +96,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,
-    /// The numbers of events that are pushed; the endpoint has room for so many.
+    /// Numbers the pushed events; the endpoint has room for all of them.
     next_pushed: Arc<AtomicUsize>,
     next_pulled: Arc<AtomicUsize>,
 }
@@ -139,7 +139,7 @@ impl<'a> Bench<'a> {
         Ok(FeedRun { run, reading })
     }
 
-    /// Publishes at the calm rate while so many deliveries wait in the feed.
+    /// Publishes at the calm rate while this many deliveries wait in the feed.
     async fn calm(&self, waiting: usize) -> Result<CalmRuns, Box<dyn Error>> {
         let entity = format!("feed-calm-{waiting}");
         let feed = self.bundle.feed(&entity).await?;
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;
         let mut reader = Reader::open(&feed).await.map_err(in_words)?;
-        // The first read of a webhook notes that it was read.
+        // The first read of a webhook also records that it was read.
         read_one(&mut reader).await?;
         let mut empty = Vec::new();
         let mut alone = Vec::new();
@@ -183,7 +183,7 @@ impl<'a> Bench<'a> {
         Ok([(0, Times::of(empty)), (1, Times::of(alone)), (WAITING, Times::of(among_many))])
     }
 
-    /// Publishes so many events to a feed without a reader, and waits until the newest are in the feed.
+    /// Publishes this many events to a feed without a reader, and waits until the newest are in the feed.
     async fn fill(&self, entity: &str, events: usize) -> Result<(), Box<dyn Error>> {
         if events == 0 {
             return Ok(());
@@ -217,7 +217,7 @@ async fn read_one(reader: &mut Reader) -> Result<FeedRead, Box<dyn Error>> {
     Ok(read.ok_or("single reads have reached the limit of a minute")?)
 }
 
-/// The time of a read of one delivery, which is confirmed afterwards so that it no longer waits.
+/// The time of a read that returns one delivery. The delivery is then confirmed, which removes it from the feed.
 async fn confirmed_read(reader: &mut Reader) -> Result<Duration, Box<dyn Error>> {
     loop {
         let read = read_one(reader).await?;
@@ -225,7 +225,7 @@ async fn confirmed_read(reader: &mut Reader) -> Result<Duration, Box<dyn Error>>
             reader.confirm(&read.deliveries).await.map_err(in_words)?;
             return Ok(read.time);
         }
-        // The index of the feed may be later than the list.
+        // The feed's index may lag behind the list.
         sleep(LOOK_INTERVAL).await;
     }
 }

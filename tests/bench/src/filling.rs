@@ -84,7 +84,7 @@ impl<'a> Filling<'a> {
 /// An event with one delivery, which arrived at the first attempt.
 fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [Value; 2] {
     let created = began + Duration::from_millis(number as u64);
-    // A digit for each entity, so that entities share no event.
+    // The length of the entity's name is a digit, so that the filled entities share no event.
     let event = stored::event_id(created.as_millis(), entity.len() % 10 * PER_ENTITY + number);
     let delivery = stored::delivery_id(&event, 0);
     let created = created.to_string();

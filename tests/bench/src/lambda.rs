@@ -40,7 +40,7 @@ const TEMPLATE: &str = include_str!("../../../template.yaml");
 const SIZE: usize = 1_000;
 /// The number of webhooks of the large publication.
 const MANY: usize = 20;
-/// The most messages that Lambda passes to an invocation.
+/// The maximum number of messages that Lambda passes to an invocation.
 const BATCH: usize = 10;
 
 /// The cost of an invocation of one kind.

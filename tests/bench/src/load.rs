@@ -62,7 +62,7 @@ impl Publisher {
         }
     }
 
-    /// All clients publish as fast as the service answers: so many events in total, or as many as begin within this
+    /// All clients publish as fast as the service answers: this many events in total, or as many as begin within this
     /// time.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let left = Arc::new(AtomicUsize::new(events));
@@ -86,7 +86,7 @@ impl Publisher {
         all(clients).await
     }
 
-    /// Publishes so many events per second, regardless of earlier acknowledgements.
+    /// Publishes this many events per second, regardless of earlier acknowledgements.
     pub async fn at_rate(&self, rate: u32, events: usize) -> TaskResult<Vec<Published>> {
         let (ticks, ticking) = mpsc::unbounded_channel();
         let ticking = Arc::new(Mutex::new(ticking));
@@ -108,7 +108,7 @@ impl Publisher {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for _ in 0..events {
             interval.tick().await;
-            // All clients have failed; their errors are returned below.
+            // An error means that all clients have failed; their errors are returned below.
             if ticks.send(()).is_err() {
                 break;
             }

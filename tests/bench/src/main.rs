@@ -1,5 +1,5 @@
-//! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering; feeds
-//! and their readers; slowdown with growing data; and an update of a large geo-IP database.
+//! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering;
+//! feeds and their readers; slowdown with growing data; and an update of a large geo-IP database.
 //!
 //! Machines are noisy, so only figures of the same run can be compared. The measured functions are the deployed
 //! binaries; their surroundings are a bundle as `make run` starts it.

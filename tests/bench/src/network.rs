@@ -1,6 +1,6 @@
-//! An emulated network between a function and a server. A byte to the server is delayed by a round trip, and a byte
-//! back is not, so that a handshake costs round trips as a call does. Threads sleep for the delay, since the timers of
-//! an async runtime count in whole milliseconds.
+//! An emulated network between a function and a server. Bytes to the server are delayed by a round trip, and bytes back
+//! are not, so that a handshake costs round trips as a call does. Threads sleep for the delay, since the timers of an
+//! async runtime count in whole milliseconds.
 
 use std::{
     io::{self, Read, Write},

@@ -17,9 +17,8 @@ const API_REQUESTS: f64 = 1.00;
 /// <https://aws.amazon.com/sqs/pricing/>: a million requests, and the surcharge for message groups (fair queues).
 const QUEUE_REQUESTS: f64 = 0.40;
 const QUEUE_GROUPS: f64 = 0.10;
-/// <https://aws.amazon.com/dynamodb/pricing/on-demand/>: a million units, and a month of a GB, of the table with its
-/// backup
-/// (point-in-time recovery, which has no indexes) and of an index.
+/// <https://aws.amazon.com/dynamodb/pricing/on-demand/>: a million units; a month of a GB, for the table with its
+/// backup (point-in-time recovery, without indexes) and for an index.
 const WRITES: f64 = 0.625;
 const READS: f64 = 0.125;
 const TABLE_MONTH: f64 = 0.25 + 0.20;

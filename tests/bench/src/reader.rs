@@ -17,7 +17,7 @@ use crate::{
     load::Target,
 };
 
-/// The query of a reader that takes as many as it may, and waits for the first as long as it may.
+/// The query of a reader that takes as many deliveries as allowed, and waits for the first as long as allowed.
 const AT_ONCE: &str = "limit=100&wait=10";
 /// The pause of a reader that has used up its managing entity's reads of the minute.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ pub struct ReadingRun {
     pub confirmed: usize,
     /// Reads with at least one delivery.
     pub reads: usize,
-    /// Reads that the limit of a minute refused.
+    /// Reads that the limit per minute refused.
     pub refused: usize,
     /// The number of received deliveries, with duplicates.
     received: usize,
@@ -99,7 +99,7 @@ impl Reader {
         Ok(Self { feed: feed.clone(), connection: Connection::open(&feed.address).await? })
     }
 
-    /// Reads deliveries; `None` if the limit of a minute refused the read.
+    /// Reads deliveries; `None` if the limit per minute refused the read.
     pub async fn read(&mut self, query: &str) -> TaskResult<Option<FeedRead>> {
         let headers = [("authorization", self.feed.authorization.as_ref())];
         let answer = self.connection.get(&format!("{}?{query}", self.feed.path), &headers).await?;
@@ -118,7 +118,7 @@ impl Reader {
         Ok(Some(FeedRead { deliveries: held.collect::<TaskResult<_>>()?, time: answer.time }))
     }
 
-    /// Confirms deliveries; fails if the service accepts one of the receipts no longer.
+    /// Confirms deliveries; fails if the service no longer accepts one of the receipts.
     pub async fn confirm(&mut self, deliveries: &[HeldDelivery]) -> TaskResult<()> {
         let headers = [("authorization", self.feed.authorization.as_ref()), ("content-type", "application/json")];
         let receipts: Vec<&str> = deliveries.iter().map(|delivery| delivery.receipt.as_str()).collect();
@@ -159,7 +159,7 @@ impl ReadingRun {
         }
     }
 
-    /// Deliveries that came more than once.
+    /// The number of deliveries received again.
     pub fn duplicates(&self) -> usize {
         self.received - self.arrivals.len()
     }
@@ -171,7 +171,7 @@ impl ReadingRun {
 }
 
 impl Readers {
-    /// Starts so many readers of one feed.
+    /// Starts this many readers of one feed.
     pub async fn start(feed: &Feed, readers: usize) -> Result<Self, Box<dyn Error>> {
         let run = Arc::default();
         let mut tasks = JoinSet::new();
@@ -182,8 +182,8 @@ impl Readers {
         Ok(Self { tasks, run })
     }
 
-    /// Waits until the readers have confirmed so many deliveries, and stops them; fails if a reader has failed, and after
-    /// a time without a confirmation that is longer than the wait for the next minute's reads.
+    /// Waits until the readers have confirmed this many deliveries, and stops them. Fails if a reader has failed, or if
+    /// nothing is confirmed for longer than the wait for the next minute's reads.
     pub async fn until(mut self, confirmed: usize) -> Result<ReadingRun, Box<dyn Error>> {
         const TIMEOUT: Duration = Duration::from_secs(90);
         let mut last = 0;

@@ -31,9 +31,9 @@ pub const MOST_EVENTS: usize = 20_500;
 /// The way of publishing.
 #[derive(Clone, Copy)]
 pub enum Load {
-    /// All clients at once publish so many events, or as many as begin within the time.
+    /// All clients publish concurrently: this many events, or as many as begin within the time.
     Full(usize, Duration),
-    /// So many events at the calm rate.
+    /// This many events at the calm rate.
     Calm(usize),
 }
 

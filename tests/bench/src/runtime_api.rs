@@ -69,7 +69,7 @@ async fn next(State(ends): State<Arc<Ends>>) -> (StatusCode, HeaderMap, String) 
 }
 
 async fn answer(State(ends): State<Arc<Ends>>, body: Bytes) -> StatusCode {
-    // If the bench has given up, no receiver waits for the answer, which is no error of the function.
+    // If the bench has given up, no receiver waits for the answer; that is not an error of the function.
     drop(ends.answers.send(body).await);
     StatusCode::ACCEPTED
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::harness::{Agent, ApiResponse, Behaviour, Call, LONG, Moment, until};
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         creation_killed_at(stage, moment).await;

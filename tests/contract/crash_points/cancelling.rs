@@ -3,7 +3,8 @@
 use super::stage::{Stage, writes};
 use crate::harness::{Behaviour, LONG, Moment, until};
 
-/// Plays every point, one after the other. The first attempt comes 20 s after the publication, the next much later.
+/// Tests every crash point, one after the other. The first attempt comes 20 s after the publication, the next much
+/// later.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         killed_at(stage, "unclaimed", moment, 0).await;
@@ -11,7 +12,7 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// The delivery has had so many attempts.
+/// The delivery has had this many attempts.
 async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64) {
     let point = format!("cancel: {moment:?} the write, {state}");
     let scene = stage.scene(1, [Behaviour::status(500)]).await;

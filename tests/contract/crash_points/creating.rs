@@ -7,7 +7,7 @@ use crate::{
     idempotency::asked::{Asked, Wanted},
 };
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for wanted in Wanted::ALL {
         for moment in [Moment::Before, Moment::After] {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
@@ -187,8 +187,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same at the moment of the transaction: the transaction writes no event, but the
-/// rest.
+/// Another dispatcher announces the same at the moment of the transaction: the transaction writes everything except the
+/// event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];

@@ -1,5 +1,5 @@
-//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its record. In
-//! the end nothing of the event's content is left.
+//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its
+//! record. In the end nothing of the event's content is left.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::{
     harness::{AwsCall, Behaviour, LONG, Moment, Table, stored, until},
 };
 
-/// Plays every point. Each ends later, when the sweep has completed the erasure.
+/// Tests every crash point. Each ends later, when the sweep has completed the erasure.
 pub async fn play(stage: &Stage<'_>) {
     let event = |event: &str, _: &str| transaction_on_event(event);
     let head = |_: &str, delivery: &str| statement_on(delivery, "SET erasedDate=?");
@@ -50,10 +50,10 @@ pub async fn play(stage: &Stage<'_>) {
 
 /// The name of the guest in an event, with that of its entity.
 const GUEST: &str = "guest-of";
-/// The bytes of an answer that has no room in the head.
+/// The size of an answer that does not fit into the head, in bytes.
 const LARGE: usize = 3_000;
 
-/// A played point whose erasure has to complete.
+/// A tested point whose erasure has to complete.
 struct Played {
     point: &'static str,
     scene: Scene,
@@ -67,7 +67,7 @@ fn guest_of(scene: &Scene) -> String {
     format!("{GUEST}-{}", scene.entity.id)
 }
 
-/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of so many bytes.
+/// A scene whose event names a guest, and whose endpoint repeats the name in an answer of this many bytes.
 async fn scene(stage: &Stage<'_>, bytes: usize) -> Scene {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let guest = guest_of(&scene);
@@ -136,8 +136,8 @@ where
     Played { point, scene, event, delivery, on_disk, ends: "delivered" }
 }
 
-/// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held call
-/// after some seconds, and the event must be erased before.
+/// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held
+/// call after some seconds, and the event must be erased before that.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
     until("the function answers", LONG, async || {

@@ -9,7 +9,7 @@ use crate::{
     harness::{Hook, LONG, Moment, until},
 };
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         put_into_the_feed(stage, moment).await;
@@ -134,7 +134,7 @@ async fn unread(scene: &Scene) -> String {
     delivery
 }
 
-/// Notes a played point whose delivery is delivered. No endpoint saw it, so that its history is compared here.
+/// Records a tested point whose delivery is delivered. No endpoint saw it, so its history is compared here.
 async fn ended(stage: &Stage<'_>, point: &str, on_disk: String, scene: &Scene, delivery: &str) {
     let shown = scene.entity.delivery(delivery).await;
     let attempts = shown["attempts"].as_array().expect("openapi.yaml says so");

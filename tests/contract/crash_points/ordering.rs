@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         accepted(stage, moment).await;
@@ -124,7 +124,7 @@ async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     stage.played(&point, on_disk, &scene, Vec::new(), "delivered");
 }
 
-/// Notes a played point whose deliveries were sent one after the other.
+/// Records a tested point whose deliveries were sent one after the other.
 async fn ended(stage: &Stage<'_>, point: &str, on_disk: String, scene: &Scene, pair: [String; 2]) {
     for id in &pair {
         let shown = scene.entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

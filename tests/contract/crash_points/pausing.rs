@@ -9,7 +9,7 @@ use crate::{
     pauses::{is_put_off, key, paused_in},
 };
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     probed(stage, "pause: probe answered, breaker open and no job", Moment::Before, true).await;
     probed(stage, "pause: probe answered, breaker closed and job written, answer lost", Moment::After, true).await;

@@ -14,7 +14,7 @@ const SWEPT: Duration = Duration::from_secs(22);
 /// The age from which a publication is late, and some time more.
 const LATE: Duration = Duration::from_secs(11);
 
-/// Plays every point, one after the other.
+/// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();

@@ -19,7 +19,7 @@ use crate::harness::{
 /// The age in seconds by which the sweep has opened a delivery.
 const OPENED_BY: i64 = 30;
 
-/// The bundle, the receiver, and the points played so far.
+/// The bundle, the receiver, and the points tested so far.
 pub struct Stage<'a> {
     /// The bundle and its proxies.
     pub setup: Interposed,
@@ -46,7 +46,7 @@ pub struct Scene {
     pub data: Value,
 }
 
-/// A played point, for the checks at the end.
+/// A tested point, for the checks at the end.
 struct Played {
     point: String,
     on_disk: String,
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
         &self.setup.bundle
     }
 
-    /// Creates an entity with so many webhooks of this behaviour.
+    /// Creates an entity with this many webhooks of this behaviour.
     pub async fn scene(&self, webhooks: usize, script: impl Into<Vec<Behaviour>>) -> Scene {
         let number = {
             let mut count = locked(&self.count);
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
         self.receiver.on(&scene.path, script)
     }
 
-    /// Waits until the receiver has so many requests of a scene.
+    /// Waits until the receiver has this many requests of a scene.
     pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
         self.receiver.until(&scene.path, count).await
     }
@@ -198,13 +198,13 @@ impl<'a> Stage<'a> {
         (delivery_in(&call, &webhook), held, publication)
     }
 
-    /// Notes a played point and the current items on disk; the deliveries must end in this status.
+    /// Records a tested point and the current items on disk; the deliveries must end in this status.
     pub async fn note(&self, point: &str, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let on_disk = self.on_disk(scene).await;
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// Notes a played point with the items that were on disk before.
+    /// Records a tested point with the items that were on disk before.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let point = point.to_owned();
         let scene = scene.clone();
@@ -275,8 +275,8 @@ impl<'a> Stage<'a> {
         assert!(self.bundle().stop().await.success());
     }
 
-    /// Checks that every open delivery is claimable at some time, that the sweep looks at it unless it is new, and that
-    /// no final delivery has a lease or a due time.
+    /// Checks that every open delivery has a time from which it can be claimed and, unless it is new, a due time for
+    /// the sweep; and that no final delivery has a lease or one of these times.
     async fn nothing_is_stuck(&self) {
         for item in Table::of(&self.setup.api.env).scan().await.iter().filter(|item| stored::is_head(item)) {
             let open = ["pending", "retrying"].iter().any(|status| item["status"]["S"] == *status);

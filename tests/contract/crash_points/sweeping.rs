@@ -14,8 +14,8 @@ use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, 
 /// More deliveries than one call changes, fewer than a page.
 const MANY: usize = 60;
 
-/// Plays every point, one after the other: a sweep does all its work concurrently, and is killed for one part at a
-/// time.
+/// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed for one part at
+/// a time.
 pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;
@@ -169,7 +169,7 @@ async fn publish_many(scene: &Scene) -> Vec<String> {
     join_all(publications).await.concat()
 }
 
-/// Waits until at least so many of a scene's heads have this status; returns their number.
+/// Waits until at least this many of a scene's heads have this status; returns their number.
 async fn until_heads(stage: &Stage<'_>, scene: &Scene, status: &str, at_least: usize) -> usize {
     until(&format!("{at_least} heads are {status}"), LONG, async || {
         let items = Table::of(&stage.setup.api.env).scan().await;

@@ -60,7 +60,7 @@ fn examples(suite: &Suite) -> Vec<Example> {
             let contents = suite.contract.resolved(response)["content"].as_object().into_iter().flatten();
             let examples = contents.flat_map(|(_, content)| content["examples"].as_object().into_iter().flatten());
             for (name, example) in examples.filter(|_| status.starts_with(['4', '5'])) {
-                // Errors of JSON-RPC and empty objects are no Problems.
+                // Errors of JSON-RPC and empty objects are not Problems.
                 if example["value"].get("kind").is_some() {
                     found.push(Example {
                         operation: operation.id.clone(),

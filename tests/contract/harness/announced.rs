@@ -14,7 +14,7 @@ pub struct DueAttempt {
 }
 
 impl DueAttempt {
-    /// The attempts in the text of a message; none if it is no message of the service.
+    /// The attempts in the text of a message; none if it is not a message of the service.
     pub fn all_in(message: &str) -> Vec<Self> {
         let message: Value = serde_json::from_str(message).unwrap_or_default();
         let attempts = message["attempts"].as_array().into_iter().flatten();

@@ -21,7 +21,7 @@ pub struct Api {
     http: reqwest::Client,
     contract: Arc<Contract>,
     tokens: Arc<Mutex<HashMap<(Application, String), String>>>,
-    /// Responses about payments so far: path without the query, and the whole text.
+    /// Responses about payments and from the panel so far: the path without its query, and head and body.
     seen: Arc<std::sync::Mutex<Vec<(String, String)>>>,
 }
 
@@ -80,7 +80,8 @@ impl Api {
         self.env.get("API_ADDRESS").map_or(self.base_url(), String::as_str)
     }
 
-    /// All responses about payments in all tests: the path, and head and body.
+    /// All responses about payments and from the panel that this client and its clones got: the path, and head and
+    /// body.
     pub fn seen(&self) -> Vec<(String, String)> {
         self.seen.lock().expect("no holder panics").clone()
     }
@@ -209,7 +210,7 @@ impl Call {
             self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
-        // The contract has two empty responses, regardless of the error.
+        // The callback and the tasks answer 500 with an empty object or a page, not with a Problem.
         let mute = status == 500 && (self.path.contains("/oauth2/callback") || self.path.starts_with("/task/"));
         let is_json = headers.get("content-type").is_some_and(|value| value == "application/json");
         let is_rpc = path == "/mcp" && is_json; // an error of JSON-RPC

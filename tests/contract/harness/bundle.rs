@@ -26,8 +26,7 @@ use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 /// The name of the file in which `local` records the calls of functions.
 const RECORD: &str = "calls.jsonl";
 
-/// The settings of a bundle, as `make run` takes them from its environment, and the overrides that `local` has for
-/// tests.
+/// The settings of a bundle: the environment variables of `make run`, and the overrides of `local` for tests.
 #[derive(Debug, Clone)]
 pub struct Settings {
     variables: BTreeMap<&'static str, String>,
@@ -277,8 +276,8 @@ pub fn project() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A free port, below the range for outgoing connections, so that none of them takes it before the bundle does, or
-/// while the bundle is down.
+/// A free port below the range for outgoing connections: none of them takes it before the bundle does, or while the
+/// bundle is down.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = u16::try_from(std::process::id() % 8_000).expect("less than 8000");

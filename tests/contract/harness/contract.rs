@@ -193,7 +193,7 @@ impl Contract {
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
     }
 
-    /// A schema of the document, together with the components that it refers to.
+    /// The validator of a schema, with the document's components, to which the schema may refer.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
         let mut validators = self.validators.lock().expect("no holder panics");
@@ -233,7 +233,7 @@ fn matches(template: &str, path: &str) -> bool {
             })
 }
 
-/// A literal segment has priority over a parameter.
+/// The precedence of a matching path, lowest first: a literal segment precedes a parameter.
 fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }

@@ -96,7 +96,8 @@ pub fn files(store: &Path) -> Files {
     found
 }
 
-/// The database that the pointer of an edition names; asserts that it exists and has the named checksum.
+/// The current database by the pointer of an edition. Asserts that this and the previous database exist, with the
+/// checksums in the pointer.
 pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
     let folder = Path::new("local").join(edition);
     let pointer: Value = serde_json::from_slice(files.get(&folder.join("current.json"))?).expect("a pointer is JSON");

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-/// The promises that a response breaks. `no_problem` permits an error that is no Problem.
+/// The promises that a response breaks. `no_problem` permits an error that is not a Problem.
 pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut faults = Vec::new();
@@ -74,7 +74,7 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Members whose content is the publishers' or describes it.
+/// Members with content of the publishers, or with descriptions of it.
 const OF_PUBLISHERS: [&str; 3] = ["data", "samples", "schema"];
 
 /// Times are in UTC with milliseconds; those of publishers are not checked.

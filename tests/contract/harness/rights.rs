@@ -94,7 +94,7 @@ fn is_known(grant: &Grant) -> bool {
     UNUSED.iter().any(|(known, _)| text.contains(known))
 }
 
-/// The listed grants that no test can use, but that are used after all or do not exist.
+/// The entries of [`UNUSED`] whose grants are used after all or do not exist.
 fn needless_mentions(rights: &Rights, misfits: &[Misfit], whole: &Whole) -> Vec<String> {
     let unused: BTreeSet<_> = misfits
         .iter()

@@ -42,7 +42,7 @@ pub enum When {
     BesideOthers,
     /// While no other test runs, since it measures.
     Alone,
-    /// Only with `--ignored`, since it needs programs that not every machine has.
+    /// Only with `--ignored`, since it takes long, or needs something that not every machine has.
     OnDemand,
 }
 

@@ -130,7 +130,7 @@ impl Suite {
         Entity::new(&self.api, format!("entity-{number}")).await
     }
 
-    /// Starts another bundle, after a permit: each has more than a dozen processes, and the machine is small.
+    /// Waits for a permit, and starts another bundle: each has more than a dozen processes, so few may run at a time.
     pub async fn other_bundle(&self, settings: Settings) -> (Bundle, Api, SemaphorePermit<'_>) {
         self.other_bundle_with(settings, &[]).await
     }
@@ -190,7 +190,7 @@ impl Suite {
         (bundle, api, permit)
     }
 
-    /// Acquires the permit of a bundle, for tests that start one themselves.
+    /// Waits for the permit of another bundle, for a test that starts one itself.
     pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         self.permits().acquire().await.expect("the semaphore is never closed")
     }

@@ -29,7 +29,7 @@ async fn set_time(entity: &Entity, attribute: &str, value: Value) {
     Table::of(&entity.api().env).put(record).await;
 }
 
-/// Makes an entity's only record so many seconds old.
+/// Makes an entity's only record this many seconds old.
 async fn age(entity: &Entity, seconds: i64) {
     let then = Timestamp::from_second(now() - seconds).expect("a time");
     set_time(entity, "answeredDate", json!({ "S": format!("{then:.3}") })).await;

@@ -1,7 +1,7 @@
-//! A proxy between the functions and the table or the queues. It sees every call by name and can hold it: before it is
-//! forwarded, or after it was carried out and before its caller gets the response. It can also delay calls, refuse
-//! them, answer them itself, and lose, duplicate, delay and reorder the messages of a queue. It also meters calls: the
-//! duration of each, and DynamoDB's charge for it.
+//! A proxy between the functions and the table or the queues. It sees every call by name, and can hold it: before it is
+//! forwarded, or after it was carried out and before its caller gets the response. It can also delay, refuse or answer
+//! calls, and lose, duplicate, delay and reorder the messages of a queue. It meters the duration of each call, and
+//! DynamoDB's charge for it.
 
 use std::{
     io,
@@ -75,8 +75,8 @@ impl Held {
         let _ = self.verdict.send(Verdict::Go);
     }
 
-    /// Closes the connection: a call that is held `Before` is never carried out; the response of one that is held
-    /// `After` is lost.
+    /// Closes the connection: a call held `Before` is never carried out, and the response of a call held `After` is
+    /// lost.
     pub fn lose(self) {
         let _ = self.verdict.send(Verdict::Lose);
     }
@@ -335,7 +335,7 @@ impl State {
 
 impl Trap {
     async fn spring(self, call: AwsCall) -> Verdict {
-        // The test has dropped its handle.
+        // The test may have dropped its handle.
         let _ = self.reached.send(call);
         self.verdict.await.unwrap_or(Verdict::Go)
     }

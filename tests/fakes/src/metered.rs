@@ -26,7 +26,7 @@ pub struct Metered {
 /// The operations that read, except SELECT statements.
 const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
-/// The body of a table's call with a request for its consumed capacity; `None` for other calls.
+/// The body of a table's call with a request for its consumed capacity; the unchanged body of other calls.
 pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {
     let of_table = ["TableName", "RequestItems", "Statements", "TransactItems"];
     if of_table.iter().all(|member| call.body.get(member).is_none()) {

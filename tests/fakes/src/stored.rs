@@ -44,7 +44,7 @@ pub fn body_key(event: &str) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }
 
-/// The key of a delivery's head. It is there once a worker has claimed the first attempt, or the sweep has opened the
+/// The key of a delivery's head, which exists once a worker has claimed the first attempt, or the sweep has opened the
 /// delivery.
 pub fn head_key(delivery: &str) -> (String, String) {
     (format!("EVT#{}", event_of(delivery)), delivery.to_owned())

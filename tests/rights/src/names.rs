@@ -20,7 +20,7 @@ pub struct Deployed {
     pub parameters: BTreeMap<String, String>,
 }
 
-/// The suffix of a secret's name in its ARN: a hyphen and six random characters from Secrets Manager.
+/// The suffix of a secret's name in its ARN: a hyphen and six characters, which are random on AWS.
 const SECRET_SUFFIX: &str = "-local0";
 
 impl Deployed {

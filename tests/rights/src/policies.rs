@@ -65,7 +65,7 @@ pub fn of_function(properties: &Value, resources: &Map<String, Value>) -> Result
             }
         });
     }
-    // Lambda sends failed events there in the function's name.
+    // Lambda uses the function's role to send failed events there.
     let failures = &properties["EventInvokeConfig"]["DestinationConfig"]["OnFailure"];
     match failures["Type"].as_str() {
         None if failures.is_null() => {}

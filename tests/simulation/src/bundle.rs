@@ -97,8 +97,8 @@ fn queues() -> QueueSettings {
     .expect("both addresses are set")
 }
 
-/// Breakers that a history can open and close within minutes, and webhooks that are disabled after a quarter of an hour of
-/// failures.
+/// Breakers that a history can open and close within minutes, and webhooks that are disabled after a quarter of an hour
+/// of failures.
 fn breaker() -> BreakerSettings {
     BreakerSettings { threshold: 4, disable_after: Duration::from_secs(15 * 60), ..BreakerSettings::default() }
 }

@@ -9,7 +9,7 @@ use base::{Clock, Random, Time};
 use fastrand::Rng;
 use tokio::time::Instant;
 
-/// When every history begins: 2027-01-15T08:00:00Z.
+/// The beginning of every history: 2027-01-15T08:00:00Z.
 pub const BEGIN: Time = Time::from_millis(1_800_000_000_000);
 
 /// The true time of a history, which follows the paused clock of the runtime.

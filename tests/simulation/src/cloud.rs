@@ -25,7 +25,8 @@ use crate::{
 
 /// The invocations of one mapping that run at once.
 const CONCURRENCY: usize = 6;
-/// As few as possible, in a history with one troubled tenant: together they have fewer permits than its deliveries need.
+/// The concurrency in a history with one troubled tenant: so low that all invocations together have fewer permits than
+/// its deliveries need.
 const FEW: usize = 2;
 /// The interval of the sweep in template.yaml.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -223,7 +224,7 @@ impl Cloud {
         }
     }
 
-    /// Sweeps once. Lambda repeats a failed invocation of a schedule twice; the next sweep comes sooner.
+    /// Sweeps once. Lambda's two retries of a failed sweep are left out, since the next sweep comes sooner.
     pub async fn sweep(self: &Arc<Self>) {
         let swept =
             self.invoke(Function::SweepDeliveries, |bundle| async move { bundle.sweeper().sweep().await }).await;
@@ -249,7 +250,7 @@ impl Cloud {
         }
     }
 
-    /// The earliest due time in the table, apart from connections, which are refreshed again and again.
+    /// The earliest due time in the table, except for connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
         let due = self.earliest(|shard| shard != "REFRESH");
         due.into_iter().chain(self.first_new_event()).min()

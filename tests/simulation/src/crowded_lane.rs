@@ -1,5 +1,5 @@
-//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages wait on the queue,
-//! and opening costs a write each. No history lasts long enough with so many messages.
+//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages wait on the
+//! queue, and opening costs a write each. No history lasts long enough with so many messages.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,12 +18,13 @@ use crate::{
     world::World,
 };
 
-/// The ages of the event, in seconds, at which the test sweeps. The service opens at 20 and at 160; clocks differ by one.
+/// The ages of the event, in seconds, at which the test sweeps. The service opens at 20 and at 160; clocks differ by
+/// one.
 const SWEEPS: [u64; 4] = [10, 25, 155, 165];
 /// From this number of messages on, a lane is crowded.
 const CROWDED_FROM: usize = 250;
 
-/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns at which of the ages
+/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns the age at which
 /// the sweep opens its delivery.
 fn opened_at(lane: &'static str, messages: usize) -> u64 {
     base::metric::switch_off();

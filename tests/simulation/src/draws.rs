@@ -1,4 +1,4 @@
-//! Choices that depend on the seed and on what they are about, and on nothing else.
+//! Choices that depend only on the seed and on their subject.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

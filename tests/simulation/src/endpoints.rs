@@ -22,7 +22,7 @@ use crate::{faults::Fault, journal::Actor, providers, sandbox::Sandbox, world::W
 /// The origin of every endpoint. Nothing is dialled: the network of the simulation ends in this process.
 pub const ORIGIN: &str = "http://127.0.0.1:8000";
 
-/// How an endpoint reacts to requests.
+/// The reaction of an endpoint to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
     /// Answers with this status after this many milliseconds.
@@ -35,7 +35,7 @@ pub enum Mood {
     Closes,
     /// Reads the request, sends half of an answer, and closes the connection.
     Half,
-    /// Refuses connections.
+    /// Reads the request and closes the connection, as [`Self::Closes`] does.
     Refuses,
 }
 
@@ -72,7 +72,7 @@ pub struct Endpoints {
 /// A request that an endpoint received completely.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
-    /// Whose endpoint it was.
+    /// The webhook of the endpoint.
     pub slot: Slot,
     /// The version of the webhook's address.
     pub address: usize,
@@ -214,7 +214,7 @@ impl Served {
         complete && sent
     }
 
-    /// Notes a request that arrived, and returns its number and the present mood of its endpoint.
+    /// Records a request that arrived, and returns its number and the present mood of its endpoint.
     fn note(&self, Request { path, headers, body }: Request) -> (usize, Mood) {
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
         let mut parts = path.split('/').skip(1).map(|part| part.parse().unwrap_or(usize::MAX));

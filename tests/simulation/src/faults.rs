@@ -1,4 +1,4 @@
-//! The faults of a history: which occur, how often, and where they occurred.
+//! The faults of a history, their chances, and the places where they occurred.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ macro_rules! faults {
                 Self::ALL.iter().copied().find(|fault| fault.name() == name)
             }
 
-            /// The greatest chance in a history, in parts of 10 000 of its occasions.
+            /// The highest chance in a history, in parts of 10 000 of its occasions.
             fn most(self) -> u16 {
                 match self { $(Self::$fault => $most),* }
             }
@@ -132,7 +132,7 @@ impl Chances {
         Self(Fault::ALL.iter().map(|fault| (*fault, fault.most())).collect())
     }
 
-    /// Chances that are this many times as great.
+    /// The chances multiplied by this factor.
     pub fn times(self, factor: u16) -> Self {
         Self(self.0.into_iter().map(|(fault, chance)| (fault, chance.saturating_mul(factor))).collect())
     }
@@ -154,7 +154,7 @@ impl Chances {
         Self(rest)
     }
 
-    /// The same chances for these kinds only.
+    /// The chances of these kinds only.
     pub fn only(&self, kinds: &[Fault]) -> Self {
         Self(self.0.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(kind, chance)| (*kind, *chance)).collect())
     }
@@ -167,12 +167,12 @@ impl Chances {
     }
 }
 
-/// Where faults occurred: at which await point of which function, and how often.
+/// The number of faults at each await point of each function.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    /// How often each await point was reached.
+    /// The number of times that each await point was reached.
     pub points: BTreeMap<(Function, String), u64>,
-    /// How often each fault occurred there.
+    /// The number of times that each fault occurred there.
     pub faults: BTreeMap<(Function, String, Fault), u64>,
 }
 

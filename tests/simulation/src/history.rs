@@ -32,11 +32,11 @@ use crate::{
     world::World,
 };
 
-/// How long the service has, after the last fault, until everything is at rest. A delivery without its event's body
-/// waits for a day.
+/// The time limit, after the last fault, until everything is at rest. A delivery without its event's body waits for a
+/// day.
 const REST: Duration = Duration::from_secs(60 * 60 * 60);
-/// How many calls, requests and faults a history has at most until it is at rest: work that repeats itself forever would
-/// fill the memory before the time is over. The busiest histories have a tenth of it.
+/// The maximum number of calls, requests and faults until everything is at rest: work that repeats itself forever would
+/// fill the memory before the time limit. The busiest histories have a tenth of it.
 const MOST: u64 = 200_000;
 
 /// The outcome of a history.
@@ -46,13 +46,13 @@ pub struct Outcome {
     pub broken: Vec<Broken>,
     /// A number that is equal for equal histories.
     pub fingerprint: u64,
-    /// How many things happened: steps, calls, requests.
+    /// The number of steps, calls and requests.
     pub happened: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// How many answers of readers of feeds had each outcome.
+    /// The number of answers of readers of feeds, by outcome.
     pub answers: BTreeMap<String, usize>,
-    /// How many deliveries waited for the one before of their subject.
+    /// The number of deliveries that waited for the previous one of their subject.
     pub held: usize,
     /// The log, if it was asked for.
     pub log: Vec<Line>,
@@ -163,7 +163,7 @@ async fn rest(tenants: &Arc<Tenants>, kind: PlanKind) -> bool {
     if kind == PlanKind::Feeds && !until_nothing_is_due(tenants, began, kind).await {
         return false;
     }
-    // Connections are refreshed at the beginning of a minute, and until the end of all days.
+    // Connections are refreshed forever, at the beginning of a minute.
     let into_minute = cloud.world.clock.millis() % 60_000;
     pause(Duration::from_millis(60_000 + 45_000 - into_minute)).await;
     true

@@ -1,4 +1,4 @@
-//! What happened in a history: its fingerprint, and a log for a reader.
+//! The record of a history: its fingerprint, and a log for a reader.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use base::Time;
 
 use crate::{clock, endpoints::Slot, sandbox::Function};
 
-/// Who did something in a history.
+/// An actor in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Actor {
     /// The simulation itself.
@@ -42,7 +42,7 @@ impl fmt::Display for Actor {
 pub struct Journal {
     fingerprint: DefaultHasher,
     log: Option<Log>,
-    /// How many things happened.
+    /// The number of things that happened.
     pub steps: u64,
 }
 
@@ -57,7 +57,7 @@ impl Journal {
         Self { log: Some(Log::default()), ..Self::default() }
     }
 
-    /// Notes what happened at this time.
+    /// Records what happened at this time.
     pub fn note(&mut self, at: Time, who: Actor, what: impl FnOnce() -> String) {
         self.steps += 1;
         let what = what();
@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// Adds a line for a reader, which follows from other notes.
+    /// Adds a line to the log, but not to the fingerprint, since it follows from other notes.
     pub fn explain(&self, at: Time, who: Actor, what: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             log.write(at, who, what());

@@ -21,9 +21,9 @@ use crate::{
 
 /// The number of tenants.
 pub const TENANTS: usize = 2;
-/// The most webhooks of a tenant.
+/// The maximum number of webhooks of a tenant.
 const WEBHOOKS: usize = 3;
-/// The most steps of a short history, apart from the registration of webhooks.
+/// The maximum number of steps of a short history, apart from the registration of webhooks.
 const SHORT: usize = 18;
 
 /// A plan.
@@ -35,7 +35,7 @@ pub struct Plan {
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
-    /// What happens, in the order of time.
+    /// The steps, in chronological order.
     pub steps: Vec<Step>,
     /// How many times faster the steps follow each other than in the plan of the seed.
     pub speed: u32,
@@ -83,15 +83,15 @@ pub struct Order {
 /// One step of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
-    /// The number in the whole plan, which stays when other steps are removed.
+    /// The number in the whole plan, which does not change when other steps are removed.
     pub number: usize,
     /// When it happens, from the beginning of the history.
     pub at: Duration,
-    /// What happens.
+    /// The action.
     pub action: Action,
 }
 
-/// What happens in a step.
+/// The action of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant registers a webhook for all types, or for one.
@@ -191,7 +191,7 @@ impl Plan {
         // Some histories are dense, and some last for an hour.
         let length = Duration::from_secs_f64(30.0 + 3_600.0 * rng.f64().powi(3));
         let weights = Weights::draw(rng);
-        // Short histories are many, and long ones reach states that need a past.
+        // Short plans are frequent; long ones reach states that need many earlier steps.
         let count = 12 + (70.0 * rng.f64().powi(2)) as usize;
         for _ in 0..count {
             let at = Duration::from_secs(2) + length.mul_f64(rng.f64());
@@ -219,8 +219,8 @@ impl Plan {
         if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
     }
 
-    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault or
-    /// two, and ten such histories take the time of a long one.
+    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault
+    /// or two, and ten such histories take the time of a long one.
     fn shortened(mut self, rng: &mut Rng) -> Self {
         let registers = |step: &Step| matches!(step.action, Action::Register(..));
         let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);
@@ -239,7 +239,8 @@ impl Plan {
         self
     }
 
-    /// Adds a change of a webhook soon after each publication, so that it meets an attempt that is under way.
+    /// Adds a change of a webhook or a throttling soon after each publication, so that it often meets a running
+    /// attempt.
     fn add_changes(&mut self, rng: &mut Rng) {
         let mut changes = Vec::new();
         for step in &self.steps {
@@ -293,7 +294,7 @@ impl Plan {
     }
 }
 
-/// The place of a random weight, each with a chance in proportion to it.
+/// The index of a random weight, chosen with a probability proportional to the weight.
 pub fn choose(weights: &[u32], rng: &mut Rng) -> usize {
     let mut left = rng.u32(0..weights.iter().sum());
     let mut choice = 0;
@@ -311,7 +312,7 @@ fn in_order(mut steps: Vec<(Duration, Action)>) -> Vec<Step> {
     steps.map(|(number, (at, action))| Step { number, at, action }).collect()
 }
 
-/// How often each action is chosen in a history.
+/// The relative frequency of each action in a history.
 struct Weights([u32; 14]);
 
 impl Weights {

@@ -20,13 +20,13 @@ use crate::{
 /// The request of a reader for deliveries, and its reaction to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// The most deliveries that it takes.
+    /// The maximum number of deliveries that it takes.
     pub limit: u8,
-    /// For how many seconds it holds them.
+    /// The visibility timeout that it requests, in seconds.
     pub visibility: u8,
-    /// For how many seconds it waits for the first.
+    /// The wait for the first delivery, in seconds.
     pub wait: u8,
-    /// For how many milliseconds it works on them.
+    /// The time for which it works on them, in milliseconds.
     pub works: u64,
     /// Its reaction.
     pub reaction: Reaction,
@@ -80,14 +80,14 @@ pub struct ReaderAnswer {
     pub confirms: bool,
     /// When it was first sent, in milliseconds.
     pub sent: u64,
-    /// How many times it was sent.
+    /// The number of times that it was sent.
     pub tries: u32,
     /// The outcome and when it came, in milliseconds; `None` if no try had an answer.
     pub outcome: Option<(String, u64)>,
 }
 
 impl Readers {
-    /// How many answers had each outcome.
+    /// The number of answers, by outcome.
     pub fn outcomes(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for (outcome, _) in self.answers.iter().filter_map(|answer| answer.outcome.as_ref()) {
@@ -108,7 +108,7 @@ impl Reading {
     /// A random reader.
     pub fn draw(rng: &mut Rng) -> Self {
         let visibility = if rng.bool() { 10 } else { rng.u8(10..=60) };
-        // Most are quick, and some take longer than they may.
+        // Most are quick; some take longer than their visibility timeout.
         let works = match rng.u8(0..4) {
             0 => (f64::from(visibility) * 1_500.0 * rng.f64()) as u64,
             _ => (2_000.0 * rng.f64().powi(2)) as u64,
@@ -123,7 +123,7 @@ impl Reading {
         Self { limit, visibility, wait: rng.u8(0..=5), works, reaction }
     }
 
-    /// A random reader that answers after its time.
+    /// A random reader that answers after its visibility timeout.
     pub fn late(rng: &mut Rng) -> Self {
         let works = rng.u64(10_000..25_000);
         let reaction = if rng.bool() { Reaction::Confirms } else { Reaction::Reports };
@@ -235,8 +235,8 @@ impl Tenants {
         }
     }
 
-    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook whose
-    /// registration had no answer, so the webhooks are those of the table.
+    /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook
+    /// whose registration had no answer, so the webhooks are those of the table.
     pub async fn empty_feeds(&self) {
         /// More than the deliveries of a history need.
         const MOST: usize = 50;

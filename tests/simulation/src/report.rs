@@ -18,15 +18,16 @@ const FEW: u64 = 50;
 /// The sum of the outcomes of many histories.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many histories ended.
+    /// The number of histories that ended.
     pub histories: u64,
-    /// How many things happened in them.
+    /// The number of things that happened in them.
     pub happened: u64,
-    /// In how many histories fewer than 50 things happened.
+    /// The number of histories in which fewer than 50 things happened.
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// The first broken promise of each history that broke one, with its seed, in the order in which they ended.
+    /// The first broken promise of each history that broke any, with the seed, in the order in which the histories
+    /// ended.
     pub broken: Vec<(u64, String)>,
 }
 
@@ -134,7 +135,7 @@ impl Report {
     }
 }
 
-/// How often a fault occurred at an await point; `None` if it cannot occur there and did not.
+/// The number of times that a fault occurred at an await point; `None` if it cannot occur there and did not.
 fn cell(coverage: &Coverage, function: Function, point: &str, fault: Fault) -> Option<u64> {
     let count = coverage.faults.get(&(function, point.to_owned(), fault)).copied();
     count.or_else(|| fault.can_occur_at(point).then_some(0))

@@ -23,7 +23,7 @@ use crate::Options;
 
 /// The time between two lines of progress.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// How many histories run if neither their number nor a time is given.
+/// The number of histories if neither their number nor a time is given.
 const SEEDS: u64 = 1_000;
 
 /// A history that ended; without an outcome if the simulation itself panicked.
@@ -36,7 +36,7 @@ struct Ended {
 struct Seeds {
     next: AtomicU64,
     end: u64,
-    /// When no further history begins.
+    /// The time from which no further history begins.
     until: Option<Instant>,
     stopped: AtomicBool,
 }

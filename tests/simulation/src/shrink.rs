@@ -1,13 +1,14 @@
 //! The shortest plan that still breaks a promise, found by trying shorter and shorter ones.
 //!
-//! The choices of a history depend on what they are about, so a shorter history mostly repeats the rest of the longer one.
-//! The search is that of delta debugging: <https://www.st.cs.uni-saarland.de/papers/tse2002/tse2002.pdf>.
+//! A history's choices depend only on the seed and on their subjects, so a shorter history mostly repeats the rest of
+//! the longer one. The search is that of delta debugging:
+//! <https://www.st.cs.uni-saarland.de/papers/tse2002/tse2002.pdf>.
 
 use std::time::Duration;
 
 use crate::plan::Plan;
 
-/// How many times faster the steps of a shorter history may follow each other, the most first.
+/// Speeds at which the steps of a shorter history may follow each other, the highest first.
 const SPEEDS: [u32; 4] = [64, 16, 4, 2];
 
 /// A plan of this length is short enough for a reader.

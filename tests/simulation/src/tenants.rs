@@ -35,7 +35,7 @@ use crate::{
     sandbox::Function,
 };
 
-/// How often a client tries a request that gets no answer.
+/// The maximum number of tries of a request that gets no answer.
 const TRIES: u32 = 6;
 
 /// The clients of all tenants.
@@ -56,7 +56,7 @@ pub struct Records {
     pub addresses: BTreeMap<Slot, usize>,
     /// The deliveries that tenants know from acknowledged publications.
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
-    /// How many resends of a delivery a tenant requested.
+    /// The number of resends that a tenant requested, by delivery.
     pub resends: BTreeMap<DeliveryId, usize>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
@@ -81,7 +81,7 @@ pub struct Request {
     pub began: u64,
     /// The answer and when it came, in milliseconds; `None` if every try had no answer or a 5xx.
     pub answer: Option<(Answer, u64)>,
-    /// How many tries there were.
+    /// The number of tries.
     pub tries: u32,
 }
 

@@ -46,8 +46,8 @@ pub struct State {
     pub throttled: BTreeMap<String, u64>,
     /// The times, in milliseconds, in which a partition took nothing.
     pub throttles: Vec<(String, u64, u64)>,
-    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in parts
-    /// of 10 000.
+    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in
+    /// parts of 10 000.
     pub troubled: Option<u16>,
     /// The answers of the table to requests that are not valid.
     pub invalid: Vec<String>,
@@ -69,9 +69,9 @@ pub struct State {
     pub endpoints: Endpoints,
     /// The payment providers.
     pub providers: Played,
-    /// What happened, for the reader of one history and for the fingerprint.
+    /// The record of the history, for its reader and for the fingerprint.
     pub journal: Journal,
-    /// How many sandboxes and invocations there were.
+    /// The last numbers of sandboxes, invocations and calls.
     pub numbers: Numbers,
 }
 
@@ -122,12 +122,12 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what happened.
+    /// Records what happened.
     pub fn note(&self, what: impl FnOnce() -> String) {
         self.note_of(Actor::World, what);
     }
 
-    /// Notes what an actor did.
+    /// Records what an actor did.
     pub fn note_of(&self, who: Actor, what: impl FnOnce() -> String) {
         let now = self.now();
         self.state().journal.note(now, who, what);
@@ -139,7 +139,7 @@ impl World {
         self.state().journal.explain(now, who, what);
     }
 
-    /// Notes that the present invocation of a sandbox did not run to its end without an interruption.
+    /// Records that the present invocation of a sandbox was interrupted.
     pub fn interrupted(&self, sandbox: &Sandbox) {
         self.state().interrupted.insert(sandbox.invocation());
     }
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// Where an operation on the table comes from: the sandbox, and its await point.
+/// The origin of an operation on the table: the sandbox, and its await point.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// The sandbox.

@@ -15,7 +15,7 @@ use simulation::{
     plan::{Plan, PlanKind},
 };
 
-/// How long new seeds are tried.
+/// The time in which new seeds are tried.
 const TIME: Duration = Duration::from_secs(45);
 
 #[global_allocator]
@@ -83,8 +83,8 @@ fn deliveries_of_a_subject_wait_for_the_one_before() {
     assert!(held > 10, "{held}");
 }
 
-/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the event of the delivery,
-/// and the read of the event took seconds.
+/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the event of the
+/// delivery, and the read of the event took seconds.
 #[test]
 fn a_removed_webhook_gives_nothing_to_a_waiting_reader() {
     let steps = [2, 4, 5, 8, 11, 40_000, 40_001, 40_002];

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::{Entry, Nothing, SentAnswer};
 use crate::refusal::{Kind, Refusal};
 
-/// The most entries.
+/// The maximum number of entries.
 const MAX_ENTRIES: usize = 10;
-/// The longest identifier of an entry.
+/// The maximum length of an entry's identifier.
 const MAX_ID: usize = 80;
 
 /// The answer to a batch.

@@ -110,7 +110,7 @@ impl Book {
         self.tokens.get(token).copied()
     }
 
-    /// The active grant of an account.
+    /// The latest grant of an account, even if it has ended.
     pub(crate) fn grant_of_account(&self, provider: &str, account: &str) -> Option<usize> {
         self.grants.iter().rposition(|grant| grant.provider == provider && grant.account == account)
     }

@@ -22,7 +22,7 @@ const MAX_ASSERTION_LIFE: i64 = 600;
 /// The identifier of an assertion, which may be used once.
 pub(crate) type Once = Option<String>;
 
-/// Authenticates the client of a request for tokens; `audience` is the required audience of an assertion.
+/// Authenticates the client of a request; `audience` is the required audience of an assertion.
 pub(crate) fn check(
     setup: &Setup,
     received: &Received,
@@ -69,7 +69,7 @@ pub(crate) fn basic_pair(received: &Received) -> Result<(String, String), String
     Ok((id.to_owned(), secret.to_owned()))
 }
 
-/// Name and secret of HTTP Basic, form-decoded (RFC 6749 §2.3.1).
+/// The name or the secret of HTTP Basic, form-decoded (RFC 6749 §2.3.1).
 fn form_decoded(text: &str) -> Result<String, String> {
     let whole = format!("part={text}");
     let mut parts = form_urlencoded::parse(whole.as_bytes());

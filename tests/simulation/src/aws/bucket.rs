@@ -1,5 +1,4 @@
-//! A bucket of S3 that is played: conditional writes, strongly consistent reads and lists, and every version of every
-//! object.
+//! A simulated S3 bucket: conditional writes, strongly consistent reads and lists, and every version of every object.
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-requests.html>,
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel>
 
@@ -15,7 +14,7 @@ use percent_encoding::percent_decode_str;
 pub const ORIGIN: &str = "http://s3.simulated";
 /// The name of the bucket.
 pub const BUCKET: &str = "geo-ip";
-/// How many keys a page of a list has. S3 has 1 000; few exercise the pages.
+/// The number of keys in a page of a list. S3 has 1 000; a few exercise the paging.
 const PAGE: usize = 3;
 
 /// The bucket.
@@ -181,7 +180,7 @@ impl Bucket {
         BucketAnswer { tag: Some(tag(&request.body)), ..BucketAnswer::of(200, "") }
     }
 
-    /// A page of the keys below a prefix. The folders below a folder are not played: no use case of a history lists any.
+    /// A page of the keys below a prefix. Folders below a folder are not simulated: no use case of a history lists any.
     fn list(&self, request: &BucketRequest) -> BucketAnswer {
         let of = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
         let after = of("continuation-token");
@@ -200,7 +199,7 @@ impl Bucket {
     }
 }
 
-/// The entity tag depends on the content only, as that of S3 does.
+/// An entity tag, which depends on the content only, as in S3.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>
 fn tag(content: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA256, content);

@@ -1,4 +1,4 @@
-//! The AWS that the simulation plays, behind the HTTP client of the SDK.
+//! The simulated AWS, behind the SDK's HTTP client.
 
 pub mod bucket;
 mod secrets;
@@ -43,10 +43,10 @@ pub const QUICK: &str = "deliveries";
 /// The queue of the slow lane.
 pub const SLOW: &str = "slow-deliveries";
 
-/// The HTTP client of one sandbox, which leads to the played AWS.
+/// The HTTP client of one sandbox, which leads to the simulated AWS.
 #[derive(Clone)]
 pub struct Wire {
-    /// What AWS and the other sandboxes share.
+    /// The state that AWS and all sandboxes share.
     pub world: Arc<World>,
     /// The sandbox that calls.
     pub sandbox: Arc<Sandbox>,
@@ -58,7 +58,7 @@ struct Call {
     operation: String,
     body: Value,
     bytes: Vec<u8>,
-    /// A number for what the call is about, without the tokens that the SDK draws.
+    /// A hash of the call's content, without the tokens that the SDK draws.
     subject: u64,
     /// The await point: what the call does, for the coverage.
     point: String,
@@ -83,8 +83,8 @@ enum Service {
     Bucket,
 }
 
-/// The timers of the SDK. A timer that is set while the sandbox is frozen begins when it thaws: a task that a frozen
-/// sandbox has in the background does nothing before.
+/// The timers of the SDK. A timer that is set while the sandbox is frozen begins when it thaws: a frozen sandbox runs
+/// no background task.
 impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
         let wire = self.clone();
@@ -120,8 +120,9 @@ impl HttpConnector for Wire {
 }
 
 impl Wire {
-    /// Seeds the generator of the thread, from which the SDK draws the jitter of a backoff as soon as a call or a timeout
-    /// has ended. It draws numbers for its spans as well, if a log enables them: no history may depend on how many.
+    /// Seeds the thread's generator, from which the SDK draws the jitter of a backoff as soon as a call or a timeout
+    /// has ended. If a log enables the SDK's spans, the SDK also draws a number for each: no history may depend on
+    /// their count.
     fn seed_jitter(&self) {
         fastrand::seed(self.world.draws.hash(&("jitter", self.world.clock.millis(), self.sandbox.id)));
     }
@@ -177,7 +178,7 @@ impl Wire {
         Ok(answer)
     }
 
-    /// The call leaves the sandbox. Its choices depend on the time and on what it is about.
+    /// Records that the call leaves the sandbox. Its choices depend on the time and on its subject.
     fn arrive(&self, call: &Call) -> Rng {
         let now = self.world.clock.millis();
         let mut state = self.world.state();
@@ -331,7 +332,7 @@ impl Call {
     }
 }
 
-/// An answer of AWS, in short: how many items it has, or why it is an error.
+/// A short form of AWS's answer: the number of its items, or the reason of its error.
 fn outcome(status: u16, answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let text = |name: &str| answer[name].as_str().unwrap_or_default();

@@ -38,7 +38,7 @@ fn value(name: &str) -> Option<Value> {
     })
 }
 
-/// A secret by its whole name, as an answer has it.
+/// The answer's form of the secret with this full name.
 fn answered(id: &Value) -> Option<Value> {
     let secret = value(id.as_str()?.strip_prefix(PREFIX)?)?;
     Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))

@@ -1,4 +1,4 @@
-//! The published geo-IP databases of a history: providers, updates of them, and an operator who goes back.
+//! The published geo-IP databases of a history: providers, updates of them, and an operator who rolls back.
 
 mod act;
 mod provider;
@@ -17,14 +17,14 @@ use provider::Provider;
 
 /// The deployment's name, with which all keys begin.
 pub const ENVIRONMENT: &str = "simulation";
-/// The editions, each from another kind of source: a file with a checksum beside it, MaxMind, and a file alone.
+/// The editions, each from a different kind of source: a file with a checksum beside it, MaxMind, and a file alone.
 pub const EDITIONS: [&str; 3] = ["summed", "GeoLite2-City", "alone"];
 /// The server of all providers. Nothing is dialled.
 pub const SERVER: &str = "http://127.0.0.1:9000";
-/// How many turns there are.
+/// The number of turns.
 const TURNS: u64 = 64;
 
-/// What happens to the databases.
+/// The action of a step about the databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GeoIpAction {
     /// A provider releases a database.
@@ -35,9 +35,9 @@ pub enum GeoIpAction {
     Update,
     /// A person updates all editions; without `true`, nothing is published.
     UpdateByRequest(bool),
-    /// An operator goes back to the release before the current one.
+    /// An operator rolls back to the release before the current one.
     RollBack(usize),
-    /// An operator allows the blocked releases again.
+    /// An operator allows the release that was blocked last again.
     Unblock(usize),
 }
 
@@ -50,7 +50,7 @@ pub struct GeoIp {
     pub providers: Vec<Provider>,
     /// The sandboxes that ran commands of operators.
     pub operators: Vec<u64>,
-    /// Whether the last update of a quiet history succeeded; `None` before it.
+    /// How the last update of a quiet history ended; `None` before it, or if it gave no answer.
     pub last_update: Option<Result<String, String>>,
 }
 

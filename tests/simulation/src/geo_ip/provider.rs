@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::aws::bucket::hex;
 
-/// How a provider serves an edition.
+/// The way in which a provider serves an edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderMood {
     /// As it should, after this many milliseconds.
@@ -26,7 +26,7 @@ pub enum ProviderMood {
     Wrong,
     /// The file of the release before, with the checksum of the newest.
     Stale,
-    /// Refuses connections.
+    /// Closes the connection without an answer.
     Refuses,
 }
 

@@ -30,7 +30,7 @@ pub const ISSUER: &str = "https://auth.simulated";
 /// The life of tokens, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
-/// What happens in a step about tokens.
+/// The action of a step about tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant creates an application, with an idempotency key if there is a number.
@@ -39,7 +39,7 @@ pub enum Action {
     AddSecret(usize),
     /// An application gets a token with one of its secrets.
     GetToken(usize),
-    /// Functions verify a token, in as many sandboxes at once.
+    /// Functions verify a token, in this many sandboxes at once.
     Verify(usize, u8),
     /// An application revokes one of its tokens.
     Revoke(usize),
@@ -47,7 +47,7 @@ pub enum Action {
     RemoveSecret(usize),
     /// A tenant removes an application.
     RemoveApplication(usize),
-    /// The partition with the revocations takes and gives nothing for this time.
+    /// The partition with the revocations is throttled for this time.
     Throttle(Duration),
 }
 

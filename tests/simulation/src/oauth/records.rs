@@ -17,7 +17,7 @@ pub struct Records {
     pub verifications: Vec<Verification>,
     /// The answers by tenant, path and idempotency key.
     pub answers: BTreeMap<(usize, String, String), BTreeSet<String>>,
-    /// How many applications of a name could have been made. All tries with one key make one.
+    /// The number of applications that could have been created, by name. All tries with one key create one.
     pub made: BTreeMap<(usize, String), u32>,
 }
 
@@ -87,7 +87,7 @@ pub enum Verdict {
 /// A verification of a token.
 #[derive(Debug, Clone)]
 pub struct Verification {
-    /// The token's place in the records.
+    /// The token's index in the records.
     pub token: usize,
     /// Whether the revocations were read for it.
     pub fresh: bool,

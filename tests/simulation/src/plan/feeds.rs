@@ -1,4 +1,4 @@
-//! The plan of a history with webhooks that are pulled: that of a mixed history, with readers of the feeds.
+//! The plan of a history with webhooks that are pulled: a mixed history, with readers of the feeds.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn slot(webhooks: &[Slot], tenant: usize, rng: &mut Rng) -> Slot {
     rng.choice(of_tenant).copied().unwrap_or((tenant, rng.usize(0..WEBHOOKS)))
 }
 
-/// Readers that answer after their time, while another reader comes.
+/// Readers that answer after their deliveries are visible again, while another reader asks.
 fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration, Action)> {
     let is_published = |step: &&Step| matches!(step.action, Action::Publish(..) | Action::PutOnBus(..));
     let mut readers = Vec::new();
@@ -74,7 +74,7 @@ fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration,
     readers
 }
 
-/// Readers soon after this time: one, or several at once, and often one that comes when their time is over.
+/// Readers soon after this time: one, or several at once, and often a later one, for deliveries that are visible again.
 fn readers(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let at = from + Duration::from_secs_f64(8.0 * rng.f64().powi(2));
     let mut readers = vec![(at, Action::Read(slot, Reading::draw(rng)))];

@@ -11,7 +11,7 @@ use crate::{
     geo_ip::{EDITIONS, GeoIpAction, ProviderMood, between_turns},
 };
 
-/// How much more often faults occur than in other histories, since an update makes few calls.
+/// The factor by which faults are more frequent than in other histories, since an update makes few calls.
 const OFTEN: u16 = 6;
 
 /// The plan of a seed.

@@ -15,7 +15,7 @@ const FIRST: usize = 500;
 
 impl Plan {
     /// The plan with webhooks that are ordered, events with few subjects, and bursts of publications; in most histories
-    /// the plan as it was.
+    /// the unchanged plan.
     pub(super) fn ordered(mut self, draws: Draws) -> Self {
         let rng = &mut draws.about(&"ordered by subject");
         if rng.u8(0..4) > 0 {

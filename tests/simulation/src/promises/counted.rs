@@ -1,5 +1,5 @@
-//! The promise that statistics and health agree with the history: statistics count no attempt twice, and every attempt
-//! that no fault kept from being counted.
+//! The promise that statistics and health agree with the history: statistics count no attempt twice, and miss one only
+//! because of a fault.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::{
     sandbox::Function,
 };
 
-/// How long after a failure its count is certainly visible to the next claim: the interval of the counts, a slow call,
-/// a read of values of a second before, and the difference of two clocks.
+/// The time after which a failure's count is certainly visible to the next claim: the interval of the counts, a slow
+/// call, a read of a second-old value, and the difference of two clocks.
 const COUNTED_WITHIN: u64 = 12_000;
 
 /// The functions that record attempts, and count them afterwards.
@@ -26,11 +26,11 @@ const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFee
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// The share of the attempts that may be lost with a sandbox that is frozen while it writes its held counts: a
-/// twentieth, and so none of fewer than 20.
+/// One in this many attempts may be lost with a sandbox that is frozen while it writes its held counts; of fewer
+/// attempts, none.
 const HELD_SHARE: u64 = 20;
 
-/// Attempts, and those of them that succeeded.
+/// The number of attempts, and of successful ones.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Count {
     attempts: u64,
@@ -77,8 +77,8 @@ fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     counts
 }
 
-/// The attempts in the statistics of each webhook, in all hours. The hour of an attempt is the one in which it was
-/// counted, so that hours alone cannot be compared.
+/// The attempts in the statistics of each webhook, in all hours. Single hours cannot be compared, since an attempt
+/// belongs to the hour in which it was counted.
 fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
     for ((_, sort), hour) in facts.state.table.items() {

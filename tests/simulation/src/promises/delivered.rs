@@ -68,7 +68,8 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// The deliveries that events of the outbox lack, from the transaction that put each there until it was taken out.
+/// The missing deliveries of the outbox's events, for webhooks that wanted an event all the time that it was in the
+/// outbox.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
         .deliveries

@@ -1,5 +1,5 @@
 //! Promises about connections to payment providers: each state is exchanged once, no token is lost, and a connection
-//! that is shown as connected has the last tokens of a permission that is alive.
+//! that is shown as connected has the last tokens of a live permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use crate::{
     world::State,
 };
 
-/// For how long a throttled partition excuses a loss, in milliseconds: this long within this time after the tokens
-/// arrived. A callback has 7 s of its 26 s to store them at least, when everything before was as slow as it may be. An
-/// answer that is lost takes another part of the 26 s.
+/// Throttling that excuses a loss, as pairs of milliseconds: partitions were throttled for the former duration, within
+/// the latter after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
+/// before was as slow as it may be. A lost answer takes another part of the 26 s.
 const THROTTLED: [(u64, u64); 2] = [(3_000, 7_000), (10_000, 26_000)];
 
 /// A version of a connection.
@@ -132,8 +132,8 @@ fn lost(
     if arrivals.any(|arrival| arrival.code.as_ref() == Some(&grant.code) && arrival.outcome == "other-account") {
         return None;
     }
-    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed, which
-    // may be before the provider issued the tokens.
+    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed,
+    // which may be before the provider issued the tokens.
     let during = issue.at.saturating_sub(30_000)..=issue.at + 30_000;
     let id = |stored: &Stored<'_>| stored.item.as_ref().map(|(item, _)| text(item, "id").to_owned());
     let is_of_grant = |stored: &Stored<'_>| {

@@ -25,7 +25,7 @@ use facts::Facts;
 pub enum Promise {
     /// Every acknowledged event reaches every webhook that wants it, or its delivery is final with a reason.
     Delivered,
-    /// Nothing open lacks a due time that the sweep looks at.
+    /// Everything open has a due time that the sweep looks at.
     LookedAt,
     /// The history has every request that an endpoint saw, except one for each death.
     Recorded,
@@ -37,7 +37,7 @@ pub enum Promise {
     Once,
     /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
     Obeyed,
-    /// The counters equal the history, and so do statistics and health, unless a fault kept them from it.
+    /// The counters agree with the history, and so do statistics and health, unless a fault prevented it.
     Counted,
     /// The trouble of one tenant delays the deliveries of another by no more than the bound.
     Apart,

@@ -1,7 +1,7 @@
 //! The promise that an ordered webhook gets the deliveries of a subject one after another.
 //!
-//! The order of acceptance is that in which the table got the events: a publication that was acknowledged before another
-//! one began was written before it, and concurrent ones were written in some order, which their deliveries keep as well.
+//! Events are accepted in the order in which the table got them. A publication that was acknowledged before another one
+//! began comes before it; concurrent ones have some order, which their deliveries keep as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     aws::table::Item,
-    tenants::{Answer, Records},
+    plan::Action,
+    tenants::{Answer, Records, Request},
     world::State,
 };
 
@@ -23,7 +24,7 @@ struct Accepted<'a> {
     began: u64,
 }
 
-/// How long a delivery may wait for one that is final, in milliseconds, if no fault occurs.
+/// The longest that a delivery may wait for one that is already final, in milliseconds, if no fault occurs.
 const WOKEN_WITHIN: u64 = 5_000;
 
 /// Checks each ordered webhook and subject.
@@ -56,7 +57,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Checks that a delivery which waits for another one is woken when that is final. A fault may delay that, and a job that
+/// Checks that a waiting delivery is woken when the delivery before it is final. A fault may delay that, and a job that
 /// cancels many deliveries wakes none.
 fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let state = facts.state;
@@ -85,14 +86,14 @@ fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
-/// The versions of a delivery, each with the times in milliseconds between which it was the present one.
+/// The versions of a delivery, each with the times in milliseconds when it became current and when it was replaced.
 fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
     let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
     let states = delivery.versions.iter().zip(ends);
     states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
 }
 
-/// How many deliveries waited for the one before at any moment of a history.
+/// The number of deliveries that waited for the one before at any moment of a history.
 pub fn held(state: &State) -> usize {
     let versions = state.table.versions().iter();
     let held =
@@ -124,7 +125,12 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     for request in &records.requests {
         let Some((Answer::Done(answer), _)) = &request.answer else { continue };
         let Some(event) = answer["eventIdentifier"].as_str() else { continue };
-        let same = records.requests.iter().filter(|other| other.key.is_some() && other.key == request.key);
+        let Action::Publish(tenant, ..) = request.step.action else { continue };
+        let is_same = |other: &&Request| {
+            let is_of_tenant = matches!(other.step.action, Action::Publish(of, ..) if of == tenant);
+            is_of_tenant && other.key.is_some() && other.key == request.key
+        };
+        let same = records.requests.iter().filter(is_same);
         let first = same.map(|other| other.began).min().unwrap_or(request.began);
         let began = began.entry(event).or_insert(first);
         *began = first.min(*began);
@@ -132,8 +138,8 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     began
 }
 
-/// When the first attempt of a delivery was seen, if that was before the delivery before it was final, and nothing
-/// allowed that.
+/// When the first attempt of a delivery was seen, if the delivery before it was not final then, and nothing allowed
+/// that.
 fn overtakes(
     records: &Records,
     webhook: &WebhookFacts<'_>,

@@ -1,5 +1,5 @@
-//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that
-//! only files are removed that nothing needs. `shared/geo-ip/README.md` has the rules.
+//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that no
+//! needed file is removed. `shared/geo-ip/README.md` has the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ struct Edition {
     files: BTreeMap<String, String>,
     /// The greatest name that was current.
     latest: String,
-    /// All states of the pointer, by their SHA-256. A state that returns would let an update move the pointer that has
-    /// read it before.
+    /// All states of the pointer, by their SHA-256. If a state returned, an update that had read it before could move
+    /// the pointer.
     states: BTreeSet<String>,
 }
 

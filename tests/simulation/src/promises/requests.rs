@@ -8,17 +8,17 @@ use super::{
 };
 use crate::endpoints::SeenRequest;
 
-/// The longest that two clocks differ, with some milliseconds for the way.
+/// The maximum difference between two clocks, with some milliseconds for the way.
 pub(super) const SKEW: u64 = 1_100;
-/// How long a lease protects an exchange, from its request: a lease of 45 s, of which the claim may take 5 s and the
-/// reads before the request 8 s.
+/// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim may take
+/// 5 s, and the reads before the request 8 s.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
 /// The longest throttling that a record outlasts, less the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
-/// How long after a change of a webhook a claim may still use the state before: an eventually consistent read returns
-/// values of up to a second before, and is used for a quarter of a second.
+/// The time after a change of a webhook for which a claim may still use the former state: an eventually consistent read
+/// may be a second old, and is used for a quarter of a second.
 pub(super) const OBEYED_WITHIN: u64 = 1_300;
 
 /// Checks the requests for each delivery.
@@ -68,7 +68,7 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
     lost
 }
 
-/// For how many milliseconds of its lease after a request the table took no record.
+/// The time of its lease after a request in which the table took no record, in milliseconds.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));

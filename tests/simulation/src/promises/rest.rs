@@ -52,7 +52,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     }
 }
 
-/// When the sweep kept a position behind an event, in milliseconds: from then on no sweep looks at the event.
+/// When the sweep stored a position after an event, in milliseconds: from then on no sweep looks at the event.
 fn opened(facts: &Facts<'_>, event: &str) -> u64 {
     let of_event =
         facts.state.table.items().find(|((partition, sort), _)| partition.starts_with("EVENTS#") && sort == event);

@@ -10,13 +10,14 @@ use crate::{
     world::State,
 };
 
-/// How long after its acknowledgement a revocation may be unknown elsewhere, with the difference of two clocks.
+/// The time after its acknowledgement for which a revocation may be unknown elsewhere, with the difference of two
+/// clocks.
 const KNOWN_WITHIN: u64 = 61_100;
-/// How long it may be unknown while the table does not answer.
+/// The time for which a revocation may be unknown while the table does not answer.
 const KNOWN_WITHOUT_TABLE: u64 = 5 * 60_000 + 1_100;
-/// For how long the list is not read again after a failure.
+/// The pause before the list is read again after a failure.
 const FAILURE_PAUSE: u64 = 5_000;
-/// The longest that two clocks differ.
+/// The maximum difference between two clocks.
 const SKEW: u64 = 1_100;
 
 /// Checks the verifications of tokens, and the idempotency keys of the issuer.

@@ -7,6 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use super::{
     Promise,
     facts::{Facts, text},
+    requests::OBEYED_WITHIN,
 };
 use crate::{
     endpoints::{SeenRequest, Slot},
@@ -14,11 +15,9 @@ use crate::{
     tenants::{Answer, Records, Request},
 };
 
-/// The most that a signed time differs from the arrival: the clocks, and the limit of an exchange.
+/// The maximum difference between the signed time and the arrival: the clocks, and the limit of an exchange.
 const TIME_AROUND: u64 = 16_000;
-/// How long after a rotation a claim may still use the secrets from before: as for other changes of a webhook.
-const NEW_WITHIN: u64 = 1_000;
-/// The most secrets that sign: the newest, and the one before it during the overlap.
+/// The maximum number of secrets that sign: the newest, and the one before it during the overlap.
 const MOST: usize = 2;
 
 /// Checks all requests that endpoints saw.
@@ -86,11 +85,11 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
     }
     let (newest, since) = known.newest?;
     let by_newest = signatures.iter().any(|signature| is_by(newest, signature));
-    (!by_newest && claimed(facts, seen) > since + NEW_WITHIN)
+    (!by_newest && claimed(facts, seen) > since + OBEYED_WITHIN)
         .then(|| "is not signed by the secret of the last rotation, which was acknowledged before".to_owned())
 }
 
-/// When the delivery of a request was claimed, or the earliest such time that is possible.
+/// When the delivery of a request was claimed, or could have been claimed at the earliest.
 fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     let deliveries =
         facts.deliveries.values().filter(|delivery| delivery.seen.iter().any(|other| std::ptr::eq(*other, seen)));

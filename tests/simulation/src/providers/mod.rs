@@ -1,4 +1,4 @@
-//! Connections to payment providers: a played provider, the use cases in a sandbox, and the people who connect.
+//! Connections to payment providers: a simulated provider, the use cases in a sandbox, and the people who connect.
 
 mod people;
 mod played;
@@ -51,7 +51,7 @@ impl Provider {
     }
 }
 
-/// How a provider reacts to requests.
+/// The reaction of a provider to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
     /// Answers after this many milliseconds.
@@ -98,13 +98,13 @@ impl Mood {
         }
     }
 
-    /// Whether the provider does what it is asked for.
+    /// Whether the provider fulfils requests, even if its answer is lost.
     pub const fn works(self) -> bool {
         !matches!(self, Self::Fails | Self::ErrorWithSuccess | Self::Busy(_) | Self::WrongClient | Self::Silent)
     }
 }
 
-/// What happens in a step about payment providers.
+/// The action of a step about payment providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant asks for a link, with an idempotency key if there is a number, and a person follows it.

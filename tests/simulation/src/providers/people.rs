@@ -26,7 +26,7 @@ use crate::{
     tenants::{Answer, Tenants, done, once},
 };
 
-/// How often a person opens a page that does not load.
+/// The maximum number of times that a person loads a page.
 const LOADS: u32 = 4;
 
 /// The memory of the tenants about connections.
@@ -34,11 +34,12 @@ const LOADS: u32 = 4;
 pub struct Records {
     /// The links by tenant, provider and idempotency key.
     pub links: BTreeMap<(usize, Provider, String), BTreeSet<String>>,
-    /// How many requests for a link could have made a state, by tenant and provider. All tries with one key make one.
+    /// The number of requests for a link that could have created a state, by tenant and provider. All tries with one
+    /// key create one.
     pub asked: BTreeMap<(usize, Provider), u32>,
     /// The people who came back, and how that ended.
     pub arrivals: Vec<Arrival>,
-    /// The answers to disconnections: the tenant, the provider, when the answer came, and whether it was a success.
+    /// The acknowledged disconnections.
     pub disconnected: Vec<Disconnection>,
 }
 

@@ -1,4 +1,4 @@
-//! The played providers: permissions, codes and tokens (RFC 6749), and their end (RFC 7009).
+//! The simulated providers: permissions, codes and tokens (RFC 6749), and their end (RFC 7009).
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,9 @@ use crate::{
     world::World,
 };
 
-/// Later than the service waits for a provider.
+/// Longer than the service waits for a provider.
 const TOO_LATE: Duration = Duration::from_secs(12);
-/// How long tokens live at the beginning.
+/// The lifetime of tokens at the beginning.
 const LIFE: Duration = Duration::from_secs(1_200);
 
 /// The state of all providers.
@@ -31,7 +31,7 @@ const LIFE: Duration = Duration::from_secs(1_200);
 pub struct Played {
     /// The present reaction of each; a missing one answers at once.
     pub moods: BTreeMap<Provider, Mood>,
-    /// How long new tokens live.
+    /// The lifetime of new tokens.
     pub lives: BTreeMap<Provider, Duration>,
     /// All permissions.
     pub grants: Vec<Grant>,
@@ -52,7 +52,7 @@ pub struct Grant {
     pub state: String,
     /// The code, which is valid once.
     pub code: String,
-    /// Since when it is revoked, in milliseconds.
+    /// When it was revoked, in milliseconds.
     pub revoked: Option<u64>,
     /// The tokens, of which the last are valid.
     pub issues: Vec<Issue>,
@@ -73,7 +73,7 @@ pub struct Issue {
     pub invocation: u64,
 }
 
-/// The answer of a provider: its status and body, and the place of the tokens that it has.
+/// The answer of a provider: its status and body, and the position of the tokens in it.
 struct Answer {
     status: u16,
     body: String,

@@ -176,7 +176,7 @@ impl Comparison {
     }
 }
 
-/// DynamoDB orders texts, numbers and binary values, and refuses a comparison with another one.
+/// Checks that a value is a text or a number. DynamoDB also orders binary values, and refuses to compare all others.
 fn orderable(value: &Value) -> Checked<&Value> {
     value::stored(value)?;
     let is_orderable = value.get("S").is_some() || value.get("N").is_some();

@@ -1,6 +1,5 @@
-//! A DynamoDB table that is played: its answers depend on the requests, on a given time, and on the faults and delays
-//! that the caller decides, and on nothing else. It knows the operations and expressions that the service uses, and
-//! refuses all others.
+//! A simulated DynamoDB table. Its answers depend only on the requests, the given time, and the faults and delays that
+//! the caller decides. It knows the operations and expressions that the service uses, and refuses all others.
 
 mod batches;
 mod condition;
@@ -32,8 +31,8 @@ pub use schema::{Index, Projection, Schema};
 use batches::Tokens;
 use store::Store;
 
-/// An item: its attributes, each with a value in DynamoDB's JSON. Versions of an item share the values that they have in
-/// common, because all versions of a run are kept.
+/// An item: its attributes, each with a value in DynamoDB's JSON. Versions of an item share equal values, because all
+/// versions of a run are kept.
 pub type Item = BTreeMap<Arc<str>, Arc<Value>>;
 
 /// The partition key and the sort key of an item.
@@ -77,7 +76,7 @@ pub struct Version {
     pub item: Option<Arc<Item>>,
 }
 
-/// The played table.
+/// The simulated table.
 #[derive(Debug)]
 pub struct Table {
     store: Store,
@@ -112,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The items that a request names, in its order, and a short label of what it does to them, such as
+    /// The items that a request names, in its order, and a short label of its effect on them, such as
     /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition, with an empty sort key.
     pub fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
         touched::touched(operation, request)

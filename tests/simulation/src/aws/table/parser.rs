@@ -1,4 +1,4 @@
-//! Tokens, paths and values of DynamoDB's expressions and of PartiQL, which differ in how they spell them.
+//! Tokens, paths and values of DynamoDB's expressions and of PartiQL, which spell them differently.
 
 use serde_json::{Map, Value};
 

@@ -6,8 +6,8 @@ use super::{
     value::text,
 };
 
-/// The partition and the sort keys that a query reads: from the first text, up to and without the second one. Every
-/// form of a condition is such a range, because the text with a zero at its end is the next one after a text.
+/// The partition and the sort keys that a query reads: from the first text (inclusive) to the second (exclusive). Every
+/// form of a condition is such a range, because a text with a zero byte appended is the next one after the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range<'a> {
     pub partition: &'a str,

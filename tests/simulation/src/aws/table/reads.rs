@@ -38,7 +38,7 @@ pub(super) fn batch_get(
     let request = Request::of(request, &["RequestItems"])?;
     let tables = request.object("RequestItems")?;
     let (Some((table, request)), 1) = (tables.iter().next(), tables.len()) else {
-        return Err(Invalid(format!("the played table is the only one: {tables:?}")).into());
+        return Err(Invalid(format!("the simulated table is the only one: {tables:?}")).into());
     };
     let request = Request::of(request, &["Keys", "ConsistentRead"])?;
     let view = view(request)?;

@@ -16,7 +16,7 @@ pub struct Refusal {
     pub body: Value,
 }
 
-/// A malformed request, or one outside of the part of DynamoDB that is played.
+/// A malformed request, or one outside of the simulated part of DynamoDB.
 #[derive(Debug)]
 pub(super) struct Invalid(pub String);
 
@@ -36,10 +36,10 @@ pub(super) enum Fault {
 }
 
 impl Invalid {
-    /// The error for a part of a request that the played table does not know. It must never be ignored, because
+    /// The error for a part of a request that the simulated table does not know. It must never be ignored, because
     /// DynamoDB would act on it.
     pub fn unknown(what: &str, name: impl std::fmt::Display) -> Self {
-        Self(format!("the played table knows no such {what}: {name}"))
+        Self(format!("the simulated table knows no such {what}: {name}"))
     }
 }
 
@@ -53,7 +53,7 @@ impl Refusal {
         Self { status: 400, body: json!({ "__type": kind, "message": operation }) }
     }
 
-    /// The error of a read that a partition does not take at present. The table is on demand.
+    /// The error of a read from a throttled partition of a table with on-demand capacity.
     pub(super) fn throttled() -> Self {
         Self::of("ThrottlingException", Fault::Throttled.message())
     }
@@ -64,7 +64,7 @@ impl Refusal {
         Self::of("ProvisionedThroughputExceededException", Fault::Throttled.message())
     }
 
-    /// The error of a transaction, of which each write has a reason or none.
+    /// The error of a cancelled transaction, with the reason of each write that has one.
     pub(super) fn cancelled(reasons: &[Option<Fault>]) -> Self {
         let code = |reason: &Option<Fault>| reason.as_ref().map_or("None", Fault::code);
         let codes: Vec<_> = reasons.iter().map(code).collect();

@@ -7,7 +7,7 @@ use std::{
 
 use super::{Conditions, Copy, Item, ItemKey, Version, schema::Schema, value::item_size};
 
-/// The place of the replica among the copies of an item. The indexes follow it.
+/// The position of the replica among an item's copies. The indexes follow it.
 const REPLICA: usize = 0;
 
 /// The copy of the items that a read sees.
@@ -25,7 +25,7 @@ pub(super) struct Store {
     pub rows: BTreeMap<ItemKey, Row>,
     /// The items that may be in each index, by partition: those with a kept version that has these keys.
     pub candidates: Vec<BTreeMap<String, BTreeSet<(String, ItemKey)>>>,
-    /// The items of which some copies have an earlier version, by the time when they all have the last one.
+    /// The items with an outdated copy, by the time when all copies have the last version.
     unsettled: BTreeSet<(u64, ItemKey)>,
     pub log: Vec<Version>,
 }

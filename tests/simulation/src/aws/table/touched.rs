@@ -1,4 +1,4 @@
-//! The items that a request names, and a short label of what it does to them, for tables of what tests covered.
+//! The items that a request names, and a short label of its effect on them, for the tables of coverage.
 
 use serde_json::Value;
 
@@ -59,7 +59,8 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
     (label, parts.into_iter().map(|(_, key)| key).collect())
 }
 
-/// A query of the table names the range of its sort keys as well; that of an index is a time nearly always.
+/// The label of a query, and its partition. The sort keys of a query of the table are part of the label; those of an
+/// index are nearly always times.
 fn queried(request: &Value) -> (String, Vec<ItemKey>) {
     let index = request["IndexName"].as_str();
     let range = request.as_object().and_then(|request| {

@@ -125,8 +125,8 @@ impl<'a> Write<'a> {
 }
 
 impl Prepared {
-    /// Whether the partition of an index in which this write changes an entry takes nothing at present: DynamoDB then
-    /// throttles writes of the table.
+    /// Whether an index partition in which this write changes an entry is throttled: DynamoDB then throttles the write
+    /// of the table as well.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/gsi-throttling.html>
     pub fn is_held_up(&self, store: &Store, conditions: &mut dyn Conditions) -> bool {
         let before = store.present(&self.key);

@@ -1,4 +1,4 @@
-//! The played table beside dynoxide.
+//! The simulated table beside dynoxide.
 
 use dynoxide::{Database, DynoxideError};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     Given, definition, request, table,
 };
 
-/// Both tables, which must answer every request equally.
+/// Both tables, which must answer every request identically.
 pub(super) struct Both {
     played: Table,
     database: Database,
@@ -67,7 +67,7 @@ impl Both {
         played
     }
 
-    /// The answer of the played table where dynoxide is known to answer otherwise.
+    /// The answer of the simulated table to a request that dynoxide is known to answer differently.
     pub fn answer_apart(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.answer(operation, request);
         let differences = self.take_differences();
@@ -97,7 +97,7 @@ impl Both {
     }
 }
 
-/// An answer without messages, and with the parts in order that have none.
+/// An answer without its messages, and with its unordered parts sorted.
 fn plain(operation: &str, outcome: Result<Value, Value>) -> Value {
     let mut answer = match outcome {
         Ok(answer) => answer,

@@ -1,5 +1,5 @@
-//! Requests that DynamoDB refuses, and dynoxide accepts. The service sends none of them; the played table refuses them, so
-//! that a test fails if it ever does.
+//! Requests that DynamoDB refuses, and dynoxide accepts. The service sends none of them; the simulated table refuses
+//! them, so that a test fails if it ever does.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tests, and what they have in common.
+//! Tests, and their common helpers.
 
 mod batches;
 mod both;

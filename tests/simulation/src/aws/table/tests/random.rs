@@ -1,4 +1,4 @@
-//! Random sequences of requests, to the played table and to dynoxide.
+//! Random sequences of requests, to the simulated table and to dynoxide.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
