@@ -119,16 +119,22 @@ fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str
     lines
 }
 
+/// The tenant that publishes by this request.
+fn publisher(request: &Request) -> Option<usize> {
+    match request.step.action {
+        Action::Publish(tenant, ..) => Some(tenant),
+        _ => None,
+    }
+}
+
 /// When the publication of each acknowledged event began. A key may have been used by several requests.
 fn began(records: &Records) -> BTreeMap<&str, u64> {
     let mut began: BTreeMap<_, u64> = BTreeMap::new();
     for request in &records.requests {
         let Some((Answer::Done(answer), _)) = &request.answer else { continue };
         let Some(event) = answer["eventIdentifier"].as_str() else { continue };
-        let Action::Publish(tenant, ..) = request.step.action else { continue };
         let is_same = |other: &&Request| {
-            let is_of_tenant = matches!(other.step.action, Action::Publish(of, ..) if of == tenant);
-            is_of_tenant && other.key.is_some() && other.key == request.key
+            other.key.is_some() && other.key == request.key && publisher(other) == publisher(request)
         };
         let same = records.requests.iter().filter(is_same);
         let first = same.map(|other| other.began).min().unwrap_or(request.began);
