@@ -49,7 +49,8 @@ impl Output {
 /// the text. Line breaks stay.
 pub fn visible(text: &str) -> String {
     let hidden = |letter: char| {
-        let directs = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let directs =
+            matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         directs || letter.is_control() && !['\n', '\t'].contains(&letter)
     };
     text.chars().map(|letter| if hidden(letter) { '\u{fffd}' } else { letter }).collect()

@@ -176,7 +176,7 @@ fn allows(schema: &Value, name: &str) -> bool {
 fn integer(value: Value) -> Value {
     const MAX: f64 = 9_007_199_254_740_992.0;
     match value.as_f64() {
-        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() <= MAX => (number as i64).into(),
+        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() < MAX => (number as i64).into(),
         _ => value,
     }
 }

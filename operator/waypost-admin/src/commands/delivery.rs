@@ -122,9 +122,12 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
         .try_for_each(|line| write!(f, "\n             {}", printable(line)))
 }
 
-/// A third-party text without control characters, which could affect the terminal.
+/// A third-party text without control characters, which could affect the terminal or change the direction of the text.
 fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter }).collect()
+    const DIRECTIONS: &str =
+        "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
+    let hidden = |letter: char| letter.is_control() || DIRECTIONS.contains(letter);
+    text.chars().map(|letter| if hidden(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
 #[cfg(test)]
