@@ -22,7 +22,6 @@ cases![
     a_secret_is_described_with_the_labels_of_its_versions,
     the_versions_of_a_secret_are_listed,
     all_secrets_are_listed,
-    several_secrets_are_read_at_once_and_a_missing_one_is_named,
     a_secret_that_is_marked_for_deletion_is_refused_and_restored,
     a_secret_is_deleted_at_once_and_its_name_is_free,
     a_window_of_recovery_has_its_bounds;
@@ -223,20 +222,6 @@ async fn all_secrets_are_listed(side: Side) {
     };
     assert_eq!(list(false).await, (true, false));
     assert_eq!(list(true).await, (true, true));
-}
-
-async fn several_secrets_are_read_at_once_and_a_missing_one_is_named(side: Side) {
-    let client = side.secrets();
-    let one = secret(&side, &client, "1").await;
-    let two = secret(&side, &client, "2").await;
-    let absent = side.unique("absent");
-    let ids = [&one, &absent, &two].map(String::clone).to_vec();
-    let got = client.batch_get_secret_value().set_secret_id_list(Some(ids)).send().await.expect("an answer");
-    let mut values: Vec<_> = got.secret_values().iter().map(|value| (value.name(), value.secret_string())).collect();
-    values.sort_unstable_by_key(|(_, value)| *value);
-    assert_eq!(values, [(Some(one.as_str()), Some("1")), (Some(two.as_str()), Some("2"))]);
-    let errors: Vec<_> = got.errors().iter().map(|error| (error.secret_id(), error.error_code())).collect();
-    assert_eq!(errors, [(Some(absent.as_str()), Some("ResourceNotFoundException"))]);
 }
 
 async fn a_secret_that_is_marked_for_deletion_is_refused_and_restored(side: Side) {

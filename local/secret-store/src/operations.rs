@@ -19,17 +19,15 @@ const LONGEST_LABEL: usize = 256;
 const MOST_LABELS: usize = 20;
 const TOKEN_LENGTH: std::ops::RangeInclusive<usize> = 32..=64;
 const RECOVERY_DAYS: std::ops::RangeInclusive<u64> = 7..=30;
-const MOST_IN_A_BATCH: usize = 20;
 const LONGEST_PAGE: usize = 100;
 
 pub fn carry_out(store: &SecretStore, operation: &str, body: &[u8]) -> Result<Value, Refusal> {
     let mut call = Call { store, secrets: store.secrets() };
     match operation {
-        "BatchGetSecretValue" => call.batch_get(read(body)?),
         "CreateSecret" => call.create(read(body)?),
         "DeleteSecret" => call.delete(read(body)?),
         "DescribeSecret" => call.describe(read(body)?),
-        "GetSecretValue" => call.get(&read(body)?),
+        "GetSecretValue" => call.get(read(body)?),
         "ListSecretVersionIds" => call.list_versions(read(body)?),
         "ListSecrets" => call.list(read(body)?),
         "PutSecretValue" => call.put(read(body)?),
@@ -62,13 +60,6 @@ struct Get {
     secret_id: String,
     version_id: Option<String>,
     version_stage: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct BatchGet {
-    secret_id_list: Option<Vec<String>>,
-    filters: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +134,7 @@ struct Page {
 }
 
 impl Call<'_> {
-    fn get(&mut self, asked: &Get) -> Result<Value, Refusal> {
+    fn get(&mut self, asked: Get) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         let version = self.secrets.usable(&name)?.asked(asked.version_id.as_deref(), asked.version_stage.as_deref())?;
         let value = json!({
@@ -152,28 +143,6 @@ impl Call<'_> {
             "SecretString": version.text, "CreatedDate": seconds(version.created),
         });
         Ok(value)
-    }
-
-    fn batch_get(&mut self, asked: BatchGet) -> Result<Value, Refusal> {
-        if asked.filters.is_some() {
-            return Err(Refusal::Unsupported("A filter"));
-        }
-        let ids = asked.secret_id_list.unwrap_or_default();
-        if !(1..=MOST_IN_A_BATCH).contains(&ids.len()) {
-            return Err(Refusal::Parameter(format!("SecretIdList has 1 to {MOST_IN_A_BATCH} secrets.")));
-        }
-        let mut values = Vec::new();
-        let mut errors = Vec::new();
-        for secret_id in ids {
-            match self.get(&Get { secret_id: secret_id.clone(), version_id: None, version_stage: None }) {
-                Ok(value) => values.push(value),
-                Err(refusal @ Refusal::File(_)) => return Err(refusal),
-                Err(refusal) => errors.push(
-                    json!({ "SecretId": secret_id, "ErrorCode": refusal.code(), "Message": refusal.to_string() }),
-                ),
-            }
-        }
-        Ok(json!({ "SecretValues": values, "Errors": errors }))
     }
 
     fn create(&mut self, asked: Create) -> Result<Value, Refusal> {
