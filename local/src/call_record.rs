@@ -22,11 +22,10 @@ use axum::{
 use serde_json::{Map, Value, json};
 
 /// The members of requests whose texts name resources and partitions.
-const NAMING: [&str; 8] = [
+const NAMING: [&str; 7] = [
     "ExpressionAttributeNames",
     "IndexName",
     "KeyConditionExpression",
-    "QueueName",
     "QueueUrl",
     "SecretId",
     "Statement",

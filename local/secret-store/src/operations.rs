@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     refusal::Refusal,
-    secret::{CURRENT, Secret, Version},
+    secret::{CURRENT, Secret},
     store::{SecretStore, Secrets},
 };
 
@@ -28,10 +28,8 @@ pub fn carry_out(store: &SecretStore, operation: &str, body: &[u8]) -> Result<Va
         "DeleteSecret" => call.delete(read(body)?),
         "DescribeSecret" => call.describe(read(body)?),
         "GetSecretValue" => call.get(read(body)?),
-        "ListSecretVersionIds" => call.list_versions(read(body)?),
         "ListSecrets" => call.list(read(body)?),
         "PutSecretValue" => call.put(read(body)?),
-        "RestoreSecret" => call.restore(read(body)?),
         "RotateSecret" => call.rotate(read(body)?),
         "UpdateSecretVersionStage" => call.update_stage(read(body)?),
         other => Err(Refusal::Operation(other.to_owned())),
@@ -104,16 +102,6 @@ struct Delete {
     recovery_window_in_days: Option<u64>,
     #[serde(default)]
     force_delete_without_recovery: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ListVersions {
-    secret_id: String,
-    #[serde(default)]
-    include_deprecated: bool,
-    #[serde(flatten)]
-    page: Page,
 }
 
 #[derive(Deserialize)]
@@ -231,26 +219,6 @@ impl Call<'_> {
         Ok(with(json!({ "SecretList": page }), next))
     }
 
-    fn list_versions(&mut self, asked: ListVersions) -> Result<Value, Refusal> {
-        let name = self.name_of(&asked.secret_id)?;
-        let secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?;
-        let shown = |version: &&Version| asked.include_deprecated || !version.labels.is_empty();
-        let mut versions: Vec<_> = secret
-            .versions
-            .iter()
-            .filter(shown)
-            .map(|version| {
-                let created = seconds(version.created);
-                let shown = json!({ "VersionId": version.id, "VersionStages": version.labels, "CreatedDate": created });
-                (version.id.clone(), shown)
-            })
-            .collect();
-        // Pages continue in this order.
-        versions.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let (page, next) = asked.page.of(versions)?;
-        Ok(with(with(self.named(&name), json!({ "Versions": page })), next))
-    }
-
     fn delete(&mut self, asked: Delete) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         let force = asked.force_delete_without_recovery;
@@ -274,14 +242,6 @@ impl Call<'_> {
             now + std::time::Duration::from_secs(days * 24 * 60 * 60)
         };
         Ok(with(self.named(&name), json!({ "DeletionDate": seconds(deletion) })))
-    }
-
-    fn restore(&mut self, asked: Named) -> Result<Value, Refusal> {
-        let name = self.name_of(&asked.secret_id)?;
-        let mut secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?.clone();
-        secret.deletion = None;
-        self.secrets.keep(&name, secret)?;
-        Ok(self.named(&name))
     }
 
     /// Refuses a rotation: no function is configured for it, and the operator's program does the steps.

@@ -7,11 +7,10 @@ use super::{CallError, text};
 use crate::{access::Access, names::Deployed};
 
 /// Operations on one secret that need only the right of the same name.
-const OPERATIONS: [&str; 8] = [
+const OPERATIONS: [&str; 7] = [
     "DeleteSecret",
     "DescribeSecret",
     "GetSecretValue",
-    "ListSecretVersionIds",
     "PutSecretValue",
     "RotateSecret",
     "UpdateSecret",
