@@ -22,14 +22,12 @@ use axum::{
 use serde_json::{Map, Value, json};
 
 /// The members of requests whose texts name resources and partitions.
-const NAMING: [&str; 9] = [
+const NAMING: [&str; 7] = [
     "ExpressionAttributeNames",
     "IndexName",
     "KeyConditionExpression",
-    "QueueName",
     "QueueUrl",
     "SecretId",
-    "SecretIdList",
     "Statement",
     "TableName",
 ];
@@ -194,7 +192,6 @@ mod tests {
                 json!({ "TableName": "t", "Key": item("1"), "ExpressionAttributeNames": { "#n0": "attempts" } }),
                 json!({ "TableName": "t", "Key": pattern }),
             ),
-            (json!({ "SecretIdList": ["b", "a", "b"] }), json!({ "SecretIdList": ["a", "b"] })),
         ] {
             assert_eq!(naming("", &request), Some(expected), "{request}");
         }

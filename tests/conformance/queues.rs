@@ -25,8 +25,6 @@ async fn a_queue_is_made_found_and_described(side: Side) {
     let made = client.create_queue().queue_name(&name).attributes(Attribute::VisibilityTimeout, "720").send().await;
     let url = made.expect("a new name").queue_url.expect("an address");
     assert!(url.ends_with(&format!("/000000000000/{name}")), "{url}");
-    let found = client.get_queue_url().queue_name(&name).send().await.expect("it is there");
-    assert_eq!(found.queue_url(), Some(url.as_str()));
     let listed = client.list_queues().queue_name_prefix(&name).send().await.expect("an answer");
     assert_eq!(listed.queue_urls(), [url.as_str()]);
     let attributes = Queue { client, url }.attributes().await;
@@ -77,7 +75,6 @@ async fn a_queue_that_is_not_there_is_not_found(side: Side) {
     let absent = "AWS.SimpleQueueService.NonExistentQueue";
     let url = Queue::new(&side).await.url;
     let url = format!("{}/{name}", url.rsplit_once('/').expect("an address").0);
-    assert_eq!(code(client.get_queue_url().queue_name(&name).send().await), absent);
     assert_eq!(code(client.send_message().queue_url(&url).message_body("x").send().await), absent);
     assert_eq!(code(client.receive_message().queue_url(&url).send().await), absent);
     assert_eq!(code(client.delete_message().queue_url(&url).receipt_handle("x").send().await), absent);

@@ -7,8 +7,7 @@ use std::{
 };
 
 use aws_sdk_sqs::types::{
-    ChangeMessageVisibilityBatchRequestEntry, Message, MessageSystemAttributeName as Own,
-    QueueAttributeName as Attribute, SendMessageBatchRequestEntry,
+    MessageSystemAttributeName as Own, QueueAttributeName as Attribute, SendMessageBatchRequestEntry,
 };
 use serde_json::json;
 
@@ -24,11 +23,9 @@ cases![
     a_receiver_that_waits_gets_a_message_when_its_delay_ends,
     a_receiver_that_waits_goes_without_messages_when_its_time_is_over,
     a_message_comes_again_when_it_is_visible_again,
-    visibility_counts_from_the_change_on,
     a_message_is_dead_when_it_was_received_too_often;
     values_have_their_bounds: "ministack takes a delay, a wait and a visibility of any length",
     a_message_is_deleted_again_without_an_error: "ministack refuses a used receipt, and one of an earlier receive",
-    a_message_that_is_not_in_flight_stays_visible: "ministack hides it",
     a_long_backlog_of_one_group_does_not_hold_up_the_others: "ministack knows no fair queues",
 ];
 
@@ -117,27 +114,6 @@ async fn a_message_comes_again_when_it_is_visible_again(side: Side) {
     assert_eq!(queue.counts().await, ["0", "0", "0"]);
 }
 
-async fn visibility_counts_from_the_change_on(side: Side) {
-    let queue = Queue::new(&side).await;
-    queue.send("text").await;
-    let first = queue.receive_one(0, 60).await;
-    let change = |message: &Message, seconds: i32| {
-        let change = queue.client.change_message_visibility().queue_url(&queue.url).visibility_timeout(seconds);
-        change.receipt_handle(receipt(message)).send()
-    };
-    change(&first, 0).await.expect("in flight");
-    let second = queue.receive_one(0, 0).await;
-    let third = queue.receive_one(0, 1).await;
-    assert_eq!(own(&second, Own::ApproximateReceiveCount), Some("2"));
-    change(&third, 60).await.expect("in flight");
-    assert!(queue.receive(2, 60).await.is_empty(), "the second of its visibility timeout is over");
-    let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id("1").visibility_timeout(0);
-    let entry = entry.receipt_handle(receipt(&third)).build().expect("complete");
-    let batch = queue.client.change_message_visibility_batch().queue_url(&queue.url).entries(entry);
-    assert_eq!(batch.send().await.expect("an answer").successful().len(), 1);
-    assert_eq!(own(&queue.receive_one(0, 60).await, Own::ApproximateReceiveCount), Some("4"));
-}
-
 async fn a_message_is_dead_when_it_was_received_too_often(side: Side) {
     let letters = Queue::new(&side).await;
     let arn = letters.attributes().await[&Attribute::QueueArn].clone();
@@ -165,10 +141,6 @@ async fn values_have_their_bounds(side: Side) {
     let receive = queue.client.receive_message().queue_url(&queue.url);
     assert_eq!(code(receive.clone().wait_time_seconds(21).send().await), invalid);
     assert_eq!(code(receive.visibility_timeout(43_201).send().await), invalid);
-    queue.send("x").await;
-    let message = queue.receive_one(0, 60).await;
-    let change = queue.client.change_message_visibility().queue_url(&queue.url).visibility_timeout(43_201);
-    assert_eq!(code(change.receipt_handle(receipt(&message)).send().await), invalid);
 }
 
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
@@ -184,17 +156,6 @@ async fn a_message_is_deleted_again_without_an_error(side: Side) {
     assert_eq!(queue.counts().await, ["0", "0", "0"]);
     let delete = queue.client.delete_message().queue_url(&queue.url).receipt_handle("x");
     assert_eq!(code(delete.send().await), "ReceiptHandleIsInvalid");
-}
-
-/// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html>
-async fn a_message_that_is_not_in_flight_stays_visible(side: Side) {
-    let queue = Queue::new(&side).await;
-    queue.send("x").await;
-    let message = queue.receive_one(0, 0).await;
-    let change = queue.client.change_message_visibility().queue_url(&queue.url).visibility_timeout(60);
-    let changed = change.receipt_handle(receipt(&message)).send().await;
-    assert_eq!(code(changed), "AWS.SimpleQueueService.MessageNotInflight");
-    assert_eq!(queue.counts().await, ["1", "0", "0"]);
 }
 
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>

@@ -20,10 +20,8 @@ cases![
     a_label_that_another_version_has_moves_only_away_from_it,
     a_label_is_taken_away,
     a_secret_is_described_with_the_labels_of_its_versions,
-    the_versions_of_a_secret_are_listed,
     all_secrets_are_listed,
-    several_secrets_are_read_at_once_and_a_missing_one_is_named,
-    a_secret_that_is_marked_for_deletion_is_refused_and_restored,
+    a_secret_that_is_marked_for_deletion_is_refused,
     a_secret_is_deleted_at_once_and_its_name_is_free,
     a_window_of_recovery_has_its_bounds;
     a_version_that_is_put_again_is_the_same_and_never_another: "ministack overwrites a version that is put again",
@@ -94,7 +92,6 @@ async fn a_secret_that_is_not_there_is_not_found(side: Side) {
     assert_eq!(code(client.get_secret_value().secret_id(&absent).send().await), not_found);
     assert_eq!(code(client.describe_secret().secret_id(&absent).send().await), not_found);
     assert_eq!(code(client.put_secret_value().secret_id(&absent).secret_string("1").send().await), not_found);
-    assert_eq!(code(client.restore_secret().secret_id(&absent).send().await), not_found);
     let arn = format!("arn:aws:secretsmanager:us-east-1:000000000000:secret:{absent}-AbCdEf");
     assert_eq!(code(client.get_secret_value().secret_id(arn).send().await), not_found);
     let of_version = client.get_secret_value().secret_id(&name).version_id(uuid(&SystemRandom));
@@ -192,21 +189,6 @@ async fn a_secret_is_described_with_the_labels_of_its_versions(side: Side) {
     assert_eq!(labels[get(&client, &name).await.version_id().expect("a name")], ["AWSCURRENT"]);
 }
 
-async fn the_versions_of_a_secret_are_listed(side: Side) {
-    let client = side.secrets();
-    let name = secret(&side, &client, "1").await;
-    let pending = put(&client, &name, "2", "AWSPENDING").await;
-    let mut pages = client.list_secret_version_ids().secret_id(&name).max_results(1).into_paginator().send();
-    let mut found = Vec::new();
-    while let Some(page) = pages.next().await {
-        found.extend(page.expect("a page").versions().to_vec());
-    }
-    assert_eq!(found.len(), 2);
-    let version = found.iter().find(|version| version.version_id() == Some(pending.as_str())).expect("listed");
-    assert_eq!(version.version_stages(), ["AWSPENDING"]);
-    assert!(version.created_date().is_some());
-}
-
 async fn all_secrets_are_listed(side: Side) {
     let client = side.secrets();
     let one = secret(&side, &client, "1").await;
@@ -225,21 +207,7 @@ async fn all_secrets_are_listed(side: Side) {
     assert_eq!(list(true).await, (true, true));
 }
 
-async fn several_secrets_are_read_at_once_and_a_missing_one_is_named(side: Side) {
-    let client = side.secrets();
-    let one = secret(&side, &client, "1").await;
-    let two = secret(&side, &client, "2").await;
-    let absent = side.unique("absent");
-    let ids = [&one, &absent, &two].map(String::clone).to_vec();
-    let got = client.batch_get_secret_value().set_secret_id_list(Some(ids)).send().await.expect("an answer");
-    let mut values: Vec<_> = got.secret_values().iter().map(|value| (value.name(), value.secret_string())).collect();
-    values.sort_unstable_by_key(|(_, value)| *value);
-    assert_eq!(values, [(Some(one.as_str()), Some("1")), (Some(two.as_str()), Some("2"))]);
-    let errors: Vec<_> = got.errors().iter().map(|error| (error.secret_id(), error.error_code())).collect();
-    assert_eq!(errors, [(Some(absent.as_str()), Some("ResourceNotFoundException"))]);
-}
-
-async fn a_secret_that_is_marked_for_deletion_is_refused_and_restored(side: Side) {
+async fn a_secret_that_is_marked_for_deletion_is_refused(side: Side) {
     let client = side.secrets();
     let name = secret(&side, &client, "1").await;
     let delete = || client.delete_secret().secret_id(&name).recovery_window_in_days(7).send();
@@ -251,8 +219,6 @@ async fn a_secret_that_is_marked_for_deletion_is_refused_and_restored(side: Side
     assert_eq!(code(delete().await), invalid);
     let described = client.describe_secret().secret_id(&name).send().await.expect("there");
     assert!(described.deleted_date().is_some());
-    client.restore_secret().secret_id(&name).send().await.expect("there");
-    assert_eq!(get(&client, &name).await.secret_string(), Some("1"));
 }
 
 async fn a_secret_is_deleted_at_once_and_its_name_is_free(side: Side) {

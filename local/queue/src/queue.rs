@@ -11,7 +11,7 @@ use base::Time;
 use crate::{
     message::{Message, Receipt},
     ready::{Number, Ready},
-    refusal::{Kind, Refusal},
+    refusal::Refusal,
     settings::Settings,
 };
 
@@ -53,7 +53,7 @@ enum Visibility {
 pub struct Received {
     /// The message.
     pub message: Arc<Message>,
-    /// The receipt handle, for deleting the message or changing its visibility.
+    /// The receipt handle, for deleting the message.
     pub receipt: String,
     /// The number of receives, including this one.
     pub receives: u32,
@@ -176,29 +176,6 @@ impl Queue {
             self.remove(number);
         }
         Ok(())
-    }
-
-    /// Hides the message of a receipt for this time, counted from now.
-    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html>
-    pub fn change_visibility(&mut self, receipt: &str, visibility: Duration, now: Time) -> Result<(), Refusal> {
-        let Receipt { number, receive, .. } = self.receipt(receipt)?;
-        self.advance(now);
-        let Some(entry) = self.messages.get_mut(&number) else {
-            let reason = "Message does not exist or is not available for visibility timeout change.";
-            return Err(Refusal::invalid(format!(
-                "Value {receipt} for parameter ReceiptHandle is invalid. Reason: {reason}"
-            )));
-        };
-        match entry.visibility {
-            Visibility::InFlight(former) if entry.receives == receive => {
-                let until = now + visibility;
-                entry.visibility = Visibility::InFlight(until);
-                self.hidden.remove(&(former, number));
-                self.hidden.insert((until, number));
-                Ok(())
-            }
-            _ => Err(Refusal::new(Kind::MessageNotInflight, "The specified message isn't in flight.")),
-        }
     }
 
     /// Removes every message.

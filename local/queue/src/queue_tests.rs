@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::settings::Redrive;
+use crate::{refusal::Kind, settings::Redrive};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -85,25 +85,6 @@ fn a_receipt_of_another_queue_or_run_is_refused() {
     add(&mut other, 1, 0, 0);
     let receipt = take(&mut other, 0).remove(0).receipt;
     assert_eq!(queue.delete(&receipt).unwrap_err().kind, Kind::ReceiptHandleIsInvalid);
-    assert_eq!(queue.change_visibility(&receipt, SECOND, at(0)).unwrap_err().kind, Kind::ReceiptHandleIsInvalid);
-}
-
-#[test]
-fn visibility_counts_from_the_change_on_and_is_changed_in_flight_only() {
-    let mut queue = queue();
-    add(&mut queue, 1, 0, 0);
-    let receipt = take(&mut queue, 0).remove(0).receipt;
-    queue.change_visibility(&receipt, 20 * SECOND, at(5)).unwrap();
-    assert_eq!(queue.next_due(), Some(at(25)));
-    queue.change_visibility(&receipt, Duration::ZERO, at(6)).unwrap();
-    let again = take(&mut queue, 6).remove(0).receipt;
-    let stale = queue.change_visibility(&receipt, SECOND, at(6));
-    assert_eq!(stale.unwrap_err().kind, Kind::MessageNotInflight);
-    let late = queue.change_visibility(&again, SECOND, at(16));
-    assert_eq!(late.unwrap_err().kind, Kind::MessageNotInflight);
-    queue.delete(&again).unwrap();
-    let gone = queue.change_visibility(&again, SECOND, at(16));
-    assert_eq!(gone.unwrap_err().kind, Kind::InvalidParameterValue);
 }
 
 #[test]
@@ -132,8 +113,7 @@ fn messages_are_dropped_when_they_are_too_old_wherever_they_are() {
     let mut queue = queue();
     queue.settings.retention = 60 * SECOND;
     add(&mut queue, 1, 0, 0);
-    let receipt = take(&mut queue, 0).remove(0).receipt;
-    queue.change_visibility(&receipt, 100 * SECOND, at(0)).unwrap();
+    assert_eq!(ids(&queue.take(1, 100 * SECOND, at(0)).received), ["1"]);
     add(&mut queue, 2, 0, 1);
     add(&mut queue, 3, 100, 2);
     assert_eq!(queue.counts(at(59)), Counts { ready: 1, in_flight: 1, delayed: 1 });
@@ -166,10 +146,6 @@ enum Step {
     },
     /// Deletes by the receipt of an earlier receive.
     Delete(usize),
-    Change {
-        receipt: usize,
-        visibility: u64,
-    },
     Wait(u64),
 }
 
@@ -178,7 +154,6 @@ fn step() -> impl Strategy<Value = Step> {
         (0..4_u8, 0..4_u64).prop_map(|(group, delay)| Step::Send { group, delay }),
         (1..5_usize, 0..5_u64).prop_map(|(most, visibility)| Step::Take { most, visibility }),
         any::<usize>().prop_map(Step::Delete),
-        (any::<usize>(), 0..5_u64).prop_map(|(receipt, visibility)| Step::Change { receipt, visibility }),
         (0..4_u64).prop_map(Step::Wait),
     ]
 }
@@ -221,18 +196,8 @@ proptest! {
                     prop_assert_eq!(queue.delete(receipt), Ok(()));
                     known.retain(|known| (known.number, known.receives) != (*number, *receive));
                 }
-                Step::Change { receipt, visibility } if !receipts.is_empty() => {
-                    let (receipt, number, receive) = &receipts[receipt % receipts.len()];
-                    let changed = queue.change_visibility(receipt, Duration::from_secs(visibility), at(now)).is_ok();
-                    let of_receipt = |known: &&mut Known| (known.number, known.receives) == (*number, *receive);
-                    let in_flight = known.iter_mut().find(of_receipt).filter(|known| known.hidden_until > now);
-                    prop_assert_eq!(changed, in_flight.is_some());
-                    if let Some(known) = in_flight {
-                        known.hidden_until = now + visibility;
-                    }
-                }
                 Step::Wait(seconds) => now += seconds,
-                Step::Delete(_) | Step::Change { .. } => {}
+                Step::Delete(_) => {}
             }
             let hidden = |in_flight: bool| known.iter().filter(|known| {
                 known.hidden_until > now && known.in_flight == in_flight

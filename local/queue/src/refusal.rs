@@ -34,8 +34,6 @@ pub enum Kind {
     InvalidMessageContents,
     /// The receipt is malformed or belongs to another queue.
     ReceiptHandleIsInvalid,
-    /// The receipt's message is visible again, or was received again.
-    MessageNotInflight,
     /// Queues have no attribute of this name.
     InvalidAttributeName,
     /// An attribute of a queue cannot have this value.
@@ -65,7 +63,6 @@ impl Kind {
             Self::BatchRequestTooLong => "com.amazonaws.sqs#BatchRequestTooLong",
             Self::InvalidMessageContents => "com.amazonaws.sqs#InvalidMessageContents",
             Self::ReceiptHandleIsInvalid => "com.amazonaws.sqs#ReceiptHandleIsInvalid",
-            Self::MessageNotInflight => "com.amazonaws.sqs#MessageNotInflight",
             Self::InvalidAttributeName => "com.amazonaws.sqs#InvalidAttributeName",
             Self::InvalidAttributeValue => "com.amazonaws.sqs#InvalidAttributeValue",
             Self::UnsupportedOperation => "com.amazonaws.sqs#UnsupportedOperation",
@@ -90,7 +87,6 @@ impl Kind {
             Self::BatchRequestTooLong => "AWS.SimpleQueueService.BatchRequestTooLong",
             Self::InvalidMessageContents => "InvalidMessageContents",
             Self::ReceiptHandleIsInvalid => "ReceiptHandleIsInvalid",
-            Self::MessageNotInflight => "AWS.SimpleQueueService.MessageNotInflight",
             Self::InvalidAttributeName => "InvalidAttributeName",
             Self::InvalidAttributeValue => "InvalidAttributeValue",
             Self::UnsupportedOperation => "AWS.SimpleQueueService.UnsupportedOperation",

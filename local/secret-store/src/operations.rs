@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     refusal::Refusal,
-    secret::{CURRENT, Secret, Version},
+    secret::{CURRENT, Secret},
     store::{SecretStore, Secrets},
 };
 
@@ -19,21 +19,17 @@ const LONGEST_LABEL: usize = 256;
 const MOST_LABELS: usize = 20;
 const TOKEN_LENGTH: std::ops::RangeInclusive<usize> = 32..=64;
 const RECOVERY_DAYS: std::ops::RangeInclusive<u64> = 7..=30;
-const MOST_IN_A_BATCH: usize = 20;
 const LONGEST_PAGE: usize = 100;
 
 pub fn carry_out(store: &SecretStore, operation: &str, body: &[u8]) -> Result<Value, Refusal> {
     let mut call = Call { store, secrets: store.secrets() };
     match operation {
-        "BatchGetSecretValue" => call.batch_get(read(body)?),
         "CreateSecret" => call.create(read(body)?),
         "DeleteSecret" => call.delete(read(body)?),
         "DescribeSecret" => call.describe(read(body)?),
-        "GetSecretValue" => call.get(&read(body)?),
-        "ListSecretVersionIds" => call.list_versions(read(body)?),
+        "GetSecretValue" => call.get(read(body)?),
         "ListSecrets" => call.list(read(body)?),
         "PutSecretValue" => call.put(read(body)?),
-        "RestoreSecret" => call.restore(read(body)?),
         "RotateSecret" => call.rotate(read(body)?),
         "UpdateSecretVersionStage" => call.update_stage(read(body)?),
         other => Err(Refusal::Operation(other.to_owned())),
@@ -62,13 +58,6 @@ struct Get {
     secret_id: String,
     version_id: Option<String>,
     version_stage: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct BatchGet {
-    secret_id_list: Option<Vec<String>>,
-    filters: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -117,16 +106,6 @@ struct Delete {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct ListVersions {
-    secret_id: String,
-    #[serde(default)]
-    include_deprecated: bool,
-    #[serde(flatten)]
-    page: Page,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
 struct List {
     #[serde(default)]
     include_planned_deletion: bool,
@@ -143,7 +122,7 @@ struct Page {
 }
 
 impl Call<'_> {
-    fn get(&mut self, asked: &Get) -> Result<Value, Refusal> {
+    fn get(&mut self, asked: Get) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         let version = self.secrets.usable(&name)?.asked(asked.version_id.as_deref(), asked.version_stage.as_deref())?;
         let value = json!({
@@ -152,28 +131,6 @@ impl Call<'_> {
             "SecretString": version.text, "CreatedDate": seconds(version.created),
         });
         Ok(value)
-    }
-
-    fn batch_get(&mut self, asked: BatchGet) -> Result<Value, Refusal> {
-        if asked.filters.is_some() {
-            return Err(Refusal::Unsupported("A filter"));
-        }
-        let ids = asked.secret_id_list.unwrap_or_default();
-        if !(1..=MOST_IN_A_BATCH).contains(&ids.len()) {
-            return Err(Refusal::Parameter(format!("SecretIdList has 1 to {MOST_IN_A_BATCH} secrets.")));
-        }
-        let mut values = Vec::new();
-        let mut errors = Vec::new();
-        for secret_id in ids {
-            match self.get(&Get { secret_id: secret_id.clone(), version_id: None, version_stage: None }) {
-                Ok(value) => values.push(value),
-                Err(refusal @ Refusal::File(_)) => return Err(refusal),
-                Err(refusal) => errors.push(
-                    json!({ "SecretId": secret_id, "ErrorCode": refusal.code(), "Message": refusal.to_string() }),
-                ),
-            }
-        }
-        Ok(json!({ "SecretValues": values, "Errors": errors }))
     }
 
     fn create(&mut self, asked: Create) -> Result<Value, Refusal> {
@@ -262,26 +219,6 @@ impl Call<'_> {
         Ok(with(json!({ "SecretList": page }), next))
     }
 
-    fn list_versions(&mut self, asked: ListVersions) -> Result<Value, Refusal> {
-        let name = self.name_of(&asked.secret_id)?;
-        let secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?;
-        let shown = |version: &&Version| asked.include_deprecated || !version.labels.is_empty();
-        let mut versions: Vec<_> = secret
-            .versions
-            .iter()
-            .filter(shown)
-            .map(|version| {
-                let created = seconds(version.created);
-                let shown = json!({ "VersionId": version.id, "VersionStages": version.labels, "CreatedDate": created });
-                (version.id.clone(), shown)
-            })
-            .collect();
-        // Pages continue in this order.
-        versions.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let (page, next) = asked.page.of(versions)?;
-        Ok(with(with(self.named(&name), json!({ "Versions": page })), next))
-    }
-
     fn delete(&mut self, asked: Delete) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         let force = asked.force_delete_without_recovery;
@@ -305,14 +242,6 @@ impl Call<'_> {
             now + std::time::Duration::from_secs(days * 24 * 60 * 60)
         };
         Ok(with(self.named(&name), json!({ "DeletionDate": seconds(deletion) })))
-    }
-
-    fn restore(&mut self, asked: Named) -> Result<Value, Refusal> {
-        let name = self.name_of(&asked.secret_id)?;
-        let mut secret = self.secrets.present(&name)?.ok_or(Refusal::NoSecret)?.clone();
-        secret.deletion = None;
-        self.secrets.keep(&name, secret)?;
-        Ok(self.named(&name))
     }
 
     /// Refuses a rotation: no function is configured for it, and the operator's program does the steps.

@@ -154,10 +154,6 @@ fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<Str
     let last = texts.last()?;
     let alike = first.char_indices().zip(last.chars()).find(|((_, one), other)| one != other);
     let shared = &first[..alike.map_or(first.len(), |((place, _), _)| place)];
-    // Actions without resources have the resource `*`.
-    if shared == pattern {
-        return None;
-    }
     let beginning = &shared[..shared.find(IDENTIFIER).unwrap_or(shared.len())];
     let rest = beginning.get(wildcard..)?;
     let is_name = is_key && !rest.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -224,7 +220,6 @@ Resources:
               Resource: !Sub '${Table.Arn}/index/byDue'
               Condition: {'ForAllValues:StringEquals': {'dynamodb:LeadingKeys': [JOBS]}}
             - {Effect: Allow, Action: sqs:SendMessage, Resource: !GetAtt Queue.Arn}
-            - {Effect: Allow, Action: 'secretsmanager:BatchGetSecretValue', Resource: '*'}
             - Effect: Allow
               Action: secretsmanager:GetSecretValue
               Resource: !Sub 'arn:${AWS::Partition}:secretsmanager:${AWS::Region}:${AWS::AccountId}:secret:provider-*'
@@ -261,7 +256,6 @@ Resources:
         of_table
             .chain([asked("dynamodb:Query", &index, &["JOBS"]), asked("sqs:SendMessage", "arn:aws:sqs:r:1:Queue", &[])])
             .chain(["provider-a-local0", "provider-b-local0"].map(secret))
-            .chain([asked("secretsmanager:BatchGetSecretValue", "*", &[])])
             .collect()
     }
 

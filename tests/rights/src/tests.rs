@@ -186,12 +186,6 @@ fn queues_and_secrets_are_named_as_requests_name_them() {
     assert!(secret("waypost/local/key") && secret("waypost/local/provider-square"));
     assert!(secret("arn:aws:secretsmanager:us-east-1:000000000000:secret:waypost/local/key-AbC123"));
     assert!(!secret("waypost/local/keys") && !secret("waypost/other/key"));
-    let several = json!({ "SecretIdList": ["waypost/local/key", "waypost/other/key"] });
-    let several = decided("token", "secretsmanager.BatchGetSecretValue", several);
-    let of_each: Vec<_> = several.iter().map(|(access, allowed)| (access.as_str(), *allowed)).collect();
-    let read = "secretsmanager:GetSecretValue on arn:aws:secretsmanager:us-east-1:000000000000:secret:waypost";
-    let (key, other) = (format!("{read}/local/key-local0"), format!("{read}/other/key-local0"));
-    assert_eq!(of_each, [("secretsmanager:BatchGetSecretValue on *", false), (&*key, true), (&*other, false)]);
 }
 
 #[test]

@@ -7,8 +7,7 @@ use issuer::{
     oauth::{
         client_credentials::{ClientCredentials, TokenRequest},
         guesses::GuessSettings,
-        pepper,
-        signing_keys::{self, SigningKeyCache},
+        signing_keys::SigningKeyCache,
     },
     settings::TokenSettings,
 };
@@ -22,7 +21,7 @@ pub(crate) fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, (secrets, limits, TokenSettings { lifetime })) =
         Service::start::<(SecretSettings, GuessSettings, TokenSettings)>().await?;
-    let secrets = service.secrets(secrets).together(&[pepper::SECRET, signing_keys::SECRET]);
+    let secrets = service.secrets(secrets);
     let tokens = service.tokens();
     let (clients, issuer) = tokio::join!(
         client_authentication(&service, secrets.clone(), limits),

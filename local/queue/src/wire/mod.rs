@@ -24,8 +24,8 @@ use crate::{
 use answers::{Answer, AttributesAnswer, Messages, Nothing, QueueUrl, QueueUrls, SentAnswer};
 use batch::Batch;
 use requests::{
-    AttributesRequest, BatchRequest, CreateRequest, Entry, ListRequest, NameRequest, QueueRequest, ReceiptRequest,
-    ReceiveRequest, SendRequest, VisibilityRequest,
+    AttributesRequest, BatchRequest, CreateRequest, Entry, ListRequest, QueueRequest, ReceiptRequest, ReceiveRequest,
+    SendRequest,
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
@@ -57,10 +57,7 @@ impl Queues {
             "ReceiveMessage" => Answer::Messages(self.receive_messages(read(body)?).await?),
             "DeleteMessage" => Answer::Nothing(self.delete_message(read(body)?)?),
             "DeleteMessageBatch" => Answer::Batch(self.delete_batch(read(body)?)?),
-            "ChangeMessageVisibility" => Answer::Nothing(self.hide_message(read(body)?)?),
-            "ChangeMessageVisibilityBatch" => Answer::Batch(self.hide_batch(read(body)?)?),
             "CreateQueue" => Answer::Url(self.create_queue(read(body)?)?),
-            "GetQueueUrl" => Answer::Url(self.queue_url(read(body)?)?),
             "GetQueueAttributes" => Answer::Attributes(self.queue_attributes(read(body)?)?),
             "ListQueues" => Answer::Urls(self.list_queues(read(body)?)),
             "PurgeQueue" => Answer::Nothing(self.purge_queue(read(body)?)?),
@@ -126,39 +123,9 @@ impl Queues {
         }))
     }
 
-    fn hide_message(&self, request: VisibilityRequest) -> Result<Nothing, Refusal> {
-        let queue = queue(&request.queue_url)?;
-        self.require(queue)?;
-        self.hide(queue, &request.visibility)?;
-        Ok(Nothing {})
-    }
-
-    fn hide_batch(&self, request: BatchRequest<requests::VisibilityEntry>) -> Result<Batch, Refusal> {
-        let queue = queue(&request.queue_url)?;
-        self.require(queue)?;
-        batch::check(&request.entries)?;
-        let entries = request.entries.into_iter().map(|entry| (entry.id, entry.visibility));
-        Ok(Batch::of(entries, |visibility| self.hide(queue, &visibility).map(|()| Nothing {}.into())))
-    }
-
-    fn hide(&self, queue: &str, visibility: &requests::Visibility) -> Result<(), Refusal> {
-        let receipt = visibility.receipt_handle.as_deref().ok_or_else(|| Refusal::missing("ReceiptHandle"))?;
-        if visibility.visibility_timeout.is_none() {
-            return Err(Refusal::missing("VisibilityTimeout"));
-        }
-        let seconds = within("VisibilityTimeout", visibility.visibility_timeout, 0..=43_200, 0)?;
-        self.change_visibility(queue, receipt, Duration::from_secs(seconds))
-    }
-
     fn create_queue(&self, request: CreateRequest) -> Result<QueueUrl, Refusal> {
         let name = request.queue_name.ok_or_else(|| Refusal::missing("QueueName"))?;
         self.create(&name, &request.attributes)?;
-        Ok(QueueUrl { queue_url: self.url(&name) })
-    }
-
-    fn queue_url(&self, request: NameRequest) -> Result<QueueUrl, Refusal> {
-        let name = request.queue_name.ok_or_else(|| Refusal::missing("QueueName"))?;
-        self.require(&name)?;
         Ok(QueueUrl { queue_url: self.url(&name) })
     }
 
@@ -318,16 +285,6 @@ mod tests {
         let entry = |id: &str, code: &str| (id.to_owned(), code.to_owned(), true);
         assert_eq!(failed(&sent), [entry("bad", "InvalidParameterValue"), entry("empty", "MissingParameter")]);
         let receipt = done(&queues, "ReceiveMessage", json!({}))["Messages"][0]["ReceiptHandle"].clone();
-        let hidden = done(
-            &queues,
-            "ChangeMessageVisibilityBatch",
-            json!({ "Entries": [
-            { "Id": "1", "ReceiptHandle": receipt, "VisibilityTimeout": 60 },
-            { "Id": "2", "ReceiptHandle": "x", "VisibilityTimeout": 60 },
-        ] }),
-        );
-        assert_eq!(hidden["Successful"], json!([{ "Id": "1" }]));
-        assert_eq!(failed(&hidden), [entry("2", "ReceiptHandleIsInvalid")]);
         let deleted = done(
             &queues,
             "DeleteMessageBatch",
@@ -372,12 +329,9 @@ mod tests {
         ] {
             assert_eq!(refused(&queues, operation, request), "InvalidParameterValue");
         }
-        for (operation, request) in [
-            ("SendMessage", json!({})),
-            ("DeleteMessage", json!({})),
-            ("ChangeMessageVisibility", json!({ "ReceiptHandle": "x" })),
-            ("CreateQueue", json!({})),
-        ] {
+        for (operation, request) in
+            [("SendMessage", json!({})), ("DeleteMessage", json!({})), ("CreateQueue", json!({}))]
+        {
             assert_eq!(refused(&queues, operation, request), "MissingParameter");
         }
         assert_eq!(refused(&queues, "DeleteMessage", json!({ "ReceiptHandle": "x" })), "ReceiptHandleIsInvalid");
@@ -394,7 +348,6 @@ mod tests {
         let url = json!({ "QueueUrl": "http://127.0.0.2:1/1/made" });
         let make = json!({ "QueueName": "made", "Attributes": { "DelaySeconds": "3" } });
         assert_eq!(done(&queues, "CreateQueue", make), url);
-        assert_eq!(done(&queues, "GetQueueUrl", json!({ "QueueName": "made" })), url);
         assert_eq!(done(&queues, "ListQueues", json!({}))["QueueUrls"].as_array().unwrap().len(), 2);
         assert_eq!(
             done(&queues, "ListQueues", json!({ "QueueNamePrefix": "m" })),

@@ -21,12 +21,6 @@ pub struct QueueRequest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct NameRequest {
-    pub queue_name: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
 pub struct ListRequest {
     #[serde(default)]
     pub queue_name_prefix: String,
@@ -80,21 +74,6 @@ pub struct ReceiptRequest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct VisibilityRequest {
-    pub queue_url: Option<String>,
-    #[serde(flatten)]
-    pub visibility: Visibility,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Visibility {
-    pub receipt_handle: Option<String>,
-    pub visibility_timeout: Option<i64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
 pub struct BatchRequest<E> {
     pub queue_url: Option<String>,
     #[serde(default = "Vec::new")]
@@ -129,7 +108,6 @@ macro_rules! entries {
 entries! {
     NewEntry { #[serde(flatten)] pub message: MessageRequest, }
     ReceiptEntry { pub receipt_handle: Option<String>, }
-    VisibilityEntry { #[serde(flatten)] pub visibility: Visibility, }
 }
 
 #[derive(Deserialize)]

@@ -4,8 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use auth::Verifier;
-pub use auth::signing::SECRET;
-use auth::signing::{BadSigningKey, SigningKey, SigningKeys, SigningSecret};
+use auth::signing::{BadSigningKey, SECRET, SigningKey, SigningKeys, SigningSecret};
 use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use problem::Problem;

@@ -1,9 +1,8 @@
 //! Secrets Manager, and types for values that must not be printed.
 
-mod together;
 pub mod versions;
 
-use std::{collections::HashMap, fmt};
+use std::fmt;
 
 use aws_sdk_secretsmanager::{
     Client,
@@ -18,7 +17,6 @@ use zeroize::ZeroizeOnDrop;
 use crate::aws::{Aws, CallError};
 use base::{Environment, FromEnvironment};
 use problem::Problem;
-use together::Together;
 
 /// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
 /// `==`, since its time would reveal the bytes: compare in constant time. In JSON they are base 64.
@@ -80,7 +78,6 @@ impl fmt::Debug for SecretText {
 pub struct Secrets {
     client: Client,
     prefix: String,
-    together: Option<Together<SecretText>>,
 }
 
 /// A secret could not be read or written.
@@ -119,46 +116,14 @@ impl Secrets {
 
     /// The secrets whose names begin with the prefix, by this client: for programs outside of Lambda.
     pub fn new(client: Client, prefix: impl Into<String>) -> Self {
-        Self { client, prefix: prefix.into(), together: None }
-    }
-
-    /// Makes the first reads of these secrets share one call, for a function that needs all of them at startup and is
-    /// allowed to read several at once.
-    pub fn together(self, names: &[&str]) -> Self {
-        let names = names.iter().map(|name| format!("{}{name}", self.prefix)).collect();
-        Self { together: Some(Together::new(names)), ..self }
+        Self { client, prefix: prefix.into() }
     }
 
     /// Reads the current version of a secret.
     pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
         let name = format!("{}{name}", self.prefix);
-        let first = match &self.together {
-            Some(together) => together.first(&name, |names| self.texts(names)).await,
-            None => None,
-        };
-        let value = match first {
-            Some(value) => value,
-            None => SecretText::new(self.text(&name).await?),
-        };
+        let value = SecretText::new(self.text(&name).await?);
         serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
-    }
-
-    /// Reads these secrets in one call. The caller reads a missing value alone, which reports the error.
-    fn texts(&self, names: Vec<String>) -> BoxFuture<'_, HashMap<String, SecretText>> {
-        async move {
-            let values = match self.client.batch_get_secret_value().set_secret_id_list(Some(names)).send().await {
-                Ok(response) => response.secret_values.unwrap_or_default(),
-                Err(error) => {
-                    tracing::warn!(
-                        reason = reason(&error),
-                        "secrets could not be read in one call; each is read alone"
-                    );
-                    Vec::new()
-                }
-            };
-            values.into_iter().filter_map(|value| Some((value.name?, SecretText::new(value.secret_string?)))).collect()
-        }
-        .boxed()
     }
 
     /// Reads a secret's text. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).

@@ -8,13 +8,10 @@ use crate::{access::Access, names::Deployed};
 
 /// Operations on a queue, and the required action of each: a batch needs that of the single operation.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html>
-const ACTIONS: [(&str, &str); 10] = [
-    ("ChangeMessageVisibility", "ChangeMessageVisibility"),
-    ("ChangeMessageVisibilityBatch", "ChangeMessageVisibility"),
+const ACTIONS: [(&str, &str); 7] = [
     ("DeleteMessage", "DeleteMessage"),
     ("DeleteMessageBatch", "DeleteMessage"),
     ("GetQueueAttributes", "GetQueueAttributes"),
-    ("GetQueueUrl", "GetQueueUrl"),
     ("PurgeQueue", "PurgeQueue"),
     ("ReceiveMessage", "ReceiveMessage"),
     ("SendMessage", "SendMessage"),
@@ -24,9 +21,6 @@ const ACTIONS: [(&str, &str); 10] = [
 pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result<Vec<Access>, CallError> {
     let action = ACTIONS.iter().find(|(name, _)| *name == operation);
     let (_, action) = action.ok_or_else(|| CallError::Operation(format!("sqs:{operation}")))?;
-    let queue = match operation {
-        "GetQueueUrl" => text(request, "QueueName")?,
-        _ => text(request, "QueueUrl")?.rsplit('/').next().unwrap_or_default(),
-    };
+    let queue = text(request, "QueueUrl")?.rsplit('/').next().unwrap_or_default();
     Ok(vec![Access::new(format!("sqs:{action}"), deployed.queue_arn(queue))])
 }

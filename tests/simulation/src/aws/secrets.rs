@@ -62,10 +62,6 @@ pub fn answer(operation: &str, request: &Value) -> (u16, String) {
             Some(secret) => (200, secret.to_string()),
             None => (400, json!({ "__type": "ResourceNotFoundException" }).to_string()),
         },
-        "BatchGetSecretValue" => {
-            let names = request["SecretIdList"].as_array().into_iter().flatten();
-            (200, json!({ "SecretValues": names.filter_map(answered).collect::<Vec<_>>() }).to_string())
-        }
         _ => (400, json!({ "__type": "InvalidRequestException" }).to_string()),
     }
 }

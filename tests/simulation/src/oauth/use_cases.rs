@@ -13,9 +13,9 @@ use issuer::{
         client_authentication::ClientAuthentication,
         client_credentials::ClientCredentials,
         guesses::GuessSettings,
-        pepper::{self, Pepper, PepperSource},
+        pepper::{Pepper, PepperSource},
         revoke::Revocation,
-        signing_keys::{self, SigningKeyCache},
+        signing_keys::SigningKeyCache,
     },
 };
 use storage::{Allowances, Secrets, Table};
@@ -76,7 +76,7 @@ impl Bundle {
     /// Issues tokens.
     pub async fn grant(&self) -> &ClientCredentials {
         let make = async || {
-            let secrets = self.issuers_secrets().together(&[pepper::SECRET, signing_keys::SECRET]);
+            let secrets = self.issuers_secrets();
             let tokens = self.verifier().await;
             let (clients, issuer) = tokio::join!(
                 self.clients(secrets.clone()),
