@@ -1,13 +1,13 @@
 // The focus after an action: at the first field with an error, or at the title if the pressed button is gone.
-import { useEffect, useRef } from "./html.js";
+import { useLayoutEffect, useRef } from "./html.js";
 
 const FAULTY = "[aria-invalid='true'], .wrong :is(input, textarea, select)";
 
 /** For the element that contains the fields of an action: moves the focus to the first error after each refusal. */
 export function useFaultFocus({ busy, refusal }) {
   const box = useRef(null);
-  // Not when a field is changed, which changes the refusal as well.
-  useEffect(() => {
+  // With the error's text, and not a moment later. Not when a field is changed, which changes the refusal as well.
+  useLayoutEffect(() => {
     if (!busy && refusal) box.current?.querySelector(FAULTY)?.focus();
   }, [busy]);
   return box;
