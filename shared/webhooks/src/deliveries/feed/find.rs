@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
+        dispatch::schedule::Next,
         feed::{DEFAULT_LIMIT, Feeds, PARALLEL, outcome::Outcome},
         queries::range::KeyRange,
         store::{index_group::IndexGroup, item::HeadItem},
