@@ -37,6 +37,7 @@ use crate::{
         store::{
             Deliveries,
             item::{DUE_SHARDS, DueEntry},
+            skip_unreadable,
         },
     },
     events::{
@@ -364,20 +365,9 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let head = match postponed {
-            Ok(Written::Done(head)) => head,
-            Ok(Written::Lost(_)) => return Ok(false),
-            Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not hold up the deliveries after it.
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    deliveryId = %delivery,
-                    "the delivery is not announced, since its item cannot be read"
-                );
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
+        let consequence = "the delivery is not announced, since its item cannot be read";
+        let postponed = skip_unreadable(postponed, delivery, consequence)?;
+        let Some(head) = postponed.and_then(Written::done) else { return Ok(false) };
         // A delivery that was opened late has waited long enough for its message.
         let opened_late = entry.attempt_count == 0 && delivery.body() < body_at(now - CROWDED_OPENS_AFTER).as_str();
         if crowded && entry.sweeps == 0 && !opened_late {
