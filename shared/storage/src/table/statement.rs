@@ -25,7 +25,8 @@ const WRITING: &str = "writing items";
 #[derive(Debug, Clone)]
 pub struct Statement {
     verb: Verb,
-    gives_back: GivesBack,
+    /// Whether an update returns its item. An unneeded item would cost time to send and to parse.
+    read: bool,
     pk: String,
     sk: String,
     changes: String,
@@ -42,19 +43,11 @@ enum Verb {
     Update,
 }
 
-/// When an update returns its item. An unneeded item would cost time to send and to parse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GivesBack {
-    Never,
-    WhenLost,
-    Always,
-}
-
 impl Statement {
     /// The write of an item that must not exist yet.
     pub fn insert(item: Item) -> Self {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-        let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), GivesBack::Never);
+        let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), false);
         let mut members: Vec<_> = item.into_iter().collect();
         members.sort_by(|(one, _), (other, _)| one.cmp(other)); // a stable text for equal shapes
         let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
@@ -63,23 +56,23 @@ impl Statement {
         statement
     }
 
-    fn new(verb: Verb, pk: String, sk: String, gives_back: GivesBack) -> Self {
+    fn new(verb: Verb, pk: String, sk: String, read: bool) -> Self {
         let exclusive_key = format!("{pk}\n{sk}");
         let changes = String::new();
         let conditions = String::new();
         let changed = Vec::new();
         let compared = Vec::new();
-        Self { verb, gives_back, pk, sk, changes, conditions, changed, compared, exclusive_key }
+        Self { verb, read, pk, sk, changes, conditions, changed, compared, exclusive_key }
     }
 
     /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
     /// items, puts unless the only condition is that the item is new, and changes without a condition. An UPDATE would
     /// not make a missing item.
-    pub(super) fn of(write: &Write, gives_back: GivesBack) -> Option<Self> {
+    pub(super) fn of(write: &Write, read: bool) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
             Write::Change(Change { key, assignments, conditions }) if !conditions.is_empty() => {
-                let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone(), gives_back);
+                let mut statement = Self::new(Verb::Update, key.partition.clone(), key.sort.clone(), read);
                 // PartiQL requires all SETs before all REMOVEs.
                 let (removals, sets): (Vec<_>, Vec<_>) =
                     assignments.iter().partition(|assignment| matches!(assignment, Assignment::Remove(_)));
@@ -130,7 +123,7 @@ impl Statement {
             Verb::Insert => (format!("INSERT INTO \"{table}\" VALUE {{{}}}", self.changes), self.changed.clone()),
             Verb::Update => {
                 let key = [&self.pk, &self.sk].map(|part| AttributeValue::S(part.clone()));
-                let returning = if self.gives_back == GivesBack::Always { " RETURNING ALL NEW *" } else { "" };
+                let returning = if self.read { " RETURNING ALL NEW *" } else { "" };
                 let text = format!(
                     "UPDATE \"{table}\"{} WHERE \"pk\"=? AND \"sk\"=?{}{returning}",
                     self.changes, self.conditions
@@ -139,12 +132,8 @@ impl Statement {
             }
         };
         let request = BatchStatementRequest::builder().statement(text).set_parameters(Some(parameters));
-        let request = match self.gives_back {
-            GivesBack::Never => request,
-            GivesBack::WhenLost | GivesBack::Always => {
-                request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            }
-        };
+        let on_loss = self.read.then_some(ReturnValuesOnConditionCheckFailure::AllOld);
+        let request = request.set_return_values_on_condition_check_failure(on_loss);
         request.build().map_err(TableError::unbuilt(WRITING))
     }
 }
@@ -226,12 +215,10 @@ mod tests {
             .only_if(is("attemptCount", 1_u32))
             .only_if(absent("resumeAt").or(at_most("resumeAt", 5_u32)));
         let change = change.into();
-        for (gives_back, returning, lost) in [
-            (GivesBack::Never, "", None),
-            (GivesBack::WhenLost, "", Some(ReturnValuesOnConditionCheckFailure::AllOld)),
-            (GivesBack::Always, " RETURNING ALL NEW *", Some(ReturnValuesOnConditionCheckFailure::AllOld)),
-        ] {
-            let request = Statement::of(&change, gives_back).expect("PartiQL").request("table").expect("a request");
+        for (read, returning, lost) in
+            [(false, "", None), (true, " RETURNING ALL NEW *", Some(ReturnValuesOnConditionCheckFailure::AllOld))]
+        {
+            let request = Statement::of(&change, read).expect("PartiQL").request("table").expect("a request");
             let update = "UPDATE \"table\" SET \"status\"=? REMOVE \"dueAt\" WHERE \"pk\"=? AND \"sk\"=? \
                           AND \"attemptCount\" = ? AND (\"resumeAt\" IS MISSING OR \"resumeAt\" <= ?)";
             assert_eq!(request.statement(), format!("{update}{returning}"));
@@ -244,7 +231,7 @@ mod tests {
     fn a_write_that_partiql_cannot_express_is_not_batched() {
         let key = || (String::from("W#1"), String::from("HEAD"));
         let known = || Change::of(key()).only_if(is("version", 1_u32));
-        let is_batched = |write: Write| Statement::of(&write, GivesBack::Never).is_some();
+        let is_batched = |write: Write| Statement::of(&write, false).is_some();
         assert!(is_batched(known().set("a", "b").into()));
         assert!(!is_batched(known().add("count", 1_u32).into()));
         assert!(!is_batched(known().set_if_absent("since", 1_u32).into()));

@@ -151,21 +151,19 @@ conditional!(Change, Put, Delete);
 
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written<T, L = T> {
+pub enum Written<T> {
     /// The write succeeded. Contains the new item if the write returns it.
     Done(T),
     /// A condition did not hold, and nothing was written. Contains the existing item if the write returns it.
-    Lost(Option<L>),
+    Lost(Option<T>),
 }
 
-impl<T, L> Written<T, L> {
+impl<T> Written<T> {
     /// Whether the write succeeded.
     pub fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
-}
 
-impl<T> Written<T> {
     /// Converts the item.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Written<U> {
         match self {

@@ -22,7 +22,7 @@ use super::{
         TableResponse::{self, Decided},
         until_decided,
     },
-    statement::{GivesBack, Statement},
+    statement::Statement,
     value::read_item,
     write::{Change, Delete, Put, Transaction, Write, Written},
 };
@@ -97,7 +97,7 @@ impl Table {
         write: impl Into<Write>,
         doing: &'static str,
     ) -> Result<Written<()>, TableError> {
-        Ok(unread(self.together(write.into(), GivesBack::Never, doing).await?))
+        Ok(unread(self.together(write.into(), false, doing).await?))
     }
 
     /// Writes one item in a batch, and returns the changed item, or the existing one if a condition did not hold.
@@ -106,25 +106,11 @@ impl Table {
         change: Change,
         doing: &'static str,
     ) -> Result<Written<T>, TableError> {
-        read_back(self.together(change.into(), GivesBack::Always, doing).await?, doing)
+        read_back(self.together(change.into(), true, doing).await?, doing)
     }
 
-    /// Writes one item in a batch, and returns the existing item if a condition did not hold.
-    pub async fn write_together_or_read<T: DeserializeOwned>(
-        &self,
-        change: Change,
-        doing: &'static str,
-    ) -> Result<Written<(), T>, TableError> {
-        Ok(match self.together(change.into(), GivesBack::WhenLost, doing).await? {
-            Written::Done(_) => Written::Done(()),
-            Written::Lost(found) => Written::Lost(found.map(|item| read_item(item, doing)).transpose()?),
-        })
-    }
-
-    fn together(&self, write: Write, gives_back: GivesBack, doing: &'static str) -> TableFuture<'_, Written<Item>> {
-        let Some(statement) = Statement::of(&write, gives_back) else {
-            return self.alone(write, gives_back != GivesBack::Never, doing);
-        };
+    fn together(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
+        let Some(statement) = Statement::of(&write, read) else { return self.alone(write, read, doing) };
         async move {
             until_decided(self.deadline, || async {
                 TableResponse::carried(self.writes.submit(statement.clone()).await)

@@ -11,8 +11,9 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     ops::Add,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -37,6 +38,7 @@ use crate::{
         store::{
             Deliveries,
             item::{DUE_SHARDS, DueEntry},
+            skip_unreadable,
         },
     },
     events::{
@@ -112,13 +114,7 @@ struct Opening {
     /// Room for deliveries in memory.
     room: Semaphore,
     /// How many events of an entity could not be opened.
-    errors: Mutex<HashMap<EntityId, usize>>,
-}
-
-impl Opening {
-    fn errors(&self) -> MutexGuard<'_, HashMap<EntityId, usize>> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    errors: Errors<EntityId>,
 }
 
 /// Findings of one sweep about overdue deliveries.
@@ -129,21 +125,18 @@ struct Overdue {
     /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
-    errors: Mutex<HashMap<WebhookId, usize>>,
+    errors: Errors<WebhookId>,
 }
 
-impl Overdue {
-    fn errors(&self) -> MutexGuard<'_, HashMap<WebhookId, usize>> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The numbers of errors of webhooks or entities in one sweep.
+type Errors<K> = Mutex<HashMap<K, usize>>;
 
-    fn is_left_out(&self, webhook: &WebhookId) -> bool {
-        self.errors().get(webhook).is_some_and(|errors| *errors >= MAX_ERRORS)
-    }
+fn add_error<K: Eq + Hash>(errors: &Errors<K>, of: K) {
+    *errors.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_default() += 1;
+}
 
-    fn failed(&self, webhook: WebhookId) {
-        *self.errors().entry(webhook).or_default() += 1;
-    }
+fn has_too_many_errors<K: Eq + Hash>(errors: &Errors<K>, of: &K) -> bool {
+    errors.lock().unwrap_or_else(PoisonError::into_inner).get(of).is_some_and(|errors| *errors >= MAX_ERRORS)
 }
 
 /// The outcome of a part of a sweep.
@@ -296,7 +289,7 @@ impl Sweeper {
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
         let late = || TableError::code("opening the deliveries of an event", "ThrottlingException");
-        if opening.errors().get(entity).is_some_and(|errors| *errors >= MAX_ERRORS) {
+        if has_too_many_errors(&opening.errors, entity) {
             return Err(late());
         }
         let permits = u32::try_from(event.targets.len().min(ROOM)).unwrap_or(u32::MAX);
@@ -308,7 +301,7 @@ impl Sweeper {
         let opened = timeout(EVENT_LIMIT, self.deliveries.open_missing(event, now)).await;
         let opened = opened.unwrap_or_else(|_| Err(late()));
         if opened.is_err() {
-            *opening.errors().entry(entity.clone()).or_default() += 1;
+            add_error(&opening.errors, entity.clone());
         }
         opened.map(Some)
     }
@@ -342,13 +335,13 @@ impl Sweeper {
     /// Announces a delivery, unless its webhook had too many errors in this sweep.
     async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Swept {
         let webhook = entry.webhook_identifier.clone();
-        if overdue.is_left_out(&webhook) {
+        if has_too_many_errors(&overdue.errors, &webhook) {
             return Swept::default();
         }
         match self.announce_overdue(entry, overdue).await {
             Ok(announced) => Swept { announced: usize::from(announced), error: None },
             Err(error) => {
-                overdue.failed(webhook);
+                add_error(&overdue.errors, webhook);
                 Swept::failed(error)
             }
         }
@@ -364,20 +357,9 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let head = match postponed {
-            Ok(Written::Done(head)) => head,
-            Ok(Written::Lost(_)) => return Ok(false),
-            Err(error @ TableError::Item { .. }) => {
-                // The item stays unreadable, and must not hold up the deliveries after it.
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    deliveryId = %delivery,
-                    "the delivery is not announced, since its item cannot be read"
-                );
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
+        let consequence = "the delivery is not announced, since its item cannot be read";
+        let postponed = skip_unreadable(postponed, delivery, consequence)?;
+        let Some(head) = postponed.and_then(Written::done) else { return Ok(false) };
         // A delivery that was opened late has waited long enough for its message.
         let opened_late = entry.attempt_count == 0 && delivery.body() < body_at(now - CROWDED_OPENS_AFTER).as_str();
         if crowded && entry.sweeps == 0 && !opened_late {

@@ -35,7 +35,8 @@ pub(super) fn stored(warnings: &[DataWarning]) -> Vec<String> {
     warnings.iter().take(MAX_STORED).map(|warning| cut(&text(warning), MAX_STORED_LENGTH)).collect()
 }
 
-fn cut(text: &str, longest: usize) -> String {
+/// A text of at most `longest` bytes: the beginning of a longer one, with a mark.
+pub(super) fn cut(text: &str, longest: usize) -> String {
     const MARK: &str = "…";
     match text.len() {
         length if length <= longest => text.to_owned(),

@@ -13,7 +13,7 @@ use futures::{
 use serde::Serialize;
 
 use super::{
-    data_warning::DataWarning,
+    data_warning::{self, DataWarning},
     event::{Event, MAX_BYTES, TooLarge},
     line::Ordered,
     new_event::{Content, NewEvent},
@@ -37,6 +37,8 @@ use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
 /// A publication that takes longer opens its deliveries itself: the sweep may be past its timestamp.
 const LATE: Duration = Duration::from_secs(10);
+/// The longest address of a target, in bytes: an event is read with the addresses of its targets, up to 200.
+const MAX_URL_LENGTH: usize = 256;
 
 /// Publishes events.
 pub struct Publisher {
@@ -326,27 +328,5 @@ pub(crate) fn targets(event: &Event, webhooks: &[Webhook]) -> Vec<Target> {
 }
 
 fn target(webhook: &Webhook) -> Target {
-    Target::of(webhook.id.clone(), cut(webhook.endpoint.shown_url()))
-}
-
-/// The beginning of an address: an event is read with the addresses of its targets, up to 200.
-fn cut(url: String) -> String {
-    const MAX_BYTES: usize = 256;
-    if url.len() <= MAX_BYTES {
-        return url;
-    }
-    let end = (0..=MAX_BYTES).rfind(|end| url.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}…", &url[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_address_is_cut_and_any_other_is_kept() {
-        assert_eq!(cut("https://hooks.example.com/".to_owned()), "https://hooks.example.com/");
-        let long = cut("é€".repeat(500));
-        assert!(long.ends_with('…') && (250..260).contains(&long.len()), "{}", long.len());
-    }
+    Target::of(webhook.id.clone(), data_warning::cut(&webhook.endpoint.shown_url(), MAX_URL_LENGTH))
 }

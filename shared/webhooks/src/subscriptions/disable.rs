@@ -1,9 +1,7 @@
 //! Disabling webhooks by the service, and announcing it.
 
-use serde::Deserialize;
-
 use crate::subscriptions::{
-    announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, webhook::key,
+    announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, store::Webhooks, webhook::key,
 };
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};
@@ -44,30 +42,15 @@ impl Reason<'_> {
 /// Disables webhooks.
 #[derive(Clone)]
 pub struct Disabler {
-    table: Table,
+    webhooks: Webhooks,
     announcer: Announcer,
     random: SharedRandom,
-}
-
-/// Name, state and endpoint of a webhook.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Named {
-    name: String,
-    enabled: bool,
-    #[serde(flatten)]
-    endpoint: KeptEndpoint,
 }
 
 impl Disabler {
     /// Disables the webhooks of this table.
     pub fn new(table: Table, random: SharedRandom) -> Self {
-        Self { announcer: Announcer::new(table.clone()), table, random }
-    }
-
-    /// Name, state and endpoint of a webhook; `None` when there is no such webhook.
-    async fn find(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<Option<Named>, TableError> {
-        self.table.read(key(entity.id(), webhook), "reading a webhook's name").await
+        Self { announcer: Announcer::new(table.clone()), webhooks: Webhooks::new(table), random }
     }
 
     /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost when the
@@ -80,12 +63,11 @@ impl Disabler {
         reason: Reason<'_>,
         now: Time,
     ) -> Result<Written<()>, TableError> {
-        let Some(named) = self.find(entity, webhook).await?.filter(|named| named.enabled) else {
-            return Ok(Written::Lost(None));
-        };
+        let found = self.webhooks.find(entity, webhook).await?.map(|found| found.webhook);
+        let Some(found) = found.filter(|found| found.enabled) else { return Ok(Written::Lost(None)) };
         let url = match reason {
             Reason::Gone { endpoint, .. } => endpoint.url(),
-            Reason::Failing { .. } => named.endpoint.url(),
+            Reason::Failing { .. } => found.endpoint.url(),
         };
         let words = reason.in_words();
         let change = Change::of(key(entity.id(), webhook))
@@ -106,11 +88,11 @@ impl Disabler {
             Reason::Failing { since } => changes.with(health::still_failing(health::change(entity, webhook), since)),
         };
         let disabled = if reason.is_announced() {
-            let data = WebhookDisabled { webhook_identifier: webhook, name: &named.name, reason: &words };
+            let data = WebhookDisabled { webhook_identifier: webhook, name: &found.name, reason: &words };
             let outbox_event = data.outbox_event(entity.id(), now, &*self.random);
             self.announcer.change(changes, webhook, &outbox_event, now).await?
         } else {
-            self.table.write_all(changes, "disabling a webhook").await?
+            self.webhooks.table().write_all(changes, "disabling a webhook").await?
         };
         if disabled.is_done() {
             tracing::warn!(webhookId = %webhook, entity = %entity.id(), reason = words, "disabled a webhook");

@@ -364,19 +364,17 @@ impl Deliveries {
         if head.has_room_for(attempt) {
             let attempts: Vec<_> = head.attempts.iter().chain([attempt]).collect();
             let change = change.set("attempts", Value::of(&attempts, RECORDING)?);
-            match table.write_together_or_read::<HeadItem>(change, RECORDING).await? {
-                Written::Done(()) => return done(),
-                // The response to the first write may have been lost.
-                Written::Lost(Some(found)) if found.attempts.contains(attempt) => return done(),
-                Written::Lost(_) => {}
+            if table.write_together(change, RECORDING).await?.is_done() {
+                return done();
             }
         } else if table.write_all(with_attempt_item(head, attempt, change)?, RECORDING).await?.is_done() {
             return done();
         }
-        // The response to a transaction may have been lost.
+        // The response to an earlier write may have been lost.
         let found = table.read::<HeadItem>(head_key(&head.delivery.id), RECORDING).await?;
         let is_own = |found: &HeadItem| {
-            found.delivery.attempt_count == attempt.attempt_number && found.delivery.last_update == now
+            let is_last = found.delivery.attempt_count == attempt.attempt_number && found.delivery.last_update == now;
+            is_last || found.attempts.contains(attempt)
         };
         if found.as_ref().is_some_and(is_own) { done() } else { Ok(Written::Lost(found)) }
     }

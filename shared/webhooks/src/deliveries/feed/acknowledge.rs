@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use futures::{StreamExt, future::join_all, stream};
+use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tokio::{join, time::Instant};
 
@@ -166,9 +166,8 @@ impl Feeds {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        let counts = grouped(recorded.into_iter()).into_iter().map(|(of, outcomes)| self.count(of, outcomes));
         let wakes = finals.into_iter().map(|last| async move { self.wake_next(&last, read, self.clock.now()).await });
-        join!(join_all(counts), stream::iter(wakes).buffer_unordered(PARALLEL).collect::<()>());
+        join!(self.count(recorded), stream::iter(wakes).buffer_unordered(PARALLEL).collect::<()>());
         failed.map_or(Ok(Acknowledged { results }), |error| Err(error.into()))
     }
 
@@ -225,8 +224,9 @@ impl Feeds {
         Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(delivery) })
     }
 
-    /// Counts attempts of a webhook's readers for its health and statistics.
-    pub(super) async fn count(&self, delivery: Delivery, outcomes: Vec<AttemptOutcome>) {
+    /// Counts attempts of a webhook's readers, each with its delivery, for its health and statistics.
+    pub(super) async fn count(&self, recorded: Vec<(Delivery, AttemptOutcome)>) {
+        let Some((delivery, _)) = recorded.first() else { return };
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());
         let webhook = &delivery.webhook_identifier;
         let health = match self.health_tracker.healths.find(&entity, webhook).await {
@@ -240,29 +240,15 @@ impl Feeds {
                 return;
             }
         };
-        let operational = carries_operational(&delivery);
-        let recorded = outcomes.into_iter().map(|outcome| RecordedAttempt {
+        let recorded = recorded.iter().map(|(delivery, outcome)| RecordedAttempt {
             entity: entity.clone(),
             webhook: webhook.clone(),
-            outcome,
+            outcome: outcome.clone(),
             health_before: health.clone(),
-            operational,
+            operational: carries_operational(delivery),
         });
         counting::count(recorded.collect(), &self.health_tracker, &self.stats, self.clock.now()).await;
     }
-}
-
-/// Groups the attempts into those with an operational event and all others, each with one of their deliveries.
-fn grouped(counted: impl Iterator<Item = (Delivery, AttemptOutcome)>) -> Vec<(Delivery, Vec<AttemptOutcome>)> {
-    let mut groups: Vec<(Delivery, Vec<AttemptOutcome>)> = Vec::new();
-    for (delivery, outcome) in counted {
-        let operational = carries_operational(&delivery);
-        match groups.iter_mut().find(|(known, _)| carries_operational(known) == operational) {
-            Some((_, outcomes)) => outcomes.push(outcome),
-            None => groups.push((delivery, vec![outcome])),
-        }
-    }
-    groups
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ impl Feeds {
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
         let outcome = Outcome::Unconfirmed { in_feed: true };
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
-        self.count(claimed.delivery().clone(), vec![counted]).await;
+        self.count(vec![(claimed.delivery().clone(), counted)]).await;
         if next.retry_at().is_none() {
             self.wake_next(claimed.delivery(), webhook, now).await;
         }

@@ -4,12 +4,12 @@ use crate::{
     deliveries::{
         delivery::MAX_ATTEMPTS,
         jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
-        store::{Deliveries, index_group::IndexGroup, item::HeadItem},
+        store::{Deliveries, index_group::IndexGroup, item::HeadItem, skip_unreadable},
     },
     subscriptions::store::Webhooks,
 };
 use auth::AuthorizedEntity;
-use base::{Clock, DeliveryId, Time, WebhookId, logging};
+use base::{Clock, DeliveryId, Time, WebhookId};
 use storage::TableError;
 
 /// Works through a page; also returns the number of deliveries that it made due.
@@ -46,18 +46,8 @@ async fn recover(
     id: &DeliveryId,
     now: Time,
 ) -> Result<bool, TableError> {
-    let head = match deliveries.head(id).await {
-        // The item stays unreadable, and must not hold up the deliveries after it.
-        Err(error @ TableError::Item { .. }) => {
-            tracing::error!(
-                error = %logging::chain(&error),
-                deliveryId = %id,
-                "the delivery is not recovered, since its item cannot be read"
-            );
-            return Ok(false);
-        }
-        head => head?,
-    };
+    let consequence = "the delivery is not recovered, since its item cannot be read";
+    let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();
     let head = head.filter(|head| {
         let delivery = head.delivery();
         delivery.owner_identifier == job.entity && Some(&delivery.webhook_identifier) == job.webhook.as_ref()

@@ -1,18 +1,21 @@
 //! Listing an entity's events, the newest first, a page at a time. An event that no webhook wanted is not kept.
 
+use futures::future::try_join_all;
 use serde::Serialize;
 
-use crate::deliveries::{
-    delivery::Status,
-    error::DeliveryError,
-    queries::{
-        cursor::{self, Cursor, EXPECTED, List},
-        filters::Filters,
-        list::{Listing, MAX_ENTRIES_READ, MAX_HEADS_READ, limit, range},
-        of_events::FoundEvent,
-        range::{KeyRange, ListPosition},
+use crate::{
+    deliveries::{
+        delivery::Status,
+        error::DeliveryError,
+        queries::{
+            cursor::{self, Cursor, EXPECTED, List},
+            filters::Filters,
+            list::{Listing, MAX_ENTRIES_READ, MAX_HEADS_READ, limit, range},
+            range::{KeyRange, ListPosition},
+        },
+        store::{Deliveries, item::HeadItem},
     },
-    store::Deliveries,
+    events::store::EventItem,
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, Time, WebhookId};
@@ -143,8 +146,11 @@ impl Deliveries {
         let shown = shown.count();
         let end = if shown < found.len() { found.get(shown - 1).map(|event| position(event.id())) } else { end };
         found.truncate(shown);
-        let found = self.with_deliveries(found).await?;
-        Ok((found.into_iter().map(ListedEvent::of).collect(), end))
+        let listed = found.iter().map(async |event| {
+            let deliveries = self.of_event(event).await;
+            deliveries.map(|deliveries| ListedEvent::of(event, deliveries))
+        });
+        Ok((try_join_all(listed).await?, end))
     }
 }
 
@@ -154,7 +160,7 @@ fn position(event: &EventId) -> ListPosition {
 }
 
 impl ListedEvent {
-    fn of(FoundEvent { event, deliveries }: FoundEvent) -> Self {
+    fn of(event: &EventItem, deliveries: Vec<HeadItem>) -> Self {
         let mut listed = Self {
             event_identifier: event.id().clone(),
             r#type: event.r#type.clone(),
@@ -183,7 +189,7 @@ mod tests {
     use super::*;
     use crate::{
         deliveries::store::item::tests::{NOW, event_and_head},
-        events::store::{EventItem, Target},
+        events::store::Target,
     };
     use base::testing::CountingRandom;
     use std::time::Duration;
@@ -202,7 +208,7 @@ mod tests {
             head.delivery.webhook_identifier = webhook.clone();
             head
         });
-        let listed = ListedEvent::of(FoundEvent { deliveries: deliveries.collect(), event: item });
+        let listed = ListedEvent::of(&item, deliveries.collect());
         let in_state = |status, of: &[usize]| DeliveriesInState {
             status,
             count: of.len(),

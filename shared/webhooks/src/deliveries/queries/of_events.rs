@@ -1,4 +1,4 @@
-//! An entity's events in the order of creation, all or those about one subject, with the state of their deliveries.
+//! An entity's events in the order of creation, all or those about one subject.
 
 use futures::future::try_join_all;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::{
     deliveries::{
         queries::{by_webhook::Page, filters::Filters, range::KeyRange},
-        store::{Deliveries, item::HeadItem},
+        store::Deliveries,
     },
     events::store::{self, EventItem},
 };
@@ -21,13 +21,6 @@ const LOOKING: &str = "looking through an entity's events";
 struct Entry {
     #[serde(rename = "sk")]
     id: EventId,
-}
-
-/// An event with its deliveries, in the order of their numbers.
-#[derive(Debug)]
-pub(super) struct FoundEvent {
-    pub(super) event: EventItem,
-    pub(super) deliveries: Vec<HeadItem>,
 }
 
 impl Deliveries {
@@ -73,14 +66,5 @@ impl Deliveries {
         // The index may show an event that the table has removed.
         let found = try_join_all(items).await?.into_iter().flatten().collect();
         Ok(Page { found, looked_at, end })
-    }
-
-    /// These events with the state of their deliveries.
-    pub(super) async fn with_deliveries(&self, events: Vec<EventItem>) -> Result<Vec<FoundEvent>, TableError> {
-        let events = events.into_iter().map(async |event| {
-            let deliveries = self.of_event(&event).await?;
-            Ok(FoundEvent { event, deliveries })
-        });
-        try_join_all(events).await
     }
 }

@@ -20,11 +20,12 @@ use crate::{
             cancel::{cancelling, if_unchanged},
             index_group::IndexGroup,
             item::{ATTEMPT, AttemptItem, HeadItem, head_key, partition},
+            skip_unreadable,
         },
     },
     events::store::EventItem,
 };
-use base::{DeliveryId, Time, logging};
+use base::{DeliveryId, Time};
 use storage::table::{Change, Put, Query, Table, TableError, Value, is, is_new};
 
 /// How many deliveries of an event are erased at once. Each may have more than a hundred large attempts.
@@ -67,17 +68,9 @@ impl Deliveries {
 /// with a response body is added.
 async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: Time) -> Result<(), TableError> {
     for _ in 0..TRIES {
-        let head = match table.read::<HeadItem>(head_key(id), ERASING).await {
-            Err(error @ TableError::Item { .. }) => {
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    deliveryId = %id,
-                    "the delivery is not erased, since its item cannot be read; an operator must remove the item"
-                );
-                return Ok(());
-            }
-            head => head?,
-        };
+        let head = table.read::<HeadItem>(head_key(id), ERASING).await;
+        let consequence = "the delivery is not erased, since its item cannot be read; an operator must remove the item";
+        let Some(head) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
         let Some(head) = head else {
             let Some(cancelled) = HeadItem::new(event, id) else { return Ok(()) };
             let put = Put::item(&cancelled, ERASING)?.only_if(is_new());

@@ -16,6 +16,7 @@ use crate::{
             Deliveries,
             index_group::IndexGroup,
             item::{HeadItem, due_shard, head_key, next_look},
+            skip_unreadable,
         },
     },
     events::store::EventItem,
@@ -39,22 +40,16 @@ pub(crate) enum Woken {
 impl Deliveries {
     /// Whether a delivery is final or gone, so that the next of its line may be sent.
     pub(crate) async fn is_over(&self, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
-        match self.head(id).await {
-            Ok(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
-            Ok(None) => {
+        let consequence =
+            "the item of a delivery cannot be read; the next delivery about its subject does not wait for it";
+        match skip_unreadable(self.head(id).await, id, consequence)? {
+            Some(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
+            Some(None) => {
                 let event = self.events.item(&id.event()).await?.filter(|event| event.is_kept(now));
                 let new = event.and_then(|event| HeadItem::new(&event, id));
                 Ok(new.is_none_or(|new| new.is_final()))
             }
-            Err(error @ TableError::Item { .. }) => {
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    deliveryId = %id,
-                    "the item of a delivery cannot be read; the next delivery about its subject does not wait for it"
-                );
-                Ok(true)
-            }
-            Err(error) => Err(error),
+            None => Ok(true),
         }
     }
 

@@ -105,6 +105,22 @@ impl StoredHead {
     }
 }
 
+/// The result of a read or a change of a delivery; `None` if its item cannot be read, which is logged with the
+/// consequence. It is no error, since the item stays unreadable, and an error would hold up other deliveries.
+pub(crate) fn skip_unreadable<T>(
+    result: Result<T, TableError>,
+    id: &DeliveryId,
+    consequence: &str,
+) -> Result<Option<T>, TableError> {
+    match result {
+        Err(error @ TableError::Item { .. }) => {
+            tracing::error!(error = %logging::chain(&error), deliveryId = %id, "{consequence}");
+            Ok(None)
+        }
+        result => result.map(Some),
+    }
+}
+
 /// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest attempts are left out
 /// where they would make the response too large.
 pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
@@ -214,18 +230,11 @@ impl Deliveries {
         &self,
         ids: impl IntoIterator<Item = &DeliveryId>,
     ) -> Result<Vec<StoredHead>, TableError> {
-        let heads =
-            ids.into_iter().map(async |id| match self.table.read_eventual(head_key(id), "listing deliveries").await {
-                Err(error @ TableError::Item { .. }) => {
-                    tracing::error!(
-                        error = %logging::chain(&error),
-                        deliveryId = %id,
-                        "a delivery is left out, since its item cannot be read"
-                    );
-                    Ok(StoredHead::Unreadable)
-                }
-                head => Ok(StoredHead::of(head?)),
-            });
+        let heads = ids.into_iter().map(async |id| {
+            let head = self.table.read_eventual(head_key(id), "listing deliveries").await;
+            let head = skip_unreadable(head, id, "a delivery is left out, since its item cannot be read");
+            head.map(|head| head.map_or(StoredHead::Unreadable, StoredHead::of))
+        });
         try_join_all(heads).await
     }
 

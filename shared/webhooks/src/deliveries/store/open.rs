@@ -12,10 +12,11 @@ use crate::{
         Deliveries, StoredHead,
         index_group::IndexGroup,
         item::{HeadItem, due_shard, head_key},
+        skip_unreadable,
     },
     events::store::EventItem,
 };
-use base::{DeliveryId, Time, logging};
+use base::{DeliveryId, Time};
 use storage::table::{Change, Put, TableError, absent, is, is_new};
 
 /// How many deliveries of an event are opened at once.
@@ -68,17 +69,9 @@ impl Deliveries {
             if written.is_done() {
                 return Ok(true);
             }
-            head = match self.head(id).await {
-                Err(error @ TableError::Item { .. }) => {
-                    tracing::error!(
-                        error = %logging::chain(&error),
-                        deliveryId = %id,
-                        "the delivery is not opened, since its item cannot be read"
-                    );
-                    return Ok(false);
-                }
-                head => StoredHead::of(head?),
-            };
+            let consequence = "the delivery is not opened, since its item cannot be read";
+            let Some(changed) = skip_unreadable(self.head(id).await, id, consequence)? else { return Ok(false) };
+            head = StoredHead::of(changed);
         }
         Err(TableError::code(OPENING, "ConditionalCheckFailedException"))
     }

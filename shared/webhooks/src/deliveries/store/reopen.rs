@@ -11,10 +11,11 @@ use crate::deliveries::{
         Deliveries,
         index_group::{self, IndexGroup},
         item::{HeadItem, due_shard, head_key},
+        skip_unreadable,
     },
 };
 use auth::EntityId;
-use base::{DeliveryId, Time, WebhookId, logging};
+use base::{DeliveryId, Time, WebhookId};
 use storage::table::{Change, Put, TableError, Transaction, Written, absent, at_most, is, is_new, more};
 use storage::{IdempotencyError, Record};
 
@@ -149,17 +150,8 @@ impl Deliveries {
         webhook: &WebhookId,
         now: Time,
     ) -> Result<bool, TableError> {
-        let head = match self.head(id).await {
-            Err(error @ TableError::Item { .. }) => {
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    deliveryId = %id,
-                    "the delivery stays in its feed, since its item cannot be read"
-                );
-                return Ok(false);
-            }
-            head => head?,
-        };
+        let consequence = "the delivery stays in its feed, since its item cannot be read";
+        let head = skip_unreadable(self.head(id).await, id, consequence)?.flatten();
         let Some(head) = head.filter(|head| head.delivery.webhook_identifier == *webhook && !head.is_final()) else {
             return Ok(false);
         };
