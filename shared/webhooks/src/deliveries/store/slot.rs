@@ -10,7 +10,7 @@ use base::Time;
 /// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that
 /// arrives early, or on a machine whose clock is behind, is not refused.
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
-/// How late an attempt may use its first slot. Beyond this, a backlog of late attempts would exceed the rate limit.
+/// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(5);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
 /// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
