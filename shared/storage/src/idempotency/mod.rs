@@ -5,8 +5,8 @@
 //! request out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
 //! and the others find its record.
 //!
-//! A publication exceeds the limit of a transaction. So its record is written first, and contains the plan instead of
-//! the response ([`IdempotentRequest::claim`]). A repetition repeats all writes of the plan, which changes nothing.
+//! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So the record of
+//! a publication is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]). A repetition repeats all writes of the plan, which changes nothing.
 //!
 //! | item | pk / sk |
 //! |---|---|

@@ -141,7 +141,7 @@ impl Attempt {
     }
 
     /// Whether a reader of a feed made it, and no request was sent.
-    fn is_of_reader(&self) -> bool {
+    pub(crate) fn is_of_reader(&self) -> bool {
         self.confirmed || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader)
     }
 

@@ -10,8 +10,8 @@ use problem::JsonBody;
 /// The most characters of a subject.
 pub const MAX_CHARACTERS: usize = 256;
 
-/// The members of an event's data that may name its subject; the first that is present counts. The deployment chooses
-/// them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
+/// The members of an event's data that may name its subject; the first that is a text or a number counts. The deployment
+/// chooses them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectMembers(Vec<String>);
 

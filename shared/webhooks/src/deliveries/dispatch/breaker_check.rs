@@ -38,8 +38,8 @@ pub(crate) async fn admit(
         BreakerDecision::Wait(until) => {
             AttemptDecision::Wait(until + until.since(now).mul_f64(0.1 * random::unit(random)))
         }
-        // An operational event is never the probe, since its outcome is not counted. It does not wait for a probe
-        // either, since the webhook may get no other events.
+        // An operational event is never the probe, since its outcome is not counted. It does not wait for another
+        // delivery to become the probe, since the webhook may get no other events.
         BreakerDecision::Probe if claimed.is_operational() => AttemptDecision::Go(Some(health)),
         BreakerDecision::Probe => {
             let webhook = &claimed.delivery().webhook_identifier;

@@ -26,6 +26,8 @@ pub(crate) struct HeadTransition {
     pub(crate) next: Option<Time>,
     pub(crate) resume_at: Option<Time>,
     pub(crate) put_off: bool,
+    /// Whether a reader of a feed made the attempt: readers announce nothing.
+    pub(crate) by_reader: bool,
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
     pub(crate) slot: Option<Slot>,
@@ -48,6 +50,7 @@ impl HeadTransition {
             next: None,
             resume_at: None,
             put_off: false,
+            by_reader: false,
             asked_at: None,
             waiting_for: None,
             slot: None,
@@ -86,6 +89,7 @@ impl HeadTransition {
             last_error,
             next,
             put_off: in_feed,
+            by_reader: attempt.is_of_reader(),
             waiting_for: in_feed.then_some(WaitingFor::Reader),
             cancel_reason,
             ..before
@@ -96,7 +100,7 @@ impl HeadTransition {
     /// a message on a crowded queue.
     fn is_announced(&self, next: Time) -> bool {
         let waits_for_its_event = self.put_off && self.waiting_for.is_none();
-        !waits_for_its_event && next.since(self.now) <= MAX_DELAY
+        !waits_for_its_event && !self.by_reader && next.since(self.now) <= MAX_DELAY
     }
 
     /// Whether no recovery may send the delivery again, because it has no content.

@@ -12,6 +12,8 @@ use base::Time;
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(5);
+/// The greatest lag of the queue that lets an attempt use its slot late.
+const MAX_LAG: Duration = Duration::from_secs(60);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
 /// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
 const EARLIER: Duration = Duration::from_secs(10 * 60);
@@ -35,7 +37,7 @@ impl Slot {
     /// Whether an attempt may still use it under this limit. An attempt that missed a slot may use the next one twice as
     /// late: otherwise, behind a queue that lags, it would reserve slots and miss them for ever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
-        let lag = Duration::from_secs(self.missed_by.into()).min(MAX_DELAY);
+        let lag = Duration::from_secs(self.missed_by.into()).min(MAX_LAG);
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)
     }
 
@@ -68,7 +70,7 @@ mod tests {
         let slot = Slot { at: NOW, since: NOW, missed_by: 40 };
         assert!(slot.is_valid(limit, slot.at + lag) && !slot.is_valid(limit, slot.at + lag * 2));
         let after_an_outage = Slot { missed_by: u32::MAX, ..slot };
-        assert!(!after_an_outage.is_valid(limit, slot.at + MAX_DELAY * 2));
+        assert!(!after_an_outage.is_valid(limit, slot.at + MAX_LAG * 2));
     }
 
     #[test]
