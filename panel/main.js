@@ -66,7 +66,7 @@ function Panel() {
     listener();
     return onSession(listener);
   }, []);
-  if (phase === "opening") return html`<main class="opening"><p role="status">Opening the panel …</p></main>`;
+  if (phase === "opening") return html`<main class="opening"><p role="status">Opening the panel…</p></main>`;
   const asked = proposed && html`<${Proposed} key=${proposed.code} ...${proposed} accept=${openWith} />`;
   if (phase === "closed") return asked ?? html`<${Enter} />`;
   return html`<${Frame}><${Current} /><//>${asked ?? (phase === "ended" && html`<${EnterAgain} />`)}<${Notices} />`;
@@ -101,7 +101,7 @@ async function begin() {
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
-  // A panel that could not be opened, or continued, without a connection is opened when the connection is back.
+  // Without a connection, the panel could not open or continue. It does so when the connection is back.
   addEventListener("online", () => {
     const { phase, refusal, unended } = session();
     if (phase !== "open" && !unended && refusal?.kind === "unreachable") resume();

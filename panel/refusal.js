@@ -33,7 +33,7 @@ export async function refusalOf(answer) {
     status: answer.status,
     kind: problem.kind ?? problem.error ?? "",
     title: problem.title ?? `The service responded with ${answer.status}`,
-    detail: problem.detail ?? problem.error_description ?? "The response has no explanation. Try again in a moment.",
+    detail: problem.detail ?? problem.error_description ?? "It gave no reason. Try again in a moment.",
     properties: problem.properties ?? {},
     requestId,
   });
@@ -44,5 +44,5 @@ export const unreachable = () =>
   new Refusal({
     kind: "unreachable",
     title: "The service cannot be reached",
-    detail: "No response arrived. Check your connection, and try again. This page keeps your input.",
+    detail: "Check your connection and try again. This page keeps your input.",
   });

@@ -16,7 +16,7 @@ function channel() {
 }
 
 const listeners = new Set();
-/** The managing entity that the page must show; another one's session does not count. */
+/** The managing entity that the page must show; a session of another entity is ignored. */
 let wanted = null;
 let state = { phase: "opening" };
 let token = null;
@@ -108,11 +108,11 @@ export async function enter(code) {
   } catch (refusal) {
     const running = await ask("POST").catch(() => null);
     if (!running || state.phase === "ended") throw refusal;
-    open({ ...running, note: "This link was used or has ended. You are in the session that is open in this browser." });
+    open({ ...running, note: "This link was used or has expired. Your open session in this browser continues." });
   }
 }
 
-/** Names the managing entity whose session counts. */
+/** Sets the managing entity that the page must show. */
 export function want(entity) {
   wanted = entity;
 }
@@ -130,7 +130,7 @@ export async function resume() {
 /** Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. */
 export function refuse(refusal) {
   const kept = { ...state, proposed: undefined };
-  if (state.phase === "open") become({ ...kept, note: `The link was not opened. ${refusal.detail}` });
+  if (state.phase === "open") become({ ...kept, note: `The link could not be opened. ${refusal.detail}` });
   else if (state.phase === "ended") become({ ...kept, refusal });
   else become({ phase: "closed", refusal });
 }
@@ -150,9 +150,9 @@ export async function signIn(clientId, secret, entity) {
   const managingEntity = entity || covered[0];
   if (managingEntity === "*" || (!entity && covered.length > 1)) {
     throw new Refusal({
-      title: "Which managing entity?",
-      detail: "This application acts for several. Type the identifier of one of them.",
-      properties: { violations: [{ field: "entity", message: "must be named" }] },
+      title: "Managing entity needed",
+      detail: "This application has access to several. Enter the identifier of one of them.",
+      properties: { violations: [{ field: "entity", message: "is required" }] },
     });
   }
   open({ accessToken, expiresIn, scope, managingEntity, name: "Signed in with an application" }, false);

@@ -37,7 +37,7 @@ export default function Application({ parts: [, id] }) {
 function Shown({ application, above, reload, error }) {
   const [open, show] = useState("");
   const close = () => show("");
-  const rename = html`<${Action} scope="account.write" onClick=${() => show("name")}>Rename …<//>`;
+  const rename = html`<${Action} scope="account.write" onClick=${() => show("name")}>Rename…<//>`;
   return html`
     <${Page} title=${application.name} above=${above} beside=${rename}
       lead=${html`<${Identifier} id=${application.clientId} what="the client id" />`}>
@@ -51,8 +51,8 @@ function Shown({ application, above, reload, error }) {
         <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
           <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
       <${Card} title="Remove"><div class="choice">
-        <p>A removed application cannot get tokens. Its existing tokens and its panel links end within a minute.</p>
-        <${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove …<//></div>
+        <p>A removed application cannot get tokens. Its existing tokens and panel links end within a minute.</p>
+        <${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove…<//></div>
         <//>
       ${open === "name" && html`<${Renaming} application=${application} path=${pathOf(application.clientId)}
         close=${close} done=${reload} />`}
@@ -80,8 +80,8 @@ function Rotation({ application, close }) {
   }
   return html`
     <${Dialog} title="Rotate the client secret" close=${close}>
-      <p>The new secret is accepted from now on. The old one stays valid for a while, so that the application works
-        until you give it the new one.</p>
+      <p>The new secret is valid at once. The old one stays valid for the time that you select, so that the application
+        works until you give it the new one.</p>
       <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
@@ -100,7 +100,7 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove ${application.name}?" close=${close}>
-      <p>The application cannot get tokens from now on, and its existing tokens are refused within a minute. This cannot
+      <p>The application can no longer get tokens. Its existing tokens and panel links end within a minute. This cannot
         be undone.</p>
       <${Problem} refusal=${removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

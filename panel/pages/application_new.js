@@ -41,7 +41,7 @@ export default function NewApplication() {
         <section class="card">
           <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
           <${Secret} label="Client secret" secret=${made.clientSecret}>
-            <p>With the client id and this secret, the application gets access tokens from <code>POST /oauth2/token
+            <p>The application uses its client id and this secret to get access tokens from <code>POST /oauth2/token
             </code>.</p><//>
           <p><${LinkButton} to="/panel/applications/${made.clientId}">Open application<//></p>
         </section>
@@ -49,13 +49,13 @@ export default function NewApplication() {
   }
   return html`
     <${Page} title="New application" above=${above}
-      lead="It gets a client id, a secret, and the scopes that you select here.">
+      lead="The application gets a client id, a secret, and the scopes that you select here.">
       <form class="form card" onSubmit=${submit} noValidate ref=${box}>
-        <${TextField} label="Name" hint="To recognize the program in lists." value=${form.name} change=${set("name")}
-          fault=${create.refusal?.violation("name")} autocomplete="off" required />
+        <${TextField} label="Name" hint="Helps you recognize the application in lists." value=${form.name}
+          change=${set("name")} fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
         <${Check} label="May publish events"
-          hint="Also needs Integrations: Write, which is selected with it. Receiving events needs neither."
+          hint="Needs the scope Integrations: Write, which is selected with it. Not needed to receive events."
           value=${form.mayPublish} change=${publish} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Create

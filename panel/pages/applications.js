@@ -41,7 +41,7 @@ export default function Applications() {
                 <td data-label="Scopes">${counted(application.scopes.length, "scope", "scopes")}
                   ${application.mayPublish && html`<small>
                   ${application.scopes.includes(PUBLISHING) ? "may publish events"
-                  : "may publish events only with Integrations: Write, which it lacks"}</small>`}</td>
+                  : "may publish events, but lacks Integrations: Write"}</small>`}</td>
                 <td data-label="Credentials">${counted(secrets, "secret", "secrets")}
                   ${application.publicKeys.length > 0 && html`<small>
                   ${counted(application.publicKeys.length, "key", "keys")}</small>`}</td>

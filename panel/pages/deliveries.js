@@ -50,8 +50,9 @@ export default function Deliveries({ query }) {
     <//>`;
 }
 
-const foundWords = (items, hasMore) =>
-  items.length ? `${deliveries(items.length)}${hasMore ? ", and older ones" : ""}` : hasMore ? "No match so far" : "No deliveries";
+const foundWords = (items, hasMore) => (items.length
+  ? `${deliveries(items.length)}${hasMore ? ", and there are older ones" : ""}`
+  : hasMore ? "No match so far" : "No deliveries");
 
 /** The deliveries that were not in the list before; none of a list that was just opened. */
 function useFresh(data) {
@@ -68,8 +69,8 @@ function useFresh(data) {
 }
 
 const Looking = ({ looked, stop }) => html`
-  <${Empty} icon="search" title="Looking further back …">
-    <p role="status">No match among the newest deliveries. Older ones are being searched.</p>
+  <${Empty} icon="search" title="Looking further back…">
+    <p role="status">No match among the newest deliveries. Searching older ones.</p>
     <p class="fine" aria-hidden="true">${counted(looked, "page", "pages")} searched</p>
     <p><button type="button" onClick=${stop}>Stop</button></p>
   <//>`;
@@ -77,15 +78,15 @@ const Looking = ({ looked, stop }) => html`
 function Nothing({ query, hasMore, hasWebhooks }) {
   if (hasMore) {
     return html`<${Empty} icon="search" title="No match so far">
-      <p>Older deliveries have not been searched. Continue, or narrow the search with “Created”.</p><//>`;
+      <p>Older deliveries have not been searched. Continue, or use “Created” to narrow the search.</p><//>`;
   }
   if (isFiltered(query)) {
     const { status = "", subject, event } = query;
     const others = Object.keys(query).some((name) => !["subject", "event", "live", "cursor"].includes(name));
     return html`<${Empty} icon="filter" title="No delivery matches these filters">
-      ${subject && html`<p>No delivery here has the subject <code>${subject}</code>. A subject must be typed in full.</p>`}
+      ${subject && html`<p>No delivery in this view has the subject <code>${subject}</code>. Enter the whole subject.</p>`}
       ${status.includes("failed") && !status.includes("retrying") && html`
-        <p>Deliveries that are still retried are under${" "}
+        <p>Deliveries that are still being retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
       ${(subject || event) && others && html`
         <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for ${subject ?? event}</a></p>`}
@@ -94,14 +95,15 @@ function Nothing({ query, hasMore, hasWebhooks }) {
   if (!hasWebhooks) {
     return html`
       <${Empty} icon="webhooks" title="Start with a webhook">
-        <p>A webhook says where events are sent. Create one and send it a test event: its delivery appears here.</p>
+        <p>A webhook defines where events are sent. Create one and send it a test event. The delivery then appears
+          here.</p>
         <p><${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">Create the first webhook<//></p>
       <//>`;
   }
   return html`
     <${Empty} icon="deliveries" title="No deliveries yet">
-      <p>Your webhook is ready. Send it a test event: its delivery appears here.</p>
-      <p><${LinkButton} to="/panel/webhooks" kind="primary">Go to the webhooks<//></p>
+      <p>Your webhook is ready. Send it a test event. The delivery then appears here.</p>
+      <p><${LinkButton} to="/panel/webhooks" kind="primary">Go to webhooks<//></p>
     <//>`;
 }
 
@@ -109,14 +111,14 @@ function Nothing({ query, hasMore, hasWebhooks }) {
 function Paging({ query, list: { items, cursor, filters } }) {
   const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
   if (!query.cursor && !cursor) {
-    return items.length > 0 && html`<p class="turns faint">${deliveries(items.length)}, and no more.</p>`;
+    return items.length > 0 && html`<p class="turns faint">${deliveries(items.length)} in total.</p>`;
   }
   return html`
     <nav class="turns" aria-label="Older and newer deliveries">
       ${query.cursor && html`<${LinkButton} to=${address("/deliveries", { ...query, cursor: "" })} icon="back">Newest
         <//>`}
       ${cursor ? html`<${LinkButton} to=${address("/deliveries", { ...fixed, cursor })}>
-        ${items.length ? "Older" : "Continue with older ones"}<//>` : html`<span class="faint">These are the oldest.
+        ${items.length ? "Older" : "Search older deliveries"}<//>` : html`<span class="faint">No older deliveries.
         </span>`}
     </nav>`;
 }

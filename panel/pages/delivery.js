@@ -91,10 +91,10 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
         onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
       <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
-        Retry failed deliveries …
+        Retry failed deliveries…
       <//>`}
     ${isOpen && html`
-      <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel …<//>`}
+      <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
     <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
       />`;
   return html`
@@ -120,7 +120,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
 
 const Again = ({ resend, close }) => html`
   <${Dialog} title="Resend a delivered event?" close=${close}>
-    <p>The endpoint has received this event. It receives the same event again, with the same identifier.</p>
+    <p>The endpoint has received this event, and will receive it again with the same identifier.</p>
     <${Problem} refusal=${resend.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//></div>

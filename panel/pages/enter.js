@@ -21,7 +21,7 @@ function ByLink() {
   };
   return html`
     <form onSubmit=${submit}>
-      <${TextField} label="Panel link" hint="It works once, within ten minutes after its creation." value=${link}
+      <${TextField} label="Panel link" hint="Works once, within ten minutes of its creation." value=${link}
         change=${type} autocomplete="off" spellcheck="false" placeholder="https://…/panel#code=…" />
       <button class="primary" aria-busy=${open.busy}>Open the link</button>
       <${Problem} refusal=${open.refusal} />
@@ -42,7 +42,7 @@ function ByCredentials() {
       <${TextField} label="Application (client id)" value=${given.id} change=${set("id")} autocomplete="off"
         spellcheck="false" required />
       <${TextField} label="Secret" type="password" value=${given.secret} change=${set("secret")} autocomplete="off"
-        required hint="It is sent to the token issuer and not stored." />
+        required hint="Sent to the token issuer, and not stored." />
       ${wantsEntity && html`<${TextField} label="Managing entity" fault=${signingIn.refusal?.violation("entity")}
         value=${given.entity} change=${set("entity")} spellcheck="false" />`}
       <button class="primary" aria-busy=${signingIn.busy}>Sign in</button>
@@ -65,9 +65,9 @@ export function Enter() {
       <${Brand} />
       <h1>${left ? "You are signed out" : "Sign in with a panel link"}</h1>
       <${Problem} refusal=${refusal} retry=${refusal?.kind === "unreachable" && resume} />
-      <p>A panel link lets you see one managing entity’s webhooks and deliveries, for a while, without a password.
-        The operator of your integration creates one with a call to <code>…/panel/link
-        </code>; on one machine, <code>make panel</code> prints one. A link works once, and ends when you sign out.</p>
+      <p>A panel link gives you access to one managing entity for a limited time, without a password. The operator of
+        your integration creates one with a call to <code>…/panel/link</code>. On a local installation,${" "}
+        <code>make panel</code> prints one. A link works once, and its session ends when you sign out.</p>
       <${Ways} />
     </main>`;
 }
@@ -90,8 +90,8 @@ export function Proposed({ code, entity, running, accept }) {
     <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
       ${replaces && html`<p>You are in the panel of <strong>${running}</strong>. Opening this link ends that session in every tab
         of this browser.</p>`}
-      <p>Open this link only if you asked for it or know its sender. All people with access to <strong>${entity}</strong>${" "}
-        can see your changes there.</p>
+      <p>Open this link only if you asked for it or know its sender. Everyone with access to${" "}
+        <strong>${entity}</strong> can see your changes there.</p>
       <div class="actions">
         <button type="button" class="primary" onClick=${() => opening.run()} aria-busy=${opening.busy}>Open the panel</button>
         <button type="button" onClick=${() => declining.run()}>${running ? `Stay in ${running}` : "Do not open it"}</button>
@@ -104,8 +104,8 @@ const NotOut = ({ refusal }) => html`
   <main class="enter">
     <${Brand} />
     <h1>You are not signed out yet</h1>
-    <p>The service could not end your session. Until it does, or the session expires, any user of this browser can open the
-      panel.</p>
+    <p>The service could not end your session. Until it does, or the session expires, anyone who uses this browser can
+      open the panel.</p>
     <${Problem} refusal=${refusal} retry=${leave} />
   </main>`;
 
@@ -117,9 +117,9 @@ export function EnterAgain() {
   if (other) return html`<${Elsewhere} entity=${entity} other=${other} refusal=${refusal} />`;
   return html`
     <${Dialog} title="Your session has ended">
-      <p>Your input is not lost: this page continues as soon as you sign in again.</p>
-      <p>Open a new panel link in another tab and come back here, or paste it.</p>
-      <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened one in another tab</button>
+      <p>This page keeps your input, and continues as soon as you sign in again.</p>
+      <p>Paste a new panel link here, or open it in another tab and come back.</p>
+      <p><button type="button" onClick=${() => again.run()} aria-busy=${again.busy}>I opened it in another tab</button>
         </p>
       <${Problem} refusal=${refusal} />
       <${Ways} />

@@ -28,7 +28,8 @@ export default function Links() {
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the links" />`}
       ${list.data?.length === 0 && html`<${Empty} icon="links" title="No panel links">
-        <p>A link gives a colleague access for a limited time. It opens once, within ten minutes.</p>${add && html`<p>${add}</p>`}<//>`}
+        <p>A link gives a colleague access for a limited time. It can be opened once, within ten minutes.</p>
+        ${add && html`<p>${add}</p>`}<//>`}
       ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
       ${session().link && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
@@ -45,8 +46,8 @@ function HowTo() {
   ].join(" \\\n  ");
   return html`
     <${Card} title="Create a link">
-      <p>A session that was opened by a link cannot create links, since these could outlive it. Your application creates
-        one with its own token:</p>
+      <p>You opened this session with a link, so it cannot create links: they could outlive it. Your application creates
+        a link with its own token:</p>
       <${Text} text=${call} what="the command" /><//>`;
 }
 
@@ -66,7 +67,7 @@ const Rows = ({ links, end }) => html`
           : html`not opened yet, created <${Time} date=${link.createdDate} as="distance" />`}</td>
         <td data-label="Scopes" title=${link.scopes.join("\n")}>${counted(link.scopes.length, "scope", "scopes")}</td>
         <td data-label="Ends"><${Time} date=${link.sessionEndsDate ?? link.expiresDate} as="distance" /></td>
-        <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Remove …
+        <td><${Action} kind="small" scope="integrations.remove" onClick=${() => end(link)}>Remove…
           <span class="unseen"> ${link.name ?? link.id}</span><//></td>
       </tr>`)}</tbody>
   </table>`;
@@ -83,8 +84,8 @@ function End({ link, close, done }) {
     <${Dialog} title="Remove this link?" close=${close}>
       <p>${link.openedDate ? html`The session of <strong>${link.name ?? link.id}</strong> ends within a minute.`
         : html`<strong>${link.name ?? link.id}</strong> can no longer be opened.`}</p>
-      ${link.id === session().link && html`<p class="note">This link opened your session. You are signed out as
-        well.</p>`}
+      ${link.id === session().link && html`<p class="note">This link opened your session. You will be signed
+        out.</p>`}
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>Remove link<//>

@@ -4,5 +4,5 @@ import { Page } from "../parts/page.js";
 import { firstPage } from "../parts/frame.js";
 
 export default () => html`
-  <${Page} title="There is no such page"><p>The panel has no page at this address. <a href="/panel/${firstPage()}">Open
-    the first page</a>.</p><//>`;
+  <${Page} title="Page not found"><p>The panel has no page at this address. <a href="/panel/${firstPage()}">Go to the
+    first page</a></p><//>`;

@@ -60,8 +60,8 @@ function Landing({ outcome, provider, error, connections }) {
     <section class="verdict ${words.tone}" role="status" aria-label="Outcome">
       <span class="medal"><${Icon} name=${words.icon} /></span>
       <div><h2>${words.title}</h2><p>${words.text}</p>
-        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">Error code of the provider: <code>${error}
-          </code></p>`}
+        ${error && /^[A-Za-z0-9_.-]{1,64}$/.test(error) && html`<p class="fine">Error code from the provider:${" "}
+          <code>${error}</code></p>`}
         <p><button type="button" class="small" onClick=${() => go("/panel/providers", { replace: true })}>OK
           </button></p></div>
     </section>`;
@@ -86,7 +86,7 @@ function Connection({ connection, ask }) {
       <div class="form-actions">
         <${Action} kind=${status === "broken" ? "primary" : ""} scope="payment.write"
           onClick=${() => ask({ connect: provider })}>Connect again<//>
-        <${Action} kind="danger" scope="payment.remove" onClick=${() => ask({ disconnect: connection })}>Disconnect …
+        <${Action} kind="danger" scope="payment.remove" onClick=${() => ask({ disconnect: connection })}>Disconnect…
           <//>
       </div>
     </li>`;
@@ -118,8 +118,8 @@ function Connecting({ first, connections, close, done }) {
     };
     return html`
       <${Dialog} title="Continue in a new tab" close=${finish}>
-        <p>${label(provider)} cannot be shown inside this page. The link opens it in a new tab, and works once. Come back
-          here after you have finished there.</p>
+        <p>${label(provider)} cannot be shown inside this page, so it opens in a new tab. The link works once. Come back
+          here when you have finished.</p>
         <div class="dialog-actions"><button type="button" onClick=${finish}>I have finished</button>
           <a class="button primary" href=${address} target="_blank" rel="noopener" ref=${focused}>Open ${label(provider)}
             </a></div>
@@ -132,9 +132,9 @@ function Connecting({ first, connections, close, done }) {
       ${chosen === OTHER && html`<${TextField} label="Provider name"
         hint="As the operator of this service configured it, in lower case." value=${other} change=${type}
         spellcheck="false" autocomplete="off" />`}
-      <ol class="steps"><li>The next page shows the provider, and the entity to connect: <strong>${session().entity}
-        </strong>.</li><li>You sign in at the provider and agree.</li>
-        <li>The provider sends you back here, and you see the outcome.</li></ol>
+      <ol class="steps"><li>The next page shows the provider and the managing entity to connect:${" "}
+        <strong>${session().entity}</strong>.</li><li>You sign in at the provider and allow access.</li>
+        <li>The provider sends you back here, and you see the result.</li></ol>
       ${working && html`<p class="note"><${Icon} name="warning" /> ${label(provider)} is already
         connected${working.account && html`, with <code>${working.account}</code>`}. The account that you select now
         replaces it.</p>`}
@@ -155,7 +155,7 @@ function Disconnecting({ connection: { provider, account }, close, done }) {
   });
   return html`
     <${Dialog} title="Disconnect ${label(provider)}?" close=${close}>
-      <p>This service gives up its access at ${label(provider)}
+      <p>This service ends its access at ${label(provider)}
         ${account && html` to <code>${account}</code>`} and removes the stored data. Payments through this connection
         stop. You can connect again.</p>
       <${Problem} refusal=${disconnect.refusal} />

@@ -95,7 +95,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
         <div class="actions">
           <${Action} icon="key" scope="integrations.write" onClick=${() => show("rotation")}>Rotate secret<//>
           ${webhook.previousSecretExpiresDate && html`
-            <${Action} scope="integrations.remove" onClick=${() => show("ending")}>Remove old secret …<//>`}
+            <${Action} scope="integrations.remove" onClick=${() => show("ending")}>Remove old secret…<//>`}
         </div>
       <//>
       <${Card} title="Details"><${Details} webhook=${webhook} /><//>
@@ -110,8 +110,8 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
 
 /** Why no delivery is shown. A search that did not reach the end says so. */
 function nothing({ exact }, { enabled }, { last7Days }) {
-  if (!exact) return "No recent deliveries were found. “All deliveries” looks further back.";
-  if (last7Days.attempts) return "No deliveries are stored any more.";
+  if (!exact) return "No recent deliveries were found. “All deliveries” searches further back.";
+  if (last7Days.attempts) return "The deliveries are no longer stored.";
   return enabled ? "No deliveries yet. Send a test event to try the endpoint." : "No deliveries yet.";
 }
 
@@ -129,7 +129,7 @@ function Latest({ webhook, latest, stats, types, recover }) {
         ${" · "}<a href=${those("pending,retrying")}>Open</a>
       </p>
       ${webhook.enabled && !hasTrouble(webhook) && items.length > 0 && html`<div class="actions">
-        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries …<//></div>`}
+        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//></div>`}
     <//>`;
 }
 
@@ -142,7 +142,7 @@ const Wanted = ({ webhook: { eventList, eventFilter }, types }) => html`
 
 const Signing = ({ until }) => html`
   <p>${until
-    ? html`Two secrets sign at present: the new one, and the old one until <${Time} date=${until} as="both" />.`
+    ? html`Two secrets sign all requests: the new one, and the old one until <${Time} date=${until} as="both" />.`
     : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}${" "}
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
@@ -158,7 +158,8 @@ const Details = ({ webhook }) => {
         ? html`<${Time} date=${oldestUnreadDate} as="both" />` : "None"}</dd></div>`
     : html`
       <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
-      <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `${maxAttemptsPerSecond} at most` : "No limit"}</dd></div>`}
+      <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `At most ${maxAttemptsPerSecond}`
+        : "No limit"}</dd></div>`}
     <div><dt>Order</dt><dd>${orderInWords(order)}</dd></div>
     <div><dt>Body</dt><dd>${payloadInWords(payload)}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>

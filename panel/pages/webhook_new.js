@@ -50,12 +50,12 @@ function Made({ webhook }) {
             : "Give it to the program that reads the feed. With it, the program verifies"} that a request comes from this
             service. <${Guide}>How to verify
             requests<//></p>
-          ${webhook.publicKeys && html`<p>Or give it the public key, which verifies requests as well and is no secret. You
-            find it again on the page of the webhook.</p>`}
+          ${webhook.publicKeys && html`<p>Or give it the public key, which also verifies requests and is not secret. The
+            page of the webhook shows it again.</p>`}
           <${PublicKeys} keys=${webhook.publicKeys} />
         <//>
         <h2>Next: send a test event</h2>
-        <p>A test event is signed and sent like any other. You see the response of the endpoint.</p>
+        <p>A test event is signed and sent like any other event. You then see the endpoint’s response.</p>
         <${Problem} refusal=${test.refusal} />
         <div class="form-actions">
           <${Action} kind="primary" scope="integrations.write" icon="resend" busy=${test.busy}

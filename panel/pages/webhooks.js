@@ -25,8 +25,8 @@ export default function Webhooks() {
       ${!list.data && !list.error && html`<${Waiting} what="Loading the webhooks" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="webhooks" title="No webhooks yet">
-          <p>A webhook has the address of your server and the types of events that it receives. Create one, then send it
-            a test event.</p>
+          <p>A webhook sends events of the types that you select to your server. Create one, then send it a test
+            event.</p>
           <p>${add}</p>
         <//>`}
       ${list.data?.length > 0 && html`<ul class="cards">

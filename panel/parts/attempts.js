@@ -15,7 +15,7 @@ export function Attempts({ delivery, chosen, choose }) {
     label: html`<${AttemptLabel} attempt=${attempt} />`,
     content: () => html`<${Attempt} key=${attempt.attemptNumber} ...${{ delivery, attempt }} />`,
   }));
-  return html`<${Tabs} label="Attempts, the latest first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
+  return html`<${Tabs} label="Attempts, latest first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
 }
 
 const AttemptLabel = ({ attempt }) => html`
@@ -48,16 +48,16 @@ function Response({ delivery, attempt }) {
     ${attempt.error && html`<p class="outside">${attempt.error}</p>`}
     ${cause && html`<p><${Words} text=${cause.meaning} /></p>`}
     ${attempt.responseBody
-      ? html`<h3>Body <span class="fine">as the endpoint sent it, at most 4 KB</span></h3>
+      ? html`<h3>Body <span class="fine">as the endpoint sent it, up to 4 KB</span></h3>
         <${Text} text=${attempt.responseBody} what="the response body" />`
-      : html`<p class="faint">${attempt.httpStatus ? without : attempt.confirmed ? "A reader has no response body."
-        : "There was no response."}</p>`}`;
+      : html`<p class="faint">${attempt.httpStatus ? without : attempt.confirmed
+        ? "An event that is read from a feed has no response body." : "There was no response."}</p>`}`;
 }
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
     const isBlocked = attempt.error?.startsWith("blocked");
-    if (!delivery.url) return html`<p class="faint">A program read the delivery from the feed of its webhook.</p>`;
+    if (!delivery.url) return html`<p class="faint">A program read the delivery from its webhook’s feed.</p>`;
     return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."
       : "The address and headers of this attempt are not stored."}</p>`;
   }
@@ -66,7 +66,7 @@ function Request({ delivery, attempt }) {
     <table class="headers"><caption class="unseen">Headers</caption>
       <tbody>${headersOf(delivery, attempt).map(([name, value]) => html`<tr><th scope="row">${name}</th>
         ${value === null ? html`<td class="faint">not stored</td>` : html`<td>${value}</td>`}</tr>`)}</tbody></table>
-    <p class="faint">This attempt used this address and these headers. Their values are not stored: those that follow from the
-      delivery are shown. ${attempt.payload === "thin" ? "The body was the event without its data."
-      : "The body is the event below, with the same bytes at each attempt."}</p>`;
+    <p class="faint">The attempt used this address and these headers. Values of headers are not stored: the
+      ones shown follow from the delivery. ${attempt.payload === "thin" ? "Its body was the event without its data."
+      : "Its body was the event below, which has the same bytes in each attempt."}</p>`;
 }

@@ -11,13 +11,13 @@ import { useAction } from "./load.js";
 export function Cancelling({ delivery, close, cancelled }) {
   const cancelling = useAction(async () => {
     await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/cancel`);
-    say("Cancelled: no attempt follows.");
+    say("The delivery was cancelled.");
     close();
     await cancelled();
   });
   return html`
     <${Dialog} title="Cancel this delivery?" close=${close}>
-      <p>No further attempt is made, and retrying failed deliveries leaves it out. You can still resend it.</p>
+      <p>No more attempts are made, and “Retry failed deliveries” skips it. You can still resend it.</p>
       <${Problem} refusal=${cancelling.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep</button>
         <${Action} kind="danger" scope="integrations.write" busy=${cancelling.busy} onClick=${() => cancelling.run()}>

@@ -41,15 +41,16 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
   const [choices, choose] = useState({});
   const differing = differences(base, mine, theirs);
   return html`
-    <${Dialog} title="Another person saved this webhook meanwhile" close=${close} wide>
-      <p>It was saved on <${Time} date=${when} />, after you opened it. Your changes are not lost: choose the values to
+    <${Dialog} title="Someone else changed this webhook" close=${close} wide>
+      <p>It was saved on <${Time} date=${when} />, after you opened it. Your changes are not lost. Choose the values to
         keep.</p>
       ${differing.length === 0 && html`<p>Both versions are the same.</p>`}
       ${differing.map(({ field, both, proposed }) => html`
         <fieldset class="conflict" key=${field}>
           <legend>${LABELS[field]} <span class="fine">
-            ${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by the other"}</span></legend>
-          ${[["mine", "Yours", mine], ["theirs", "As saved now", theirs]].map(([side, words, form]) => html`
+            ${both ? "changed by both" : proposed === "mine" ? "changed by you" : "changed by the other person"}
+            </span></legend>
+          ${[["mine", "Your version", mine], ["theirs", "Saved version", theirs]].map(([side, words, form]) => html`
             <label class="side-choice"><input type="radio" name=${field}
               checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })}
               />

@@ -9,7 +9,7 @@ async function copy(text, what, done) {
     done?.();
     say(`Copied: ${what}.`);
   } catch {
-    say("The browser does not permit this page to copy. Select the text, and copy it with the keyboard.");
+    say("The browser did not let this page copy the text. Select it and copy it with the keyboard.");
   }
 }
 

@@ -32,7 +32,7 @@ export function Credentials({ application, path, reload, rotate }) {
       </table>
       <div class="form-actions"><${Action} icon="key" scope="account.write" onClick=${rotate}>
         ${secrets.length ? "Rotate secret" : "Create secret"}
-        <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add public key …<//>
+        <//> <${Action} icon="plus" scope="account.write" onClick=${() => ask({ add: true })}>Add public key…<//>
         </div>
       ${asked?.add && html`<${NewKey} path=${path} close=${close} done=${reload} />`}
       ${asked?.kind && html`<${End} ...${asked} path=${path} close=${close} done=${reload} />`}
@@ -48,7 +48,7 @@ const Row = ({ kind, name, credential, end }) => html`
     </td>
     <td data-label="Status">${credential.expiresDate ? html`${isOver(credential.expiresDate) ? "expired" : "expires"} <${Time}
       date=${credential.expiresDate} as="distance" />` : "active"}</td>
-    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove …<span
+    <td><${Action} kind="small" scope="account.remove" onClick=${end}>Remove…<span
       class="unseen"> ${kind.toLowerCase()} ${name}</span><//></td>
   </tr>`;
 
@@ -63,7 +63,7 @@ function End({ kind, name, path, close, done }) {
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> is refused from now on. The tokens that were issued for it end within a
+      <p><code class="break">${name}</code> is no longer accepted. Tokens that were issued for it end within a
         minute.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

@@ -17,7 +17,7 @@ const PERIODS = {
   "7d": () => Date.now() - 168 * HOUR,
 };
 const PERIOD_WORDS = [["", "Any time"], ["1h", "Last hour"], ["today", "Today"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"],
-  ["between", "From … to …"]];
+  ["between", "Custom range"]];
 const NAMES = ["status", "type", "webhook", "event", "subject", "result", "period", "from", "to"];
 
 /** The number of filters of a query, without those of the search field. */
@@ -50,7 +50,7 @@ export function DeliveryFilters({ query, types, webhooks }) {
   const period = between ? "between" : query.period ?? "";
   const fields = html`
     <div class="filter-row fields">
-      <${SelectField} label="Type of event" value=${query.type ?? ""} change=${(type) => set({ type })}
+      <${SelectField} label="Event type" value=${query.type ?? ""} change=${(type) => set({ type })}
         options=${typeOptions(types, query.type)} />
       <${SelectField} label="Webhook" value=${query.webhook ?? ""} change=${(webhook) => set({ webhook })}
         options=${webhookOptions(webhooks, query.webhook)} />
@@ -118,7 +118,7 @@ function typeOptions(types, chosen) {
   const known = bySection(types).flatMap(([section, members]) =>
     members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
   const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
-  return [["", "All types of events"], ...strange, ...known];
+  return [["", "All event types"], ...strange, ...known];
 }
 
 function webhookOptions(webhooks, chosen) {

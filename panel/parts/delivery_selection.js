@@ -77,7 +77,7 @@ export function Selection({ items, selection, reload }) {
   return html`
     <section class="selection" aria-label="Selected deliveries">
       <div class="outcome" ref=${outcome} tabIndex="-1">
-        ${busy ? html`<p>Resending: ${busy.done} of ${busy.all} …</p>` : html`
+        ${busy ? html`<p>Resending: ${busy.done} of ${busy.all}…</p>` : html`
           ${isOver && html`<p><strong>${deliveries(sent)} resent.</strong></p>`}
           ${refusals.map(([detail, count]) => html`<p class="fault">${deliveries(count)} not resent: ${detail}</p>`)}
           ${items.length > 0 && html`<p>${deliveries(items.length)} ${isOver ? "still selected" : "selected"}</p>`}`}
@@ -92,8 +92,8 @@ export function Selection({ items, selection, reload }) {
       </div>
       ${asks && html`
         <${Dialog} title="Resend delivered events?" close=${() => ask(false)}>
-          <p>${delivered} of the selected deliveries ${delivered === 1 ? "was" : "were"} delivered. Their endpoints receive the same
-            event again, with the same identifier.</p>
+          <p>${delivered} of the selected deliveries ${delivered === 1 ? "was" : "were"} already delivered. Their
+            endpoints will receive the same event again, with the same identifier.</p>
           <div class="dialog-actions"><button type="button" onClick=${() => ask(false)}>Cancel</button>
             <button type="button" class="primary" onClick=${resend}>Resend ${deliveries(items.length)}</button></div>
         <//>`}

@@ -17,7 +17,7 @@ export function DeliveryTable({ items, types, webhooks, fresh = NONE, selection,
   const canSelect = selection && may("integrations.write");
   return html`
     <table class="list dense ${isStale ? "stale" : ""}" aria-busy=${isStale ? "true" : undefined}>
-      <caption class="unseen">Deliveries, the newest first</caption>
+      <caption class="unseen">Deliveries, newest first</caption>
       <thead><tr>
         ${canSelect && html`<th class="pick"><${PickAll} ids=${items.map(({ id }) => id)} selection=${selection} /></th>`}
         <th scope="col" class="state">Status</th><th scope="col">Event</th><th scope="col" class="subject">Subject</th>
@@ -67,7 +67,7 @@ const lastResult = (item) => (item.attemptCount > 0 ? resultOf(lastAttempt(item)
 
 /** The attempts of a delivery, or the result of its resending. */
 function Tries({ item, webhook, result }) {
-  if (result === "sending") return html`<span class="faint">Resending …</span>`;
+  if (result === "sending") return html`<span class="faint">Resending…</span>`;
   if (result?.detail) return html`<span class="refused" title=${result.detail}>Not resent: ${result.detail}</span>`;
   const last = item.attemptCount > 0 && shortResult(lastAttempt(item));
   const next = item.nextAttemptDate && webhook?.enabled !== false && html`<${Countdown} before="next in " brief

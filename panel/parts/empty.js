@@ -7,5 +7,5 @@ export const Empty = ({ icon, title, children }) => html`
 
 /** The placeholder during the first load. */
 export const Waiting = ({ what, lines = 5 }) => html`
-  <div class="waiting" role="status"><span class="unseen">${what} …</span>
+  <div class="waiting" role="status"><span class="unseen">${what}…</span>
     ${Array.from({ length: lines }, () => html`<i aria-hidden="true"></i>`)}</div>`;

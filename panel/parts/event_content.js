@@ -16,14 +16,14 @@ export function EventContent({ delivery, erased }) {
   if (delivery.erasedDate) {
     return html`
       <${Card} title="Event">
-        <p>Content erased on <${Time} date=${delivery.erasedDate} as="both" />. Its time, its address and the outcome of
+        <p>Content erased on <${Time} date=${delivery.erasedDate} as="both" />. The time, address and outcome of
           each attempt are kept.</p>
       <//>`;
   }
   return html`
     <${Card} title="Event">
       <${Text} text=${delivery.body} what="the event" />
-      <p><${Action} kind="danger" scope="integrations.remove" onClick=${() => ask(true)}>Erase content …<//></p>
+      <p><${Action} kind="danger" scope="integrations.remove" onClick=${() => ask(true)}>Erase content…<//></p>
       ${asks && html`<${Erasing} event=${delivery.event.id} close=${() => ask(false)} erased=${erased} />`}
     <//>`;
 }
@@ -37,10 +37,10 @@ function Erasing({ event, close, erased }) {
   });
   return html`
     <${Dialog} title="Erase the content of this event?" close=${close}>
-      <p>The data and the subject of the event are erased, and the endpoints’ responses, in its deliveries to all
-        webhooks. This cannot be undone.</p>
-      <p>Open deliveries of the event are cancelled, and none can be resent. When, where to and with which outcome it
-        was sent stays visible.</p>
+      <p>The event’s data and subject and the endpoints’ responses are erased, in its deliveries to all webhooks. This
+        cannot be undone.</p>
+      <p>Open deliveries of the event are cancelled, and no delivery of it can be resent. The time, address and outcome
+        of each attempt stay visible.</p>
       <${Problem} refusal=${erasing.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${erasing.busy} onClick=${() => erasing.run()}>

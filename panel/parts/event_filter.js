@@ -37,7 +37,7 @@ export function withFilter(members, filter) {
   try {
     JSON.parse(text);
   } catch (error) {
-    throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
+    throw new Refusal({ title: "The filter is not valid", detail: "Correct the marked field.",
       properties: { violations: [{ field: MEMBER, message: `must be JSON: ${error.message}` }] } });
   }
   return `${JSON.stringify(members).slice(0, -1)},${JSON.stringify(MEMBER)}:${text}}`;
@@ -50,8 +50,8 @@ function faultOf(refusal) {
   return faults.map(({ field, message }) => [path(field), message].filter(Boolean).join(" ")).join("; ");
 }
 
-const HINT = "Optional: which data the events have, as a JSON object in the syntax of EventBridge’s event patterns. Empty " +
-  "means all data.";
+const HINT = "Optional: only events whose data match this JSON object are sent, in the syntax of EventBridge’s event " +
+  "patterns. Empty means all events.";
 
 /** `eventList` is null for every type. */
 export function FilterField({ value, eventList, change, refusal, forgive }) {
@@ -80,11 +80,11 @@ export function FilterField({ value, eventList, change, refusal, forgive }) {
 
 function Outcome({ outcome: { eventsRead, matchCount, items } }) {
   const types = useTypes();
-  if (eventsRead === 0) return html`<p class="faint">There are no events yet to try the filter on.</p>`;
+  if (eventsRead === 0) return html`<p class="faint">There are no events to try the filter on yet.</p>`;
   return html`
     <p><strong>${matchCount} of ${counted(items.length, "recent event", "recent events")}</strong>${" "}
-      ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event was", "events were")} looked at, of all types;
-      events that no webhook received are not stored.</p>
+      ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event", "events")} of all types${" "}
+      ${eventsRead === 1 ? "was" : "were"} checked. Events that no webhook received are not stored.</p>
     <ul class="checked-events">${items.slice(0, SHOWN).map(({ eventIdentifier, type, subject, createdDate, matches }) => html`
       <li key=${eventIdentifier}>
         <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>

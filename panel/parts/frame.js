@@ -41,7 +41,7 @@ export function Frame({ children }) {
   }, [current]);
   const pages = PAGES.filter(([, , scope]) => may(scope));
   return html`
-    <a class="skip" href="#content" onClick=${toContent}>Skip to the content</a>
+    <a class="skip" href="#content" onClick=${toContent}>Skip to content</a>
     <div class="frame">
       <header class="side">
         ${!IS_FRAMED && html`<a class="home" href="/panel/${firstPage()}" aria-label="${NAME}, first page"><${Brand} /></a>`}
@@ -64,7 +64,7 @@ export function Frame({ children }) {
           This page keeps its content and your input, and continues when the connection is back.</p>`}</div>
         ${note && html`<p class="note"><${Icon} name="info" /> ${note}</p>`}
         ${children}
-        <p class="zone">All times are in the zone of this browser: ${zone()}.</p>
+        <p class="zone">Times are in your time zone, ${zone()}.</p>
       </main>
     </div>`;
 }

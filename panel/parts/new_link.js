@@ -40,14 +40,14 @@ export function NewLink({ close }) {
   if (made) {
     return html`
       <${SecretDialog} title="The link was created" close=${close} label="Panel link" secret=${made.url}>
-        <p>Send it to the person. It opens once, within ten minutes. The session then lasts until it expires or you remove
-          the link.</p>
+        <p>Send it to the person. It can be opened once, within ten minutes. The session then lasts until it
+          expires or you remove the link.</p>
       <//>`;
   }
   return html`
     <${Dialog} title="New panel link" close=${close} wide>
       <div class="group" ref=${box}>
-        <${TextField} label="Name" hint="The person who gets the link, to recognize it in the list." value=${form.name}
+        <${TextField} label="Name" hint="The person who gets the link. Shown in the list of links." value=${form.name}
           change=${set("name")} fault=${fault("name")} autocomplete="off" />
         <${Access} presets=${presets} form=${form} choose=${choose} setScopes=${set("scopes")} fault=${fault("scopes")} />
         <${SelectField} label="Session ends after" value=${form.lifetime} change=${set("lifetime", "lifetimeSeconds")}

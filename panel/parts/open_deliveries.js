@@ -18,7 +18,7 @@ export function OpenDeliveries({ webhook, fate }) {
 
 function sentence(open, fate) {
   if (isNone(open)) return "The webhook has no open deliveries.";
-  if (!open.found) return `The webhook may have open deliveries: not all could be looked at. ${fate}`;
+  if (!open.found) return `The webhook may have open deliveries: not all could be checked. ${fate}`;
   const one = open.exact && open.found === 1;
   return html`<strong>${countSentence(open)}</strong> ${one ? "is" : "are"} still open. ${fate}`;
 }

@@ -8,11 +8,11 @@ import { Words } from "./words.js";
 function wordsOf({ kind, title, detail, message, properties = {} }) {
   if (kind === "insufficient-scope") {
     const scope = properties.requiredScope ? `the scope \`${properties.requiredScope}\`` : "a scope";
-    return { title: "Your session may not do this",
-      text: `It lacks ${scope}. Ask the sender of the panel link for one with this scope.` };
+    return { title: "Your session does not permit this",
+      text: `It lacks ${scope}. Ask the sender of the panel link for a new link with it.` };
   }
-  const advice = kind === "entity-not-covered" ? " Ask for a panel link of an application that covers it." : "";
-  return { title: title ?? "Something went wrong here", text: `${detail ?? message}${advice}` };
+  const advice = kind === "entity-not-covered" ? " Ask for a panel link from an application that covers it." : "";
+  return { title: title ?? "Something went wrong", text: `${detail ?? message}${advice}` };
 }
 
 export function Problem({ refusal, retry, beside }) {
@@ -23,7 +23,7 @@ export function Problem({ refusal, retry, beside }) {
   if (refusal.status && refusal.violations?.length && !others.length) {
     return html`
       <div class="problem" role="alert">
-        <${Icon} name="warning" /><p><strong>Not complete yet.</strong> Look at the fields that are marked.</p>
+        <${Icon} name="warning" /><p><strong>Some values are missing or invalid.</strong> Correct the marked fields.</p>
       </div>`;
   }
   const { title, text } = wordsOf(refusal);
@@ -33,7 +33,7 @@ export function Problem({ refusal, retry, beside }) {
       <div>
         <p><strong>${title}.</strong> <${Words} text=${text} /></p>
         ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> <${Words} text=${message} /></li>`)}</ul>`}
-        ${refusal.requestId && html`<p class="fine">Quote this request when you ask for help: <${Identifier}
+        ${refusal.requestId && html`<p class="fine">If you ask for help, include this request id: <${Identifier}
           id=${refusal.requestId} what="the request's id" /></p>`}
         ${retry && ![403, 404].includes(refusal.status) && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}
       </div>

@@ -4,7 +4,7 @@ import { Refusal } from "../refusal.js";
 const EXPORT = "openssl pkey -in private.pem -pubout";
 
 const refuse = (message) => {
-  throw new Refusal({ title: "The key was not added", detail: "Look at the field that is marked.",
+  throw new Refusal({ title: "The key was not added", detail: "Correct the marked field.",
     properties: { violations: [{ field: "publicKey", message }] } });
 };
 
@@ -22,8 +22,8 @@ const MEMBERS = ["kty", "crv", "x", "y", "n", "e"];
 /** The members of a JSON Web Key that are secret (RFC 7518 §6). */
 const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
-const refusePrivate = () => refuse(`must not be a private key. Make a new pair, since this one was pasted here, and paste ` +
-  `the output of “${EXPORT}”`);
+const refusePrivate = () => refuse(`must not be a private key. This pair is no longer safe, since its private key ` +
+  `was pasted here. Create a new pair, and paste the output of “${EXPORT}”`);
 
 /** The public key in a text, as the API takes it; throws a `Refusal` that says what to paste instead. */
 export async function publicKeyOf(text) {
@@ -55,14 +55,14 @@ function bytesOf(body) {
   try {
     return Uint8Array.from(atob(body.replaceAll(/\s/g, "")), (letter) => letter.charCodeAt(0));
   } catch {
-    return refuse("has characters that are not base 64: copy the key again");
+    return refuse("contains characters that are not Base64: copy the key again");
   }
 }
 
 async function ofDer(der) {
   const hex = Array.from(der.slice(0, 40), (byte) => byte.toString(16).padStart(2, "0")).join("");
   const kind = KINDS.find(({ oid }) => hex.includes(oid));
-  if (!kind) return refuse("has an algorithm that is not accepted: use Ed25519, ECDSA on P-256 or P-384, or RSA");
+  if (!kind) return refuse("has an unsupported algorithm: use Ed25519, ECDSA on P-256 or P-384, or RSA");
   if (!globalThis.crypto?.subtle) return refuse("cannot be converted without https: paste it as a JSON Web Key");
   let jwk;
   try {
@@ -70,7 +70,7 @@ async function ofDer(der) {
     jwk = await crypto.subtle.exportKey("jwk", key);
   } catch (error) {
     return refuse(error.name === "NotSupportedError"
-      ? "is of a kind that this browser cannot convert: paste it as a JSON Web Key, or use a newer browser"
+      ? "cannot be converted by this browser: paste it as a JSON Web Key, or use a newer browser"
       : "is damaged: copy the whole key again");
   }
   return Object.fromEntries(MEMBERS.filter((name) => name in jwk).map((name) => [name, jwk[name]]));

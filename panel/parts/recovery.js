@@ -51,12 +51,12 @@ function useSettled(value, ms) {
 
 function failedWords(failed) {
   if (isNone(failed)) return "No delivery in this range failed or was cancelled.";
-  if (!failed.found) return "This range has too many deliveries to count. Narrow the range, or retry all of it.";
+  if (!failed.found) return "This range has too many deliveries to count. Narrow the range, or retry all of them.";
   return `${countSentence(failed)} in this range failed or ${failed.found === 1 ? "was" : "were"} cancelled.`;
 }
 
 const waitingWords = (waiting) => `${countSentence(waiting)} ${waiting.exact && waiting.found === 1 ? "waits" : "wait"} ` +
-  "for the next scheduled attempt, or for the end of a pause.";
+  "for the next scheduled attempt or the end of a pause.";
 
 /** The response of the service, in a sentence. */
 const begun = ({ count: found, countIsExact, message }) => (found
@@ -83,14 +83,14 @@ export function Recovery({ webhook, delivery, close, done }) {
   });
   return html`
     <${Dialog} title="Retry failed deliveries" close=${close}>
-      <p>Failed and cancelled deliveries to <strong>${webhook.name}</strong> that were created in this range are sent
-        again in the background, the oldest first.</p>
+      <p>Failed and cancelled deliveries to <strong>${webhook.name}</strong> that were created in this range are
+        retried in the background, oldest first.</p>
       ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then retry its deliveries.</p>`}
       <${Range} ranges=${ranges} chosen=${chosen ?? { key: (range ?? proposed(ranges)).key }} choose=${choose} />
       ${isCounting && html`<${Waiting} what="Counting the deliveries" lines="1" />`}
       <div role="status">${failed && html`<p>${failedWords(failed)}</p>`}</div>
       ${waiting && !isNone(waiting) && html`
-        <${Check} label="Attempt waiting deliveries now, too" value=${both} change=${include}
+        <${Check} label="Also retry waiting deliveries now" value=${both} change=${include}
           hint=${waitingWords(waiting)} />`}
       <${Problem} refusal=${found.error ?? recovery.refusal} retry=${found.error && found.reload} />
       <div class="dialog-actions">

@@ -17,7 +17,7 @@ export function rangesFor(webhook, delivery) {
     { key: "day", label: "The last 24 hours", since: ago(24 * HOUR_MS) },
   ].filter(({ since }) => webhook.createdDate < since);
   return [
-    ...(delivery ? [{ key: "delivery", label: "From this delivery on", since: delivery.createdDate }] : []),
+    ...(delivery ? [{ key: "delivery", label: "Since this delivery", since: delivery.createdDate }] : []),
     ...recent,
     { key: "webhook", label: "Since the webhook was created", since: webhook.createdDate },
   ];
@@ -43,7 +43,7 @@ export function Range({ ranges, chosen, choose }) {
   const set = (member) => (value) => choose((before) => ({ ...before, [member]: value }));
   return html`
     <${SelectField} label="Created" value=${key} change=${set("key")}
-      options=${[...ranges.map((range) => [range.key, range.label]), [BETWEEN, "From … to …"]]} />
+      options=${[...ranges.map((range) => [range.key, range.label]), [BETWEEN, "Custom range"]]} />
     ${key === BETWEEN && html`
       <div class="range">
         <${TextField} type="datetime-local" label="From" value=${from}

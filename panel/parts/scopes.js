@@ -11,7 +11,7 @@ export const PUBLISHING = "integrations.write";
 export function publishingWords({ mayPublish, scopes }) {
   if (!mayPublish) return "It may not publish events.";
   return scopes.includes(PUBLISHING) ? "It may publish events."
-    : "It may publish events only with Integrations: Write, which it lacks.";
+    : "It may publish events, but lacks the scope Integrations: Write, which this needs.";
 }
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };

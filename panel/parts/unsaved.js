@@ -6,5 +6,5 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 /** Asks while `form` differs from `beginning`; `isDone` disables the question. */
 export function useUnsaved(form, beginning, isDone = false) {
   const isChanged = !isDone && !same(form, beginning);
-  useGuard(isChanged && "Your changes are not saved yet. Leave anyway?");
+  useGuard(isChanged && "Your changes are not saved. Leave anyway?");
 }

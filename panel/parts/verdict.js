@@ -12,15 +12,15 @@ const attempts = (count) => counted(count, "attempt", "attempts");
 
 function headline({ status, attemptCount, attempts: made, cancelReason, heldBy }) {
   const last = made.at(-1);
-  if (status === "delivered") return `Delivered at attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
-  if (status === "failed") return `Not delivered, after ${attempts(attemptCount)}: ${result(last)}`;
+  if (status === "delivered") return `Delivered on attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
+  if (status === "failed") return `Not delivered after ${attempts(attemptCount)}: ${result(last)}`;
   if (cancelReason === "erased") return "Cancelled: the content of the event was erased";
   if (cancelReason === "owner") {
     return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
   }
   if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
-  if (heldBy) return "Waiting for the delivery before it about the same subject";
+  if (heldBy) return "Waiting for the previous delivery about the same subject";
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
@@ -36,10 +36,10 @@ function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason
 const QUOTED = 200;
 
 /** The beginning of a response; the attempt shows the whole. */
-const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)} …` : text);
+const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 
 const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
-const ON_REQUEST = "You can resend this delivery. Retrying failed deliveries leaves it out.";
+const ON_REQUEST = "You can resend this delivery. “Retry failed deliveries” skips it.";
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
 /** The difference in milliseconds up to which a wait is the one that the endpoint asked for. */
@@ -56,7 +56,7 @@ function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
 function Next({ delivery }) {
   const asked = askedFor(delivery);
   const reason = asked === null ? waits(delivery)
-    : html`because the endpoint asked for a wait of ${span(asked)} (<code>Retry-After</code>)`;
+    : html`because the endpoint asked to wait ${span(asked)} (<code>Retry-After</code>)`;
   return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>${
     !isOver(delivery.nextAttemptDate) && html`, <${Time} date=${delivery.nextAttemptDate} />`}${reason && html`, ${reason}`}.`;
 }
@@ -71,8 +71,8 @@ export function Verdict({ delivery, webhook }) {
       <div>
         <h2>${headline(delivery)}</h2>
         ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
-        ${delivery.heldBy && html`<p>It is sent when <a href="/panel/deliveries/${delivery.heldBy}">the delivery before it</a>
-          is delivered, has failed permanently or is cancelled.</p>`}
+        ${delivery.heldBy && html`<p>It is sent when <a href="/panel/deliveries/${delivery.heldBy}">the previous
+          delivery</a> is delivered, has failed permanently or is cancelled.</p>`}
         ${cause && html`<${Why} cause=${cause} />`}
         ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${

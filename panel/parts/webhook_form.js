@@ -57,8 +57,8 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
  */
 export function finished(form, more = {}) {
   if (form.eventList?.length !== 0) return withFilter({ ...asked(form), ...more }, form.eventFilter);
-  const violations = [{ field: "eventList", message: "need at least one type; or choose all types" }];
-  throw new Refusal({ title: "Not complete yet", detail: "Look at the field that is marked.",
+  const violations = [{ field: "eventList", message: "must include at least one type, or all types" }];
+  throw new Refusal({ title: "No event type is selected", detail: "Correct the marked field.",
     properties: { violations } });
 }
 
@@ -69,10 +69,10 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
   };
   const fault = (field) => refusal?.violation(field);
   return html`
-    <${TextField} label="Name" hint="To recognize the webhook in lists." value=${form.name} change=${set("name")}
+    <${TextField} label="Name" hint="Helps you recognize the webhook in lists." value=${form.name} change=${set("name")}
       fault=${fault("name")} autocomplete="off" required />
     <${SelectField} label="Delivery" value=${form.delivery} change=${set("delivery")} fault=${fault("delivery")}
-      hint="A program behind a firewall can read the events from a feed, and needs no address." options=${DELIVERIES} />
+      hint="A program behind a firewall can read events from a feed, without a public address." options=${DELIVERIES} />
     ${form.delivery === "push" && html`<${TextField} label="Address" type="url"
       hint="The endpoint that receives the events: https, at a public host. Values in its query are not shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
@@ -86,15 +86,15 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       hint="Without its data, an event has only its identifier, type and subject; the receiver reads the rest from the API."
       options=${PAYLOADS} />
     ${form.delivery === "push" && html`<${TextField} label="Attempts per second" inputmode="numeric"
-      hint="The most requests per second that the endpoint gets, from 1 to 100. Empty means no limit."
+      hint="The maximum number of requests per second, from 1 to 100. Empty means no limit."
       value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
       autocomplete="off" />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
-      hint="By subject, an event about a booking waits until the one before it about that booking has arrived or failed."
+      hint="In order, an event about a booking waits until the previous one about it is delivered or has failed."
       options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
-      hint=${`With a key pair, the endpoint can verify requests with a public key, and needs no secret.${
-        kept ? " Without one again, the public keys end at once." : ""}`} options=${SIGNATURES} />`;
+      hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${
+        kept ? " If you turn it off, the public keys end at once." : ""}`} options=${SIGNATURES} />`;
 }
 
 function HeaderFields({ headers, change, fault, kept }) {
@@ -103,7 +103,7 @@ function HeaderFields({ headers, change, fault, kept }) {
   return html`
     <fieldset class="header-fields ${fault ? "wrong" : ""}">
       <legend>Custom headers</legend>
-      <p class="hint">Sent with every request, for example a credential of your endpoint. Values are not shown
+      <p class="hint">Sent with every request, for example a credential for your endpoint. Values are not shown
         again${kept ? ": *** keeps the stored value" : ""}.</p>
       ${headers.map(({ name, value }, at) => html`
         <div class="header-field">

@@ -35,7 +35,7 @@ export function Health({ webhook, resume, recover }) {
             <${Action} scope="integrations.write" busy=${resume.busy} onClick=${() => resume.run()}>
               End the pause now
             <//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries …<//>
+          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//>
         </div>`}
       </div>
     </section>`;

@@ -27,20 +27,20 @@ export function Rotation({ webhook, close }) {
         secret=${made.signingSecret}>
         <p>${overlap === "0" ? "The old secret no longer signs." : html`Until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong> every request has two signatures, one of each secret. Give the new secret to the endpoint before
+          </strong>, every request has two signatures, one per secret. Give the new secret to the endpoint before
           then.`}</p>
         <${PublicKeys} keys=${made.publicKeys} />
       <//>`;
   }
   return html`
     <${Dialog} title="Rotate the signing secret" close=${close}>
-      <p>A new secret signs from now on. The old one signs beside it for a while, so that the endpoint can verify every
-        request until you give it the new secret.${webhook.publicKeys &&
+      <p>A new secret signs from now on. The old one also signs for the time that you select, so that the endpoint can
+        verify every request until you give it the new secret.${webhook.publicKeys &&
           " The key pair is replaced in the same way."}</p>
       ${webhook.previousSecretExpiresDate &&
-        html`<p class="note">Two secrets sign at present, the older one until${" "}
-          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one ends at once:
-          an endpoint that has only that one then refuses every event.</p>`}
+        html`<p class="note">Two secrets already sign all requests, the older one until${" "}
+          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one ends at
+          once, and an endpoint that has only that one refuses every event.</p>`}
       <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
@@ -58,7 +58,7 @@ export function Ending({ webhook, close, done }) {
   });
   return html`
     <${Dialog} title="Remove the old secret?" close=${close}>
-      <p>Only the new secret signs from now on. An endpoint that has only the old one refuses every event.</p>
+      <p>Only the new secret will sign requests. An endpoint that has only the old one then refuses every event.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>

@@ -11,12 +11,12 @@ export const Stop = ({ webhook: { enabled }, disable, remove }) => html`
     ${enabled && html`<div class="choice">
       <p>While disabled, the webhook receives nothing, and events published meanwhile are not delivered later. You can
         enable it again.</p>
-      <${Action} scope="integrations.write" onClick=${disable}>Disable …<//>
+      <${Action} scope="integrations.write" onClick=${disable}>Disable…<//>
     </div>`}
     <div class="choice">
       <p>A removed webhook cannot be restored. Its deliveries stay readable for as long as they are kept, but cannot be
-        sent again.</p>
-      <${Action} kind="danger" scope="integrations.remove" onClick=${remove}>Remove …<//>
+        resent.</p>
+      <${Action} kind="danger" scope="integrations.remove" onClick=${remove}>Remove…<//>
     </div>
   <//>`;
 
@@ -27,7 +27,7 @@ const CANCELLED = "An open delivery is cancelled if its next attempt is due whil
 export const Disabling = ({ webhook, enable, close }) => html`
   <${Dialog} title="Disable ${webhook.name}?" close=${close}>
     <${OpenDeliveries} webhook=${webhook} fate=${CANCELLED} />
-    <p>Events published while it is disabled are not delivered to it, neither now nor later.</p>
+    <p>Events published while it is disabled are never delivered to it.</p>
     <${Problem} refusal=${enable.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="danger" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(false)}>

@@ -1,5 +1,5 @@
 // How the events of a webhook reach its subscriber, as the API names it and in words.
-export const DELIVERIES = [["push", "The service calls an address"], ["pull", "A program reads the feed"]];
+export const DELIVERIES = [["push", "Sent to an address"], ["pull", "Read from a feed"]];
 
 export const deliveryInWords = (delivery) => new Map(DELIVERIES).get(delivery) ?? delivery;
 
@@ -9,4 +9,4 @@ export const PAYLOADS = [["full", "The whole event"], ["thin", "The event withou
 export const payloadInWords = (payload) => new Map(PAYLOADS).get(payload) ?? payload;
 
 /** The address of a webhook, or the words for its absence. */
-export const addressOf = ({ eventUrl }) => eventUrl ?? "A program reads the feed";
+export const addressOf = ({ eventUrl }) => eventUrl ?? "Read from a feed";

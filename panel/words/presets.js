@@ -5,25 +5,25 @@ export const PRESETS = [
   {
     key: "support",
     label: "Support: view, retry and resend",
-    hint: "Sees webhooks and deliveries, and sends deliveries again. The same scope permits changes to webhooks, but not their removal.",
+    hint: "Can view webhooks and deliveries, and resend deliveries. Can also change webhooks, but not remove them.",
     scopes: ["integrations.read", "integrations.write"],
   },
   {
     key: "viewer",
     label: "Read only",
-    hint: "Sees every page of the panel, and changes nothing.",
+    hint: "Can view every page of the panel, and change nothing.",
     scopes: ["account.read", "integrations.read", "payment.read"],
   },
   {
     key: "developer",
-    label: "Developer: all rights to webhooks",
-    hint: "Creates, changes, tests and removes webhooks, and sees applications.",
+    label: "Developer: manage webhooks",
+    hint: "Can create, change, test and remove webhooks, and view applications.",
     scopes: ["account.read", "integrations.read", "integrations.write", "integrations.remove"],
   },
   {
     key: "payments",
     label: "Payments: connect payment providers",
-    hint: "Connects and disconnects payment providers. Sees no webhooks.",
+    hint: "Can connect and disconnect payment providers. Cannot view webhooks.",
     scopes: ["payment.read", "payment.write", "payment.remove"],
   },
 ];

@@ -1,6 +1,6 @@
 // Requests to an endpoint: an attempt stores the address and the names of the headers, not their values.
 
-/** The values that are constant, or follow from the delivery. */
+/** The headers whose values are constant, or known from the delivery. */
 const known = (delivery) => ({
   "accept-encoding": "identity",
   "content-type": "application/json",
@@ -9,7 +9,7 @@ const known = (delivery) => ({
   "webhook-id": delivery.event.id,
 });
 
-/** The body of an attempt, as sent. That of a webhook that gets no data has the other members, in their order. */
+/** The body of an attempt, as sent. A thin body has every member of the event except its data, in the same order. */
 export function bodyOf({ body, event, subject }, attempt) {
   if (attempt?.payload !== "thin") return body;
   const { id, type, test, timestamp, managingEntityIdentifier } = event;
@@ -32,7 +32,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 /** The description of the copied command, with its omissions. */
 export const curlWords = (delivery, webhook) =>
   `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
-    ? "; replace each *** by its value" : ""}`;
+    ? "; replace each *** with its value" : ""}`;
 
 /** A command that sends the same bytes to the endpoint, without the signature, whose secret the panel does not know. */
 export function curlOf(delivery, webhook) {

@@ -24,10 +24,10 @@ export const CONNECTION = {
 
 /** The reason why an open delivery waits, as the end of a sentence about its next attempt. */
 export function waits({ waitingFor }) {
-  if (waitingFor === "schedule") return "by the retry schedule";
-  if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits until the endpoint responds";
-  if (waitingFor === "rate") return "when it is its turn; the webhook has a limit of attempts per second";
-  if (waitingFor === "reader") return "when a program reads the feed of the webhook";
+  if (waitingFor === "schedule") return "on the retry schedule";
+  if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits for the endpoint to respond";
+  if (waitingFor === "rate") return "when the webhook’s limit of attempts per second permits it";
+  if (waitingFor === "reader") return "when a program reads the webhook’s feed";
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
   return "";
 }

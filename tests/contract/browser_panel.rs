@@ -20,18 +20,18 @@ async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suit
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{id}") })).await).await;
 
-    let page = browser.until_says("Not delivered, after 3 attempts: 500 Internal Server Error").await;
+    let page = browser.until_says("Not delivered after 3 attempts: 500 Internal Server Error").await;
     for part in ["Booking created", "What to do", "no such table", "B-20417", "Attempt 3"] {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!browser.address().await.contains("code"), "the code does not stay in the address");
     receiver.on("/hook", [Behaviour::status(204)]);
     browser.click("Resend").await;
-    browser.until_says("Delivered at attempt 4").await;
+    browser.until_says("Delivered on attempt 4").await;
     browser.click("Resend").await;
     browser.until_says("The endpoint has received this event").await;
     browser.click("Resend").await;
-    browser.until_says("Delivered at attempt 5").await;
+    browser.until_says("Delivered on attempt 5").await;
     assert_eq!(entity.delivery(&id).await["status"], "delivered");
     assert_eq!(browser.complaints().await, "");
     browser.close().await;
@@ -61,7 +61,7 @@ async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     browser.click("Send a test event").await;
     let question = browser.answer_question(true).await;
     assert!(question.contains("The signing secret is shown only once"), "{question}");
-    let page = browser.until_says("Delivered at attempt 1").await;
+    let page = browser.until_says("Delivered on attempt 1").await;
     assert!(page.contains("thank you") && page.contains("webhook.test"), "{page}");
     let badges = browser.run("return [...document.querySelectorAll('.lead .badge')].map((badge) => badge.textContent)");
     assert_eq!(badges.await, json!(["Delivered", "Test"]));
@@ -79,22 +79,22 @@ async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
     browser.click("Rotate secret").await;
-    browser.until_says("The old one signs beside it for a while").await;
+    browser.until_says("The old one also signs").await;
     browser.click("Rotate secret").await;
     browser.until_says("New signing secret").await;
     let secret = browser.run("return document.querySelector('.secret-text code').textContent").await;
     let secret = secret.as_str().expect("a secret is a text").to_owned();
     assert!(secret.starts_with("whsec_") && secret != hook.secret);
     browser.click("I have copied it").await;
-    let page = browser.until_says("Two secrets sign at present").await;
+    let page = browser.until_says("Two secrets sign all requests").await;
     assert!(!page.contains(&secret), "it is shown once");
 
     browser.click("Send a test event").await;
-    browser.until_says("Delivered at attempt 1").await;
+    browser.until_says("Delivered on attempt 1").await;
     let received = receiver.until("/hook", 1).await;
     assert!(is_signed_by(&received[0], &hook.secret) && is_signed_by(&received[0], &secret));
     browser.click("test").await;
-    browser.click("Remove old secret …").await;
+    browser.click("Remove old secret…").await;
     browser.click("Remove old secret").await;
     browser.until_says("One secret signs all requests").await;
     browser.close().await;
@@ -111,7 +111,7 @@ async fn a_conflicting_save_shows_both_versions_to_choose_from(suite: Arc<Suite>
     browser.fill("Name", "Named by me").await;
     entity.changed(&hook.id, json!({ "name": "Named by her", "eventList": ["booking.created"] })).await;
     browser.click("Save").await;
-    let both = browser.until_says("Another person saved this webhook meanwhile").await;
+    let both = browser.until_says("Someone else changed this webhook").await;
     for part in ["Named by me", "Named by her", "changed by both", "changed by the other", "booking.created"] {
         assert!(both.contains(part), "{part}: {both}");
     }
@@ -144,7 +144,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     }
     assert_eq!(entity.connection("sim-pkce").await.expect("connected")["status"], "connected");
     browser.click("OK").await;
-    browser.click("Disconnect …").await;
+    browser.click("Disconnect…").await;
     browser.click("Disconnect").await;
     browser.until_says("No connections yet").await;
     assert!(entity.connections().await.is_empty());
@@ -164,13 +164,13 @@ async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     browser.until_says("booking.created").await;
     browser.go("about:blank").await;
     browser.go(&link).await;
-    browser.until_says("You are in the session that is open in this browser").await;
+    browser.until_says("Your open session in this browser continues").await;
     browser.click("Sign out").await;
     browser.until_says("You are signed out").await;
     browser.go("about:blank").await;
     browser.go(&link).await;
     let refused = browser.until_says("The link to the panel opens nothing").await;
-    assert!(refused.contains("Quote this request"), "{refused}");
+    assert!(refused.contains("If you ask for help"), "{refused}");
     browser.close().await;
 }
 
@@ -308,18 +308,18 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     receiver.on("/hook", [Behaviour::status(200)]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
-    browser.click("Retry failed deliveries …").await;
+    browser.click("Retry failed deliveries…").await;
     browser.until_says("2 deliveries in this range failed or were cancelled").await;
     browser.click("Retry 2 deliveries").await;
-    browser.until_says("Delivered at attempt 4").await;
+    browser.until_says("Delivered on attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older than the start of the recovery");
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
-    browser.click("Retry failed deliveries …").await;
+    browser.click("Retry failed deliveries…").await;
     browser.until_says("1 delivery in this range failed or was cancelled").await;
     let range = browser.run("return document.querySelector('dialog select').selectedOptions[0].text").await;
     assert_eq!(range, "Since the webhook was created", "none failed from this delivery on");
-    browser.choose("Created", "From … to …").await;
+    browser.choose("Created", "Custom range").await;
     browser.until_says("Empty: until now.").await;
     browser.run(RANGE_OF_2020).await;
     browser.until_says("No delivery in this range failed or was cancelled").await;
@@ -418,7 +418,7 @@ async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     browser.until_says("New client secret").await;
     browser.click("I have copied it").await;
     browser.until_says("expires in").await;
-    browser.click("Remove …").await;
+    browser.click("Remove…").await;
     browser.click("Remove application").await;
     let id = of_ours[0]["clientId"].as_str().expect("openapi.yaml says so").to_owned();
     until("the application is removed", LONG, async || {

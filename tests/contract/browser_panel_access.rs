@@ -30,7 +30,7 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
         ("applications/new".to_owned(), "Integrations"),
         (format!("applications/{application}"), "Secrets and keys"),
         ("links".to_owned(), "Create a link"),
-        ("nothing/of/this/name".to_owned(), "There is no such page"),
+        ("nothing/of/this/name".to_owned(), "Page not found"),
     ]
 }
 
@@ -109,7 +109,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     let browser = inside(&entity).await;
     browser.until_says("booking.created").await;
     browser.press(&[TAB]).await;
-    assert_eq!(browser.focused().await, "Skip to the content");
+    assert_eq!(browser.focused().await, "Skip to content");
     browser.press(&[ENTER]).await;
     tab_to(&browser, "Booking created").await;
     browser.press(&[ENTER]).await;
@@ -121,15 +121,15 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.until_says("webhook-signature").await;
     assert_eq!(browser.focused().await, "Request");
     browser.run("document.querySelector('h1').focus()").await;
-    tab_to(&browser, "Retry failed deliveries …").await;
+    tab_to(&browser, "Retry failed deliveries…").await;
     browser.press(&[ENTER]).await;
     browser.until_says("1 delivery in this range failed").await;
     browser.press(&[ESCAPE]).await;
-    browser.until_focused("Retry failed deliveries …").await;
+    browser.until_focused("Retry failed deliveries…").await;
     browser.run("document.querySelector('h1').focus()").await;
     tab_to(&browser, "Resend").await;
     browser.press(&[ENTER]).await;
-    browser.until_says("Delivered at attempt 4").await;
+    browser.until_says("Delivered on attempt 4").await;
     browser.close().await;
 }
 

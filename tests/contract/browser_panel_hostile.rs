@@ -36,14 +36,14 @@ async fn untrusted_texts_are_shown_as_text_on_every_page(suite: Arc<Suite>) {
         (format!("webhooks/{}/edit", hook.id), "<script>"),
         (format!("applications/{application}"), "<script>"),
         ("links".to_owned(), "<script>"),
-        (format!("deliveries/{escaped}"), "Quote this request"),
+        (format!("deliveries/{escaped}"), "If you ask for help"),
         (
             format!("deliveries?type={escaped}&webhook={escaped}&event={escaped}&from={escaped}&status={escaped}"),
-            "Quote this request",
+            "If you ask for help",
         ),
         (format!("event-types?search={escaped}"), "No matching type"),
         (format!("providers?outcome=connected&provider={escaped}&error={escaped}"), "Connect a provider"),
-        (format!("{escaped}/{escaped}"), "There is no such page"),
+        (format!("{escaped}/{escaped}"), "Page not found"),
     ] {
         browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
         browser.until_says(words).await;

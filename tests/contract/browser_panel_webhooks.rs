@@ -27,10 +27,10 @@ async fn a_count_that_was_not_finished_never_means_none(suite: Arc<Suite>) {
     browser.click("test").await;
     let page = browser.until_says("No recent deliveries were found").await;
     assert!(!page.contains("No deliveries yet"), "{page}");
-    browser.click("Remove …").await;
+    browser.click("Remove…").await;
     browser.until_says("The webhook may have open deliveries").await;
     browser.click("Cancel").await;
-    browser.click("Disable …").await;
+    browser.click("Disable…").await;
     browser.until_says("The webhook may have open deliveries").await;
     browser.click("Cancel").await;
     assert_eq!(browser.complaints().await, "");
@@ -45,7 +45,7 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
     browser.until_says("Send a test event").await;
-    browser.click("Disable …").await;
+    browser.click("Disable…").await;
     browser.until_says("The webhook has no open deliveries").await;
     browser.click("Disable webhook").await;
     let page = browser.until_says("It receives nothing.").await;
@@ -110,7 +110,7 @@ async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}/edit", hook.id) })).await).await;
     browser.until_says("Signature").await;
-    browser.choose("Signature", "With the signing secret, and with a key pair (Ed25519)").await;
+    browser.choose("Signature", "Signing secret and key pair (Ed25519)").await;
     browser.click("Save").await;
     browser.until_says("Public key").await;
     let webhook = entity.webhook(&hook.id).await;
@@ -122,7 +122,7 @@ async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>
     browser.click("Rotate secret").await;
     browser.until_says("Old public key").await;
     browser.click("I have copied it").await;
-    let page = browser.until_says("Two secrets sign at present").await;
+    let page = browser.until_says("Two secrets sign all requests").await;
     assert!(page.contains("Old public key") && page.contains(key), "{page}");
     browser.close().await;
 }
@@ -182,7 +182,7 @@ async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>)
     let browser = Browser::open().await;
     let place = format!("/panel/applications/{}", application.id);
     browser.go(&entity.panel_link(json!({ "place": place })).await).await;
-    browser.click("Rename …").await;
+    browser.click("Rename…").await;
     browser.fill("Name", "Night audit").await;
     browser.click("Rename").await;
     browser.until_says("The application was renamed").await;
@@ -190,7 +190,7 @@ async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>)
 
     let pem = |label: &str, body: &str| format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
     let key = format!("{PREFIX}{}=", KEY.replace('-', "+").replace('_', "/"));
-    browser.click("Add public key …").await;
+    browser.click("Add public key…").await;
     browser.fill("Public key", &pem("PRIVATE KEY", &key)).await;
     browser.click("Add key").await;
     browser.until_says("Public key must not be a private key").await;
