@@ -128,7 +128,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     let entity = suite.entity().await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": "/panel/providers" })).await).await;
-    for (button, words) in [("Deny", "You did not agree"), ("Allow", "is connected")] {
+    for (button, words) in [("Deny", "You did not allow access"), ("Allow", "is connected")] {
         browser.click("Connect a provider").await;
         browser.choose("Provider", "Another provider").await;
         browser.fill("Provider name", "sim-pkce").await;

@@ -158,7 +158,7 @@ async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc
     let connected = path(visit.arrive("connected").await.header("location"));
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
-    says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not agree at"]);
+    says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not allow access at"]);
     // An address that was typed, sent to another person, or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();

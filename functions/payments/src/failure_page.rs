@@ -94,20 +94,20 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
             "Not connected".to_owned(),
             vec![
                 format!(
-                    "You agreed, but {provider} did not accept this service: its credentials there are wrong. Nothing was connected \
-                     for {}, and trying again does not help yet.",
+                    "You allowed access, but {provider} did not accept this service, because its credentials there are \
+                     wrong. Nothing was connected for {}.",
                     named.entity()
                 ),
                 format!(
                     "Contact the person who gave you the link. The operator of this service must correct its credentials at \
-                     {provider}. Then ask for a new link."
+                     {provider} before you can connect. Then ask for a new link."
                 ),
             ],
         ),
         CallbackError::Exchange(error) => {
             let mut said = vec![
                 format!(
-                    "You agreed, but {provider} did not complete the connection. Nothing was connected for {}.",
+                    "You allowed access, but {provider} did not complete the connection. Nothing was connected for {}.",
                     named.entity()
                 ),
                 again,
@@ -123,12 +123,13 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
             "Connection not confirmed".to_owned(),
             vec![
                 format!(
-                    "You agreed, but this service could not confirm in time that {} is connected to {provider}.",
+                    "You allowed access, but this service could not confirm in time that {} is connected to \
+                     {provider}.",
                     named.entity()
                 ),
                 format!(
-                    "Look at the list of connections in a minute. If {provider} is not there, ask for a new link and start again. \
-                     Each link works only once."
+                    "Check the list of connections in a minute. If {provider} is not there, ask for a new link and \
+                     start again. Each link works only once."
                 ),
                 access_may_remain(provider),
             ],
@@ -140,8 +141,8 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
 /// this service has no token for it.
 fn access_may_remain(provider: &str) -> String {
     format!(
-        "Your account settings at {provider} may still list this service among the connected applications. If you do not \
-         connect again, remove it there."
+        "Your account settings at {provider} may list this service as a connected application. If you do not connect \
+         again, remove it there."
     )
 }
 
@@ -174,10 +175,11 @@ fn ended(why: Ended, named: &Named) -> Words {
             "This link was already used".to_owned(),
             vec![
                 format!(
-                    "The link to connect {connecting} works only once, and was already used. Perhaps this page was reloaded."
+                    "The link to connect {connecting} works only once, and was already used. This page may have \
+                     been reloaded."
                 ),
                 format!(
-                    "Look at the list of connections. If {provider} is not there, ask for a new link and start again."
+                    "Check the list of connections. If {provider} is not there, ask for a new link and start again."
                 ),
             ],
         ),

@@ -33,7 +33,7 @@ fn html(page: &OutcomePage<'_>) -> String {
         AuthorizationOutcome::Denied => (
             "Not connected",
             format!(
-                "You did not agree at <strong>{name}</strong>, so nothing was connected to {entity}. \
+                "You did not allow access at <strong>{name}</strong>, so nothing was connected to {entity}. \
                  You can connect at any time."
             ),
         ),
@@ -49,7 +49,7 @@ fn html(page: &OutcomePage<'_>) -> String {
             format!(
                 "Your <strong>{name}</strong> account{account} was not connected: {entity} is connected to another account there, and \
                  stays connected to it. To replace that account with yours, connect again and confirm the replacement. \
-                 Otherwise, if the settings of your account list this service, remove it there."
+                 If you keep that account, and the settings of yours list this service, remove it there."
             ),
         ),
     };
@@ -78,7 +78,7 @@ fn unproven(provider: &ProviderName) -> String {
         "Payment provider",
         &format!(
             "<p>This page shows a result only in the browser that came back from the provider, and only for a few minutes. To \
-             see whether <strong>{}</strong> is connected, look at the list of connections in the panel.</p>\n{}",
+             see whether <strong>{}</strong> is connected, check the list of connections in the panel.</p>\n{}",
             escaped(name),
             to_panel("/panel/providers")
         ),
@@ -108,7 +108,7 @@ mod tests {
                 AuthorizationOutcome::Connected,
                 "Your <strong>Stripe</strong> account is connected to <strong>demo-hotel</strong>",
             ),
-            (AuthorizationOutcome::Denied, "You did not agree at <strong>Stripe</strong>"),
+            (AuthorizationOutcome::Denied, "You did not allow access at <strong>Stripe</strong>"),
             (AuthorizationOutcome::Failed, "reported an error (<code>temporarily_unavailable</code>)"),
             (
                 AuthorizationOutcome::OtherAccount,

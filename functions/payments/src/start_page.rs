@@ -30,8 +30,8 @@ fn html(shown: &StartPage) -> String {
     }
     content += &format!(
         "<p><a class=\"button\" href=\"{}\">Continue to {provider}</a></p>\n\
-         <p>If you do not work for {who} or did not ask for this, close this page. Nothing is connected until you agree at \
-         {provider}.</p>\n",
+         <p>If you do not work for {who} or did not ask for this, close this page. Nothing is connected until you \
+         allow it at {provider}.</p>\n",
         escaped(&shown.link)
     );
     page::html(&format!("Connect {label}"), &content)
@@ -60,7 +60,7 @@ fn next_steps(provider: &str) -> String {
     format!(
         "<h2>What happens next</h2>\n<ol>\n\
          <li>You sign in at {provider}. This service never sees your password.</li>\n\
-         <li>{provider} asks you to allow the connection. You can still decline.</li>\n\
+         <li>{provider} asks you to allow access. You can still decline.</li>\n\
          <li>{provider} sends you back here, and you see the result. Stay in this browser until then.</li>\n</ol>\n"
     )
 }

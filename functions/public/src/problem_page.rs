@@ -18,7 +18,7 @@ pub fn of_kind(kind: ProblemKind, base_url: &str) -> String {
     let status = kind.status();
     let base = escaped(base_url);
     let mut content = format!(
-        "<p>Problem <code>{slug}</code>, answered with HTTP status {status}.</p>\n<p>{}</p>\n\
+        "<p>Problem <code>{slug}</code>, returned with HTTP status {status}.</p>\n<p>{}</p>\n\
          <h2>Example</h2>\n<pre><code>{}</code></pre>\n<h2>Operations</h2>\n",
         prose(kind.explanation()),
         escaped(&example(kind, base_url)),
