@@ -17,7 +17,7 @@ export function guard(question) {
   };
 }
 
-/** Whether nothing would be lost, or the person confirms. */
+/** Whether the page can be left: nothing would be lost, or the person confirms. */
 export const mayLeave = () => !guarded || confirm(guarded.question);
 
 /** An address of the panel; empty members of `query` are omitted. */
@@ -41,7 +41,7 @@ function decoded(part) {
   }
 }
 
-/** The position of this entry of the history when it was left: how far it was scrolled, and the link that was followed. */
+/** The position of this history entry when the person left it: the scroll offset, and the link that was followed. */
 export const position = () => history.state?.position;
 
 function keepPosition(link) {
@@ -68,13 +68,13 @@ export function usePosition(view, ready) {
   }, [view, ready]);
 }
 
-/** The current address; draws again when it changes. */
+/** The current address; renders again when it changes. */
 export function useHere() {
   const [href, move] = useState(location.href);
   useEffect(() => {
     const listener = () => move(location.href);
     listeners.add(listener);
-    // The address may have changed since this was drawn.
+    // The address may have changed since this was rendered.
     listener();
     return () => listeners.delete(listener);
   }, []);

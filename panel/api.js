@@ -1,5 +1,5 @@
 // The client of the API. A call renews the token if necessary and retries while the service is not available. Errors are
-// thrown as a `Refusal`, which says in words what to do.
+// thrown as a `Refusal`, whose text says what to do.
 import { accessToken, entityPath, forget } from "./session.js";
 import { refusalOf, unreachable } from "./refusal.js";
 
@@ -30,7 +30,7 @@ async function call(method, path, { query, body, signal, read = JSON.parse } = {
   }
 }
 
-/** A body as JSON. A text is JSON already: writing it from its values would lose digits of numbers. */
+/** A body as JSON. A string is JSON already: parsing and serializing it would lose digits of numbers. */
 const written = (body) => (typeof body === "string" ? body : body && JSON.stringify(body));
 
 async function answered(address, request) {
@@ -56,7 +56,7 @@ function search(query = {}) {
 const unique = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
 export const get = (path, query, signal) => call("GET", path, { query, signal });
-/** Gets a resource as the text of the response: parsing loses digits of numbers, and repeated members. */
+/** Gets a resource as the unparsed text of the response: parsing loses digits of numbers, and repeated members. */
 export const getText = (path, signal) => call("GET", path, { signal, read: (text) => text });
 export const post = (path, body = {}) => call("POST", path, { body });
 export const patch = (path, body) => call("PATCH", path, { body });

@@ -1,10 +1,10 @@
-// The settings of the deployment, as the head of the page has them.
+// The settings of the deployment, from the meta tags of the page.
 
 const setting = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
 
 /** The panel's name. */
 export const NAME = setting("application-name");
-/** Whether the name is the panel's own, so that its sign fits beside it. */
+/** Whether the panel has its default name; only then its logo is shown. */
 export const HAS_OWN_NAME = NAME === "Waypost";
 /** Whether an application's id and secret are accepted. */
 export const TAKES_CREDENTIALS = setting("sign-in").includes("credentials");

@@ -1,11 +1,11 @@
-// The panel in a frame of a platform's page. The two exchange messages; a browser delivers a message of the panel only to a
-// page of a listed origin, and the panel reads only those of such a page.
+// The panel in a frame of a platform's page. The panel sends messages only to pages of a listed origin, and reads only
+// messages from such a page.
 import { ANCESTORS } from "./deployment.js";
 import { onSession, session } from "./session.js";
 
 export const IS_FRAMED = window.self !== window.top;
 
-/** The managing entity that the platform's page names in the address of the frame; also after a reload of the frame. */
+/** The managing entity that the platform's page names in the frame's address. It is kept for a reload of the frame. */
 export function entityOfFrame(named) {
   if (!IS_FRAMED) return null;
   // A browser that blocks cookies in frames may refuse storage as well.
@@ -17,7 +17,7 @@ export function entityOfFrame(named) {
   }
 }
 
-/** The most requests for a link until a session opens: a page that sends unusable links is not asked without end. */
+/** The maximum number of requests for a link until a session opens, in case the page sends only unusable links. */
 const MOST_REQUESTS = 3;
 /** The pause after a link that did not open a session, in milliseconds. */
 const PAUSE_MS = 2000;

@@ -53,7 +53,7 @@ function Current() {
   const parts = named.length ? named : [firstPage()];
   const Page = PAGES[nameOf(parts)] ?? Missing;
   const path = parts.join("/");
-  // A page that is visited again restores its position itself, when its content is there.
+  // A page that is visited again restores its position itself, once its content is loaded.
   useEffect(() => { if (!position()) scrollTo(0, 0); }, [path]);
   return html`<${Page} key=${path} parts=${parts} query=${query} />`;
 }
@@ -62,7 +62,7 @@ function Panel() {
   const [{ phase, proposed }, become] = useState(session);
   useEffect(() => {
     const listener = () => become(session());
-    // The session may have opened since this was drawn.
+    // The session may have opened since this was rendered.
     listener();
     return onSession(listener);
   }, []);

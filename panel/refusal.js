@@ -6,7 +6,7 @@ export class Refusal extends Error {
     Object.assign(this, { status, kind, title, detail, properties, requestId });
   }
 
-  /** The violations of a member of the body, or of its elements; as the end of a sentence. */
+  /** The violations of a member of the body and of its elements, as the end of a sentence after its label. */
   violation(field) {
     const about = (name) => name === field || name.startsWith(`${field}[`) || name.startsWith(`${field}.`);
     return this.violations.filter(({ field: name }) => about(name)).map(({ message }) => message).join("; ");

@@ -107,7 +107,7 @@ function Nothing({ query, hasMore, hasWebhooks }) {
     <//>`;
 }
 
-/** Links to newer and older pages. A period that ends now becomes one with fixed times: a cursor is valid for one filter only. */
+/** Links to newer and older pages. Fixed times replace a relative period: a cursor is valid for one filter only. */
 function Paging({ query, list: { items, cursor, filters } }) {
   const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
   if (!query.cursor && !cursor) {

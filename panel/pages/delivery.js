@@ -27,7 +27,7 @@ import { curlOf, curlWords } from "../words/requests.js";
 
 const SOON = 30_000;
 
-/** The delivery, and its webhook if it still exists. `body` has the bytes that are posted, which parsing would change. */
+/** The delivery, and its webhook if it still exists. `body` is the event as unparsed JSON: parsing would change it. */
 async function read(id) {
   const text = await getText(`/webhook/delivery/${encodeURIComponent(id)}`);
   const delivery = { ...JSON.parse(text), body: memberOf(text, "event") };

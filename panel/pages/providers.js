@@ -107,7 +107,7 @@ function Connecting({ first, connections, close, done }) {
     connection.status === "connected");
   const connect = useAction(async () => {
     const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
-    // Pages of providers, and the page before them, cannot be shown in a frame. A browser may block a tab that a script opens.
+    // The pages of providers and the start page cannot be framed. A browser may block a tab that a script opens.
     if (IS_FRAMED) offer(authorizationUrl);
     else location.assign(authorizationUrl);
   });

@@ -1,4 +1,4 @@
-// The page that edits a webhook. If another person changed it meanwhile, both versions are shown for a choice.
+// The page that edits a webhook. If someone else has changed it since, the person chooses between both versions.
 import { html, useState } from "../parts/html.js";
 import { patch } from "../api.js";
 import { go } from "../address.js";

@@ -1,11 +1,11 @@
-// Counts of a webhook's deliveries. A count that was not finished says so: only a page without a cursor is the last.
+// Counts of a webhook's deliveries. A count is exact only if the list was read to its last page, which has no cursor.
 import { get } from "../api.js";
 import { counted } from "./words.js";
 
 const PAGE_SIZE = 100;
 const MAX_PAGES = 10;
 
-/** Counts the deliveries that pass these filters of the API, and `isWanted`; up to a thousand are read. */
+/** Counts the deliveries that match these filters of the API and `isWanted`. Reads at most a thousand. */
 export async function count(filters, isWanted = () => true) {
   let found = 0;
   let cursor;
@@ -33,7 +33,7 @@ export const isNone = ({ found, exact }) => exact && found === 0;
 
 export const sum = (one, other) => ({ found: one.found + other.found, exact: one.exact && other.exact });
 
-/** "12 deliveries", "at least 1,000 deliveries"; a count of 0 that was not finished says nothing. */
+/** "12 deliveries", "at least 1,000 deliveries"; an unfinished count of 0 is an unknown number. */
 export const countWords = ({ found, exact }) => {
   if (!exact && found === 0) return "an unknown number of deliveries";
   return `${exact ? "" : "at least "}${counted(found, "delivery", "deliveries")}`;

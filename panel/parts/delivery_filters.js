@@ -92,7 +92,7 @@ function Statuses({ chosen = "", choose }) {
     </div>`;
 }
 
-/** One field for a subject or an identifier. It shows the subject or event of the list, and removes it when it is emptied. */
+/** One field for a subject or an identifier. It shows the current filter, and removes it when the field is emptied. */
 function Search({ query }) {
   const searched = query.subject ?? query.event ?? "";
   const [text, type] = useState(searched);

@@ -6,11 +6,11 @@ import { useLoad } from "./load.js";
 
 /** The deliveries on a page. */
 const SIZE = 50;
-/** The most responses for a page with a match. */
+/** The maximum number of responses to read for a page with a match. */
 const RESPONSES = 5;
-/** The most responses without any match; then the person decides whether to continue. */
+/** The maximum number of responses without a match. The person then decides whether to continue. */
 const RESPONSES_WITHOUT_MATCH = 60;
-/** The views whose deliveries are kept, so that a person who returns to one sees it at once. */
+/** The number of views whose deliveries are cached, so that a person who returns to a view sees it at once. */
 const VIEWS_KEPT = 20;
 
 const views = new Map();
@@ -22,8 +22,8 @@ function keep(view, data) {
 }
 
 /**
- * The most responses without a match for a new read of a view. A view that was searched before has shown the result, and only
- * a person's reload searches as far back again; the list that is updated live would otherwise search all the time.
+ * The maximum number of responses without a match when a view is read. After the first search of a view, live updates
+ * read only a few, since they would otherwise search continuously. A reload by the person searches as far back again.
  */
 function mostWithoutMatch(reason, before) {
   if (!before || reason === "reload") return RESPONSES_WITHOUT_MATCH;
@@ -45,8 +45,8 @@ async function page(filters, start, mayContinue) {
 }
 
 /**
- * The deliveries of a view, which is the text of its address. `filters` are those of the API, and `start` is the cursor of the
- * page. `data` has the view that it belongs to, and `looked` is the number of responses without a match so far.
+ * The deliveries of a view, which is the text of its address. `filters` are filters of the API, and `start` is the
+ * cursor of the page. `data.view` is the view of the data, and `looked` is the number of responses without a match so far.
  * `reload` is for a person, or after an action; `poll` looks for new deliveries, unless a search is running.
  */
 export function useDeliveries(view, filters, start) {
@@ -66,7 +66,7 @@ export function useDeliveries(view, filters, start) {
         look(responses);
         return true;
       });
-      // A shorter search must lose neither the matches of the former one, nor how far back it was.
+      // A shorter search must not discard the matches and the cursor of the previous, longer one.
       const isShorter = most < RESPONSES_WITHOUT_MATCH && !data.items.length && data.cursor;
       const found = isShorter ? before : { ...data, view, filters, isStopped: current.isStopped };
       if (run.current === current) keep(view, found);

@@ -26,7 +26,7 @@ export function useSelection(view) {
   return { chosen, results, set, note, forget: () => become(new Map()) };
 }
 
-/** Sums up results: how many deliveries are being sent, and the refusals, each with its count. */
+/** Summarizes results: the number of deliveries that were resent, and the count of each refusal. */
 function summary(results) {
   const all = [...results.values()];
   const refusals = new Map();
@@ -56,7 +56,7 @@ export function Selection({ items, selection, reload }) {
       } catch (refusal) {
         refused += 1;
         selection.note(id, refusal);
-        // The limit of this minute is reached, or there is no connection: the others would be refused as well.
+        // The rate limit is reached, or there is no connection: the other requests would fail as well.
         if (refusal.status === 429 || refusal.kind === "unreachable") return false;
       } finally {
         progress.done += 1;

@@ -10,8 +10,8 @@ import { DELIVERY } from "../words/statuses.js";
 const NONE = new Set();
 
 /**
- * `fresh` has the identifiers of the deliveries that have just arrived, `isStale` says that other rows are being loaded. Without
- * a `selection`, no row can be selected.
+ * `fresh` has the identifiers of deliveries that have just arrived. `isStale` means that other rows are being loaded.
+ * Without a `selection`, no row can be selected.
  */
 export function DeliveryTable({ items, types, webhooks, fresh = NONE, selection, isStale }) {
   const canSelect = selection && may("integrations.write");

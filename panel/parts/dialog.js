@@ -17,7 +17,7 @@ export function Dialog({ title, close, children, wide, guarded }) {
     event.preventDefault();
     leave();
   };
-  // A browser permits a page to prevent one Escape; the second closes the dialog, which is opened again.
+  // A browser lets a page cancel only the first Escape. The second closes the dialog, so it is opened again.
   const closed = () => {
     if (!box.current) return;
     box.current.showModal();

@@ -1,9 +1,9 @@
-// JSON for people: formatted and coloured, without markup from its content. The text is never built again from its values: so
-// every number keeps its digits, and members keep their order and their repetitions.
+// JSON for people: formatted and coloured, without markup from its content. The text is never rebuilt from parsed
+// values, so that numbers keep their digits, and members their order and repetitions.
 import { html, useState } from "./html.js";
 import { Copy } from "./copy.js";
 
-/** A token of JSON: a string, a number or word, or a mark. The text is valid, so that no other character is in between. */
+/** The tokens of valid JSON: strings, numbers, words and punctuation. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[-+.\w]+|[{}[\],:]/g;
 
 const OPENING = new Set(["{", "["]);
@@ -79,7 +79,7 @@ function Formatted({ text }) {
   return parts.map((part) => (part.kind ? html`<span class=${part.kind}>${part.text}</span>` : part.text));
 }
 
-/** Any text. JSON is formatted, and can be shown as it is; it is copied as it is. */
+/** Any text. JSON is formatted and can also be shown raw. Copying takes the raw text. */
 export function Text({ text, what }) {
   const canFormat = isJson(text);
   const [isRaw, show] = useState(false);

@@ -11,9 +11,9 @@ import { count, countSentence, countWords, isNone, sum } from "./counts.js";
 import { say } from "./notices.js";
 import { useAction, useLoad } from "./load.js";
 
-/** A delivery with so many attempts gets no further one. */
+/** The number of attempts after which a delivery gets no further one. */
 const MAX_ATTEMPTS = 100;
-/** A delivery that is due sooner needs no retry, and the service leaves it alone; in milliseconds. */
+/** The wait, in milliseconds, up to which the service does not retry a delivery, since it is due soon anyway. */
 const SHORT_WAIT_MS = 60_000;
 /** The pause in typing after which a range is counted, in milliseconds. */
 const TYPING_MS = 500;
@@ -29,7 +29,7 @@ async function counts(webhook, { since, until }) {
   return { failed, waiting };
 }
 
-/** The counts of the chosen range. Without a choice, if none failed in the proposed range, those of the widest. */
+/** The counts of the chosen range. Without a choice: of the proposed range, or of the widest if none failed in it. */
 async function countedFor(webhook, ranges, chosen) {
   const range = chosen ?? proposed(ranges);
   if (!range.since) return null;

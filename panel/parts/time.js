@@ -51,7 +51,7 @@ export function fromNow(date) {
 
 const clocks = new Map();
 
-/** The clock of this interval: all times of a page move together, by one timer. */
+/** The clock for this interval. One timer updates all times of a page together. */
 function clockEvery(every) {
   if (!clocks.has(every)) clocks.set(every, { listeners: new Set(), timer: null });
   return clocks.get(every);
@@ -97,7 +97,7 @@ export function Time({ date, as = "full", seconds = true }) {
   return html`<time dateTime=${date} title=${inUtc(date)}>${words}</time>`;
 }
 
-/** A time relative to now, which moves: each few seconds in its first minute, then each half minute. */
+/** A time relative to now, updated every 5 seconds during its first minute, then every 30 seconds. */
 function Moving({ date, as }) {
   const isNew = Math.abs(new Date(date) - Date.now()) < 60_000;
   useNow(isNew ? 5000 : 30_000);

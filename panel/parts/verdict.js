@@ -24,7 +24,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy }
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 
-/** The cause of the status: that of the last attempt, or that of the whole webhook. */
+/** The cause of the status: of the last attempt, or of the whole webhook. */
 function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason }, webhook) {
   if (status === "delivered" || cancelReason === "owner") return null;
   if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
@@ -42,10 +42,10 @@ const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or re
 const ON_REQUEST = "You can resend this delivery. “Retry failed deliveries” skips it.";
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
-/** The difference in milliseconds up to which a wait is the one that the endpoint asked for. */
+/** The tolerance, in milliseconds, within which a wait counts as the wait that the endpoint asked for. */
 const TOLERANCE_MS = 2000;
 
-/** The wait that the endpoint asked for, in seconds, if the next attempt waits for its end; otherwise `null`. */
+/** The wait that the endpoint asked for, in seconds, if it determines the next attempt; otherwise `null`. */
 function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
   const last = made.at(-1);
   if (waitingFor !== "schedule" || last?.retryAfterSeconds === undefined) return null;

@@ -32,7 +32,7 @@ export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, h
   signature,
 });
 
-/** An empty limit is none; a text that is no number is sent as it is, so that the API names the fault. */
+/** The limit as a number; `null` for an empty field. Any other text is sent unchanged, so that the API refuses it. */
 const limitOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
 
 const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, signature }) => ({
@@ -42,7 +42,7 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
   order,
   payload,
   signature,
-  // A webhook with a feed has none of these.
+  // A webhook that is read from a feed has none of these.
   ...delivery === "push" && {
     eventUrl: eventUrl.trim(),
     headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>

@@ -1,4 +1,4 @@
-// The dialogs that rotate a signing secret, and that remove the old one before its end.
+// The dialogs that rotate a signing secret, and that remove the old one before it expires.
 import { html, useState } from "./html.js";
 import { post, remove } from "../api.js";
 import { Action } from "./action.js";
@@ -18,7 +18,7 @@ export function Rotation({ webhook, close }) {
   const rotate = useAction(async () =>
     show(await post(`/webhook/${encodeURIComponent(webhook.id)}/secret`, {
       overlapSeconds: Number(overlap),
-      // As the note below says. Without it, the service refuses to end a secret early.
+      // Confirms the note below. Without it, the service refuses to end a secret early.
       ...(webhook.previousSecretExpiresDate && { endPrevious: true }),
     })));
   if (made) {

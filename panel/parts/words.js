@@ -3,7 +3,7 @@ import { html } from "./html.js";
 
 export const Words = ({ text }) => text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 
-/** The language of the panel, for its dates and numbers: one page must not mix two. */
+/** The locale of all dates and numbers, so that a page does not mix two formats. */
 export const LANGUAGE = "en-GB";
 
 const number = new Intl.NumberFormat(LANGUAGE);

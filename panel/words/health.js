@@ -2,7 +2,7 @@
 import { LANGUAGE, counted } from "../parts/words.js";
 import { WEBHOOK } from "./statuses.js";
 
-/** Below this success rate of 24 hours, an active webhook is shown with its failures. */
+/** The success rate of 24 hours below which an active webhook shows "Some failures". */
 const STEADY = 0.95;
 
 const percent = new Intl.NumberFormat(LANGUAGE, { style: "percent", maximumFractionDigits: 1 });
