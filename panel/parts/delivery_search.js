@@ -46,7 +46,8 @@ async function page(filters, start, mayContinue) {
 
 /**
  * The deliveries of a view, which is the text of its address. `filters` are filters of the API, and `start` is the
- * cursor of the page. `data.view` is the view of the data, and `looked` is the number of responses without a match so far.
+ * cursor of the page. `data.view` is the view of the data, and `looked` is the number of responses without a match so
+ * far.
  * `reload` is for a person, or after an action; `poll` looks for new deliveries, unless a search is running.
  */
 export function useDeliveries(view, filters, start) {
