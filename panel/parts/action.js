@@ -9,7 +9,7 @@ export function Action({ scope, icon, kind = "", busy, onClick, children, type =
   const press = (event) => {
     if (busy) event.preventDefault();
     else if (allowed) onClick?.(event);
-    else say(`Your session lacks the scope ${scope}. Ask the sender of the panel link for a new link with it.`);
+    else say(`Your session lacks the scope ${scope}. Ask the sender of the panel link for a new link with this scope.`);
   };
   return html`
     <button type=${allowed ? type : "button"} class=${kind} aria-disabled=${!allowed || busy ? "true" : undefined}

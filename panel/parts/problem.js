@@ -9,7 +9,7 @@ function wordsOf({ kind, title, detail, message, properties = {} }) {
   if (kind === "insufficient-scope") {
     const scope = properties.requiredScope ? `the scope \`${properties.requiredScope}\`` : "a scope";
     return { title: "Your session does not permit this",
-      text: `It lacks ${scope}. Ask the sender of the panel link for a new link with it.` };
+      text: `It lacks ${scope}. Ask the sender of the panel link for a new link with this scope.` };
   }
   const advice = kind === "entity-not-covered" ? " Ask for a panel link from an application that covers it." : "";
   return { title: title ?? "Something went wrong", text: `${detail ?? message}${advice}` };

@@ -23,8 +23,8 @@ export function ScopePicker({ chosen, change, fault }) {
   return html`
     <fieldset class="picker ${fault ? "wrong" : ""}" aria-describedby=${fault ? "scopes-fault" : undefined}>
       <legend>Scopes</legend>
-      <p class="hint">Select only the scopes that are needed. Each is separate: Write does not include Read. Only AI agents
-        need those under “AI agents”. You cannot grant scopes that your session lacks.</p>
+      <p class="hint">Select only the scopes that are needed. Each is separate: Write does not include Read. The scopes
+        under “AI agents” are for AI agents only. You cannot grant scopes that your session lacks.</p>
       ${fault && html`<p class="fault" id="scopes-fault">
         ${chosen.length ? `Scopes ${fault}` : "Select at least one."}</p>`}
       <div class="scope-sections">
