@@ -22,7 +22,9 @@ const TYPING_MS = 500;
 async function counts(webhook, { since, until }) {
   const range = { webhookIdentifier: webhook, createdFrom: since, createdTo: until };
   const [failed, waiting] = await Promise.all([
-    count({ ...range, status: "failed,cancelled" }, ({ attemptCount }) => attemptCount < MAX_ATTEMPTS),
+    // Deliveries that their owner cancelled, or whose content was erased, have a reason and are not retried.
+    count({ ...range, status: "failed,cancelled" }, ({ attemptCount, cancelReason }) =>
+      attemptCount < MAX_ATTEMPTS && !cancelReason),
     count({ ...range, status: "pending,retrying" }, ({ nextAttemptDate, attemptCount }) =>
       attemptCount < MAX_ATTEMPTS && new Date(nextAttemptDate ?? 0) - Date.now() > SHORT_WAIT_MS),
   ]);
