@@ -21,7 +21,7 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
                   recoverable deliveries, the last failures with the endpoint's answers, and `findings`: the meaning \
                   and the remedy of each cause, the most important first. Begin here when a person reports that a \
                   webhook fails. No findings mean that the endpoint has no known fault: then check with \
-                  `list_deliveries` whether any event was published for it. After the repair, call \
+                  `list_deliveries` whether any event was published for it. After the fix, call \
                   `publish_test_event` to confirm it, and then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
