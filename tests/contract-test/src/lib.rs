@@ -6,9 +6,10 @@ use syn::{Ident, ItemFn, parse_macro_input};
 
 /// Registers an async function that takes an `Arc<Suite>` as a test of the contract suite.
 ///
-/// - `#[contract_test]`: runs beside other tests. - `#[contract_test(alone)]`: runs while no other test does, since it
-/// measures. - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs something that
-/// not every machine has.
+/// - `#[contract_test]`: runs beside other tests.
+/// - `#[contract_test(alone)]`: runs while no other test does, since it measures.
+/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs something that not every
+///   machine has.
 #[proc_macro_attribute]
 pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as ItemFn);
