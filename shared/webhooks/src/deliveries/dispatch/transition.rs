@@ -192,5 +192,7 @@ mod tests {
         assert!(announced(soon, false, None) && announced(soon, true, Some(WaitingFor::Breaker)));
         assert!(!announced(far, false, None) && !announced(far, true, Some(WaitingFor::Breaker)));
         assert!(!announced(soon, true, None));
+        let by_reader = HeadTransition { by_reader: true, ..HeadTransition::without_attempt(&head(), NOW) };
+        assert!(!by_reader.is_announced(NOW + soon), "readers announce nothing");
     }
 }
