@@ -100,7 +100,7 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove ${application.name}?" close=${close}>
-      <p>The application can no longer get tokens. Its existing tokens and panel links end within a minute. This cannot
+      <p>The application will no longer get tokens. Its existing tokens and panel links end within a minute. This cannot
         be undone.</p>
       <${Problem} refusal=${removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

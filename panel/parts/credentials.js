@@ -63,7 +63,7 @@ function End({ kind, name, path, close, done }) {
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> is no longer accepted. Tokens that were issued for it end within a
+      <p><code class="break">${name}</code> will no longer be accepted. Tokens that were issued for it end within a
         minute.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

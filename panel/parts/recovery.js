@@ -52,7 +52,7 @@ function useSettled(value, ms) {
 }
 
 function failedWords(failed) {
-  if (isNone(failed)) return "No delivery in this range failed or was cancelled.";
+  if (isNone(failed)) return "This range has no failed or cancelled deliveries to retry.";
   if (!failed.found) return "This range has too many deliveries to count. Narrow the range, or retry all of them.";
   return `${countSentence(failed)} in this range failed or ${failed.found === 1 ? "was" : "were"} cancelled.`;
 }
@@ -86,7 +86,8 @@ export function Recovery({ webhook, delivery, close, done }) {
   return html`
     <${Dialog} title="Retry failed deliveries" close=${close}>
       <p>Failed and cancelled deliveries to <strong>${webhook.name}</strong> that were created in this range are
-        retried in the background, oldest first.</p>
+        retried in the background, oldest first. Deliveries that someone cancelled, or whose content was erased, are
+        skipped.</p>
       ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then retry its deliveries.</p>`}
       <${Range} ranges=${ranges} chosen=${chosen ?? { key: (range ?? proposed(ranges)).key }} choose=${choose} />
       ${isCounting && html`<${Waiting} what="Counting the deliveries" lines="1" />`}

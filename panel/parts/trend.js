@@ -41,7 +41,7 @@ function summary(hours) {
   if (!failing.length) return "Attempts by hour: none failed.";
   const worst = failing.toSorted((one, other) => other.failed - one.failed)[0];
   return `Attempts by hour: some failed in ${counted(failing.length, "hour", "hours")}, ` +
-    `most in the hour from ${clock.format(worst.start)} (${words(worst)}).`;
+    `the most in the hour from ${clock.format(worst.start)} (${words(worst)}).`;
 }
 
 export function Trend({ hours }) {

@@ -90,7 +90,7 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
       autocomplete="off" />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
-      hint="In order, an event about a booking waits until the previous one about it is delivered or has failed."
+      hint="In order, an event about a booking waits until the previous one is delivered, has failed permanently or is cancelled."
       options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${

@@ -5,7 +5,7 @@ export const PRESETS = [
   {
     key: "support",
     label: "Support: view, retry and resend",
-    hint: "Can view webhooks and deliveries, and resend deliveries. Can also change webhooks, but not remove them.",
+    hint: "Can view webhooks and deliveries, and resend deliveries. Can also create and change webhooks, but not remove them.",
     scopes: ["integrations.read", "integrations.write"],
   },
   {

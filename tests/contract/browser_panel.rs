@@ -322,7 +322,7 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     browser.choose("Created", "Custom range").await;
     browser.until_says("Empty: until now.").await;
     browser.run(RANGE_OF_2020).await;
-    browser.until_says("No delivery in this range failed or was cancelled").await;
+    browser.until_says("This range has no failed or cancelled deliveries to retry").await;
     browser.close().await;
 }
 
