@@ -111,3 +111,10 @@ fn an_attempt_beside_a_silent_one_is_counted_within_a_second() {
     let plan = Plan { speed: 4, ..Plan::draw(6_003_496).only(&[0, 1, 4, 5, 29, 30]).with_faults(&[]) };
     keeps_every_promise(&plan);
 }
+
+/// A publication was frozen for minutes, wrote its event after the sweep had passed it, and died before it opened the
+/// deliveries. The next delivery about the subject waited for one that was never sent.
+#[test]
+fn an_unopened_delivery_does_not_hold_its_line() {
+    keeps_every_promise(&Plan::draw(702_645));
+}

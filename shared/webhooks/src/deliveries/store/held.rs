@@ -5,6 +5,8 @@
 //! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent.
 //! An erasure does the same for the deliveries that it ends.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use crate::{
@@ -25,6 +27,10 @@ use crate::{
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more};
 
+/// The age from which a delivery without a head is opened by the next of its line. The sweep has passed its event: the
+/// publication was written late, and died before it opened its deliveries.
+const UNOPENED_AFTER: Duration = Duration::from_secs(5 * 60);
+
 const HOLDING: &str = "holding a delivery";
 const WAKING: &str = "waking a held delivery";
 
@@ -38,7 +44,7 @@ pub(crate) enum Woken {
 }
 
 impl Deliveries {
-    /// Whether a delivery is final or gone, so that the next of its line may be sent.
+    /// Whether a delivery is final or gone, so that the next of its line may be sent. Opens it if nothing else will.
     pub(crate) async fn is_over(&self, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
         let consequence =
             "the item of a delivery cannot be read; the next delivery about its subject does not wait for it";
@@ -46,8 +52,12 @@ impl Deliveries {
             Some(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
             Some(None) => {
                 let event = self.events.item(&id.event()).await?.filter(|event| event.is_kept(now));
-                let new = event.and_then(|event| HeadItem::new(&event, id));
-                Ok(new.is_none_or(|new| new.is_final()))
+                let Some(event) = event else { return Ok(true) };
+                let is_over = HeadItem::new(&event, id).is_none_or(|new| new.is_final());
+                if !is_over && now.since(event.first_attempt()) > UNOPENED_AFTER {
+                    self.open_missing(&event, now).await?;
+                }
+                Ok(is_over)
             }
             None => Ok(true),
         }
