@@ -116,6 +116,7 @@ export function useMedia(query) {
   useEffect(() => {
     const media = matchMedia(query);
     const listener = () => become(media.matches);
+    listener();
     media.addEventListener("change", listener);
     return () => media.removeEventListener("change", listener);
   }, [query]);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 
@@ -288,10 +288,10 @@ async fn a_phone_folds_the_filters_and_has_fields_that_do_not_zoom(suite: Arc<Su
     let fields =
         "return [...document.querySelectorAll('main :is(input, select)')].filter((field) => field.checkVisibility())
                       .map((field) => parseFloat(getComputedStyle(field).fontSize))";
-    assert_eq!(browser.run(fields).await, json!([16]), "only the search is shown");
+    let shown = async |sizes: Value| (browser.run(fields).await == sizes).then_some(());
+    until("only the search is shown", LONG, async || shown(json!([16])).await).await;
     browser.click("Filters").await;
-    let open = async || (browser.run(fields).await == json!([16, 16, 16, 16, 16])).then_some(());
-    until("the filters are shown", LONG, open).await;
+    until("the filters are shown", LONG, async || shown(json!([16, 16, 16, 16, 16])).await).await;
     browser.close().await;
 }
 
