@@ -205,7 +205,7 @@ async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite:
     for is_over in [true, false] {
         let (event, deliveries) = published(&entity, json!({})).await;
         if is_over {
-            abandoned(&suite, &entity, &hook).await;
+            abandoned(&suite.table(), &entity, &hook).await;
         } else {
             read_some(&entity, &hook, "visibility=10").await;
         }

@@ -1,16 +1,22 @@
 //! Feeds: a webhook that is pulled has no address; its subscriber reads deliveries, and confirms them or reports why
 //! they failed. History, states, resends and recoveries are those of any delivery.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Received, Receiver, Suite, now, signature, stored, until},
+    harness::{
+        Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, now, signature, stored, until,
+    },
     webhook_changes::violations,
 };
 
@@ -171,12 +177,12 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
 const SPARED: usize = 5;
 
 /// Reads a delivery without an answer, and ends its visibility timeout early.
-pub(crate) async fn abandoned(suite: &Suite, entity: &Entity, hook: &Hook) {
+pub(crate) async fn abandoned(table: &Table, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, "visibility=10").await;
     let (pk, sk) = stored::head_key(id(&read[0]));
-    let mut head = suite.table().item(&pk, &sk).await.expect("it is leased");
+    let mut head = table.item(&pk, &sk).await.expect("it is leased");
     head["claimableAt"] = json!({ "S": LONG_AGO });
-    suite.table().put(head).await;
+    table.put(head).await;
 }
 
 /// Reports the next delivery of the feed as failed.
@@ -218,7 +224,7 @@ async fn the_fifth_failure_in_a_row_of_a_feed_is_announced(suite: Arc<Suite>) {
         entity.publish(json!({})).await;
         reported(&entity, &hook).await;
         if last_is_unconfirmed {
-            abandoned(&suite, &entity, &hook).await;
+            abandoned(&suite.table(), &entity, &hook).await;
             assert_eq!(read_some(&entity, &hook, "").await[0]["attemptNumber"], 3);
         } else {
             reported(&entity, &hook).await;
@@ -236,7 +242,7 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
         reported(&entity, &hook).await;
     }
     for _ in 0..=SPARED {
-        abandoned(&suite, &entity, &hook).await;
+        abandoned(&suite.table(), &entity, &hook).await;
     }
     until("the last attempt is recorded", LONG, async || {
         assert!(read(&entity, &hook, "").await.is_empty());
@@ -262,10 +268,28 @@ async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Su
         reported(&entity, &hook).await;
     }
     for _ in 0..=SPARED {
-        abandoned(&suite, &entity, &hook).await;
+        abandoned(&suite.table(), &entity, &hook).await;
     }
     assert_eq!(id(&read_some(&entity, &hook, "").await[0]), second);
     assert_eq!(entity.delivery(&first).await["status"], "failed");
+}
+
+/// Its last attempt counts for the schedule, which the next one does not wait for.
+#[contract_test]
+async fn a_delivery_that_a_reader_holds_is_cancelled_soon_after_its_webhook_is_removed(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let entity = Entity::new(&api, "removed".to_owned()).await;
+    let hook = pulled(&entity).await;
+    let published = entity.publish(json!({})).await;
+    for _ in 0..SPARED {
+        abandoned(&Table::of(&api.env), &entity, &hook).await;
+    }
+    read_some(&entity, &hook, "visibility=10").await;
+    entity.remove(&hook.id).expect(200).await;
+    let cancelled = entity.until_status(&published, &["cancelled", "failed"]).await;
+    assert_eq!((&cancelled["status"], &cancelled["attemptCount"]), (&json!("cancelled"), &json!(SPARED + 1)));
+    assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
@@ -285,20 +309,18 @@ async fn concurrent_readers_never_hold_the_same_delivery(suite: Arc<Suite>) {
     let hook = pulled(&entity).await;
     let published: BTreeSet<_> =
         join_all((0..60).map(|number| entity.publish(json!({ "number": number })))).await.into_iter().collect();
+    let got = Mutex::new(Vec::new());
     let reader = async || {
-        let mut got = Vec::new();
-        let mut empty = 0;
-        while empty < 2 {
+        while got.lock().expect("no reader panics").len() < published.len() {
             let found = read(&entity, &hook, "limit=7&wait=2").await;
-            empty += usize::from(found.is_empty());
             if !found.is_empty() {
                 assert!(confirm(&entity, &hook, &found).await.iter().all(|outcome| outcome == "confirmed"));
             }
-            got.extend(found.iter().map(|delivery| id(delivery).to_owned()));
+            got.lock().expect("no reader panics").extend(found.iter().map(|delivery| id(delivery).to_owned()));
         }
-        got
     };
-    let got: Vec<_> = join_all((0..4).map(|_| reader())).await.into_iter().flatten().collect();
+    timeout(LONG, join_all((0..4).map(|_| reader()))).await.expect("the feed has all deliveries");
+    let got = got.into_inner().expect("no reader panics");
     assert_eq!(got.len(), 60, "none twice");
     assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), published);
 }

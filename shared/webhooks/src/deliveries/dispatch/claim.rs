@@ -37,7 +37,8 @@ const CLAIMING: &str = "claiming an attempt";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 
-/// Time limit for recording an attempt together with other writes. After it, the attempt is recorded alone.
+/// Time limit for recording an attempt together with other writes, or half of the time that is left. After it, the
+/// attempt is recorded alone.
 const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A delivery whose next attempt belongs to the caller for the length of a lease.
@@ -47,7 +48,7 @@ pub(crate) struct Claimed {
     /// Proves, when the attempt is recorded, that the claim still holds.
     lease: String,
     began: Instant,
-    /// The latest time to write the outcome, if the caller has less time than the lease.
+    /// The latest time to write the outcome, if a reader's request makes the claim, which has less time than the lease.
     until: Option<Instant>,
 }
 
@@ -77,7 +78,7 @@ impl Claimed {
         Self { head, lease, began: Instant::now(), until: None }
     }
 
-    /// The claim of a caller that has to end by this time.
+    /// The claim of a reader's request that has to end by this time.
     pub(crate) fn until(self, end: Instant) -> Self {
         Self { until: Some(end), ..self }
     }
@@ -111,6 +112,11 @@ impl Claimed {
     /// Whether the content of the event is erased, so that there is nothing to send.
     pub(crate) fn is_erased(&self) -> bool {
         self.head.is_erased()
+    }
+
+    /// The transition of the delivery, whose head was read as `head`, after the claimed attempt.
+    fn after(&self, head: &HeadItem, attempt: &Attempt, next: Next, now: Time) -> HeadTransition {
+        HeadTransition { by_reader: self.until.is_some(), ..HeadTransition::after(head, attempt, next, now) }
     }
 
     /// A change of the head that is lost with the claim.
@@ -321,7 +327,7 @@ impl Deliveries {
         let head = &erased;
         let attempt = attempt.without_answer();
         let next = if next.retry_at().is_some() { Next::Cancelled } else { next };
-        let change = HeadTransition::after(head, &attempt, next, now).complete(claimed.change(), head);
+        let change = claimed.after(head, &attempt, next, now).complete(claimed.change(), head);
         Ok(self.record_attempt(claimed, head, &attempt, change, now).await?.is_done().then_some(next))
     }
 
@@ -336,10 +342,12 @@ impl Deliveries {
     ) -> Result<Written<HeadItem>, TableError> {
         let head = &claimed.head;
         let change = claimed.change().only_if(absent("erasedDate"));
-        let change = HeadTransition::after(head, &attempt, next, now).complete(change, head);
+        let change = claimed.after(head, &attempt, next, now).complete(change, head);
         if !along.is_empty() {
             let together = with_attempt_item(head, &attempt, change.clone())?.with_all(along);
-            let table = self.table.until(claimed.deadline().min(Instant::now() + TOGETHER_LIMIT));
+            let began = Instant::now();
+            let left = claimed.deadline().saturating_duration_since(began);
+            let table = self.table.until(began + TOGETHER_LIMIT.min(left / 2));
             match table.write_all(together, RECORDING).await {
                 Ok(Written::Done(())) => return Ok(Written::Done(head.clone())),
                 // A condition of `along` may have failed, or one of its items was throttled.

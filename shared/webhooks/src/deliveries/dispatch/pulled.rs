@@ -80,10 +80,9 @@ impl Dispatcher {
             schedule: &self.schedule,
             random: &*self.random,
         };
-        let Some((outcome, next)) = recorder.record(claimed, &Outcome::Unconfirmed { in_feed: false }, now).await?
-        else {
-            return Ok(None);
-        };
+        let ended = webhook.is_none_or(|webhook| !webhook.enabled);
+        let unconfirmed = Outcome::Unconfirmed { in_feed: false, ended };
+        let Some((outcome, next)) = recorder.record(claimed, &unconfirmed, now).await? else { return Ok(None) };
         if let Next::RetryAt(time) = next {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;

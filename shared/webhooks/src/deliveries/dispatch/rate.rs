@@ -51,10 +51,7 @@ impl Dispatcher {
         let now = self.clock.now();
         let slot = match claimed.slot().filter(|slot| slot.since == limit.since) {
             Some(slot) if slot.is_valid(limit, now) => slot,
-            missed => {
-                let missed_by = missed.map(|slot| now.since(slot.at)).unwrap_or_default();
-                self.deliveries.reserve_slot(&webhook.id, limit, missed_by, now).await?
-            }
+            missed => self.deliveries.reserve_slot(&webhook.id, limit, missed, now).await?,
         };
         let wait = slot.at.since(now);
         if wait <= SHORT_WAIT {
@@ -72,17 +69,16 @@ impl Dispatcher {
 }
 
 impl Deliveries {
-    /// Reserves the next free slot of a webhook with this limit. If the response to a reservation is lost, its
+    /// Reserves the next free slot of a webhook with this limit, for an attempt that may have missed one. If the response to a reservation is lost, its
     /// repetition reserves another, and one slot stays unused.
     async fn reserve_slot(
         &self,
         webhook: &WebhookId,
         limit: RateLimit,
-        missed_by: Duration,
+        missed: Option<Slot>,
         now: Time,
     ) -> Result<Slot, TableError> {
-        let missed_by = u32::try_from(missed_by.as_secs()).unwrap_or(u32::MAX);
-        let slot_at = |at| Slot { at, since: limit.since, missed_by };
+        let slot_at = |at| Slot::after(missed, at, limit.since, now);
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         // A changed limit begins another line.
         let line = || {

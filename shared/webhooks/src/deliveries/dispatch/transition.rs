@@ -26,7 +26,7 @@ pub(crate) struct HeadTransition {
     pub(crate) next: Option<Time>,
     pub(crate) resume_at: Option<Time>,
     pub(crate) put_off: bool,
-    /// Whether a reader of a feed made the attempt: readers announce nothing.
+    /// Whether a reader's request ends the claim: readers announce nothing.
     pub(crate) by_reader: bool,
     pub(crate) asked_at: Option<Time>,
     pub(crate) waiting_for: Option<WaitingFor>,
@@ -89,7 +89,6 @@ impl HeadTransition {
             last_error,
             next,
             put_off: in_feed,
-            by_reader: attempt.is_of_reader(),
             waiting_for: in_feed.then_some(WaitingFor::Reader),
             cancel_reason,
             ..before

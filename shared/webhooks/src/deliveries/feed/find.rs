@@ -203,7 +203,7 @@ impl Feeds {
         let until = Instant::now() + RECORD_LIMIT;
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
-        let outcome = Outcome::Unconfirmed { in_feed: true };
+        let outcome = Outcome::Unconfirmed { in_feed: true, ended: false };
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
         self.count(vec![(claimed.delivery().clone(), counted)]).await;
         if next.retry_at().is_none() {

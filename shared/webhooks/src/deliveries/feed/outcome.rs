@@ -32,6 +32,8 @@ pub(crate) enum Outcome {
     Unconfirmed {
         /// Whether the delivery stays in the feed for the next reader. Otherwise a dispatcher decides.
         in_feed: bool,
+        /// Whether its webhook is removed or disabled, so that the next claim cancels it.
+        ended: bool,
     },
 }
 
@@ -84,12 +86,12 @@ impl OutcomeRecorder<'_> {
     }
 
     /// Decides on the next step. Reported failures wait as the retry schedule says. Unconfirmed deliveries are due again
-    /// at once, as long as they use up none of the schedule.
+    /// at once, as long as they use up none of the schedule, or if their webhook ended.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
         }
-        let is_repeated = matches!(outcome, Outcome::Unconfirmed { .. }) && claimed.spares_schedule();
+        let is_repeated = matches!(outcome, Outcome::Unconfirmed { ended, .. } if *ended || claimed.spares_schedule());
         let dice = random::unit(self.random);
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);
@@ -97,7 +99,7 @@ impl OutcomeRecorder<'_> {
         // At once, also if the attempt was requested by hand.
         let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
         match (next, outcome) {
-            (_, Outcome::Unconfirmed { in_feed: false }) => next,
+            (_, Outcome::Unconfirmed { in_feed: false, .. }) => next,
             (Next::RetryAt(time), _) if time.since(now) <= SHORT_WAIT => Next::ReadFrom(time),
             _ => next,
         }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     deliveries::{
@@ -47,19 +47,30 @@ impl Deliveries {
     /// Whether a delivery is final or gone, so that the next of its line may be sent. Opens it if nothing else will.
     pub(crate) async fn is_over(&self, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
         let consequence =
-            "the item of a delivery cannot be read; the next delivery about its subject does not wait for it";
+            "a delivery or its event cannot be read; the next delivery about its subject does not wait for it";
         match skip_unreadable(self.head(id).await, id, consequence)? {
             Some(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
             Some(None) => {
-                let event = self.events.item(&id.event()).await?.filter(|event| event.is_kept(now));
-                let Some(event) = event else { return Ok(true) };
+                let event = skip_unreadable(self.events.item(&id.event()).await, id, consequence)?.flatten();
+                let Some(event) = event.filter(|event| event.is_kept(now)) else { return Ok(true) };
                 let is_over = HeadItem::new(&event, id).is_none_or(|new| new.is_final());
                 if !is_over && now.since(event.first_attempt()) > UNOPENED_AFTER {
-                    self.open_missing(&event, now).await?;
+                    self.open_forgotten(&event, now).await;
                 }
                 Ok(is_over)
             }
             None => Ok(true),
+        }
+    }
+
+    /// Opens the deliveries of an event that are not open. If that fails, a later look tries again.
+    async fn open_forgotten(&self, event: &EventItem, now: Time) {
+        let failed = match timeout(CLAIM_LIMIT, self.open_missing(event, now)).await {
+            Ok(opened) => opened.err().map(|error| logging::chain(&error)),
+            Err(late) => Some(late.to_string()),
+        };
+        if let Some(error) = failed {
+            tracing::warn!(error, eventId = %event.id(), "deliveries that nothing else opens were not opened");
         }
     }
 

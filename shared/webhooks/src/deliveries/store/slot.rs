@@ -12,7 +12,7 @@ use base::Time;
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(5);
-/// The greatest lag of the queue that lets an attempt use its slot late.
+/// The greatest lateness for the first slot that counts for the second one.
 const MAX_LAG: Duration = Duration::from_secs(60);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
 /// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
@@ -28,16 +28,24 @@ pub(crate) struct Slot {
     /// When the rate limit was set under which the slot was reserved.
     #[serde(rename = "slotSince")]
     pub(crate) since: Time,
-    /// By how many seconds the attempt missed the slot that it had before.
+    /// By how many seconds the attempt missed the slot that it had before, as far as that counts.
     #[serde(rename = "slotMissedBy", default)]
     pub(crate) missed_by: u32,
 }
 
 impl Slot {
+    /// The slot at this time of an attempt that missed `missed` under the same limit, if any.
+    pub(crate) fn after(missed: Option<Self>, at: Time, since: Time, now: Time) -> Self {
+        // Only a second slot that was missed shows that the queue still lags.
+        let counted = |missed: Self| now.since(missed.at).min(if missed.missed_by == 0 { MAX_LAG } else { MAX_DELAY });
+        let missed_by = missed.map(counted).unwrap_or_default();
+        Self { at, since, missed_by: u32::try_from(missed_by.as_secs()).unwrap_or(u32::MAX) }
+    }
+
     /// Whether an attempt may still use it under this limit. An attempt that missed a slot may use the next one twice as
     /// late: otherwise, behind a queue that lags, it would reserve slots and miss them for ever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
-        let lag = Duration::from_secs(self.missed_by.into()).min(MAX_LAG);
+        let lag = Duration::from_secs(self.missed_by.into());
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)
     }
 
@@ -64,13 +72,20 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_lags_uses_its_second_slot() {
+    fn an_attempt_that_lags_uses_its_second_or_third_slot() {
         let limit = RateLimit { per_second: per_second(5), since: NOW };
+        let next = |missed: Slot, lag: Duration| Slot::after(Some(missed), NOW, NOW, missed.at + lag);
+        let first = Slot::after(None, NOW, NOW, NOW);
+        assert_eq!(first, Slot { at: NOW, since: NOW, missed_by: 0 });
         let lag = Duration::from_secs(40);
-        let slot = Slot { at: NOW, since: NOW, missed_by: 40 };
-        assert!(slot.is_valid(limit, slot.at + lag) && !slot.is_valid(limit, slot.at + lag * 2));
-        let after_an_outage = Slot { missed_by: u32::MAX, ..slot };
-        assert!(!after_an_outage.is_valid(limit, slot.at + MAX_LAG * 2));
+        let second = next(first, lag);
+        assert!(second.is_valid(limit, second.at + lag) && !second.is_valid(limit, second.at + lag * 2));
+        let lag = Duration::from_secs(150);
+        let second = next(first, lag);
+        assert!(!second.is_valid(limit, second.at + MAX_LAG * 2), "a single interruption is followed by no burst");
+        let third = next(second, lag);
+        assert!(third.is_valid(limit, third.at + lag) && !third.is_valid(limit, third.at + lag * 2));
+        assert!(next(third, Duration::from_secs(86_400)).missed_by <= 900, "the delay of a message is limited, too");
     }
 
     #[test]
