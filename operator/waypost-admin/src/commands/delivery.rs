@@ -111,7 +111,8 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
     write!(f, "\n  {number:>9}  {}  ", attempt.attempt_date)?;
     match (attempt.http_status, &attempt.error) {
         (Some(status), _) => write!(f, "{status}")?,
-        (None, Some(error)) => write!(f, "{error}")?,
+        // It may have the reason that a reader of a feed gave.
+        (None, Some(error)) => write!(f, "{}", printable(error))?,
         (None, None) => write!(f, "no response")?,
     }
     write!(f, "  {} ms", attempt.duration_ms)?;
@@ -197,6 +198,14 @@ dlv_01m7wh697q3m7qqm482zyh9200  retrying
             text.contains("\n             second \u{fffd}[2Jline\n  ") && text.ends_with(r#"{"price":10.50}"#),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_reason_of_a_reader_does_not_reach_the_terminal_as_it_is() {
+        let mut found = found();
+        found.attempts[1].error = Some("reported: \u{1b}[2J\nx\u{202e}".into());
+        let text = View::of(found, false).to_string();
+        assert!(text.ends_with("  reported: \u{fffd}[2J\u{fffd}x\u{fffd}  10000 ms"), "{text}");
     }
 
     #[test]
