@@ -134,14 +134,17 @@ impl Function {
                 let every = properties["ScheduleExpression"]
                     .as_str()
                     .ok_or_else(|| fault("ScheduleV2 event's ScheduleExpression"))?;
-                self.schedule = Some(ScheduleTrigger {
+                let trigger = ScheduleTrigger {
                     every: schedule::interval(every).map_err(TemplateError::Schedule)?,
                     input: properties["Input"]
                         .as_str()
                         .map(serde_json::from_str)
                         .transpose()
                         .map_err(TemplateError::Input)?,
-                });
+                };
+                if self.schedule.replace(trigger).is_some() {
+                    return Err(fault("a second ScheduleV2 event"));
+                }
             }
             // SAM's SQS event would let the function read every queue of the account; a separate mapping needs a grant
             // for its queue.

@@ -39,6 +39,10 @@ impl Template {
         let mappings =
             of_type("AWS::Lambda::EventSourceMapping").map(|(id, properties)| QueueTrigger::read(id, properties));
         let mappings: Vec<_> = mappings.collect::<Result<_, _>>()?;
+        if let Some((missing, _)) = mappings.iter().find(|(invoked, _)| !resources.contains_key(invoked)) {
+            let what = "the function that an AWS::Lambda::EventSourceMapping invokes";
+            return Err(TemplateError::Member { resource: missing.clone(), what });
+        }
         let queues = |function: &str| {
             mappings.iter().filter(|(invoked, _)| invoked == function).map(|(_, trigger)| trigger.clone()).collect()
         };
@@ -270,6 +274,16 @@ Resources:
                 "ScheduleV2",
                 "SQS",
                 "Dispatch: missing or not understood: an SQS event, in place of an AWS::Lambda::EventSourceMapping",
+            ),
+            (
+                "        Minute: {",
+                "        Hour: {Type: ScheduleV2, Properties: {ScheduleExpression: rate(1 hour)}}\n        Minute: {",
+                "Dispatch: missing or not understood: a second ScheduleV2 event",
+            ),
+            (
+                "!Ref Dispatch.Alias\n      EventSourceArn: !GetAtt Queue.Arn",
+                "!Ref Gone.Alias\n      EventSourceArn: !GetAtt Queue.Arn",
+                "Gone: missing or not understood: the function that an AWS::Lambda::EventSourceMapping invokes",
             ),
         ] {
             let fault = Template::parse(&TEMPLATE.replace(line, with)).expect_err(said);
