@@ -38,7 +38,7 @@ export function landing(outcome, provider, connection) {
     },
     "other-account": {
       tone: "warn", icon: "warning", title: "Your account was not connected",
-      text: `Another ${name} account${account} is already connected. To replace it with yours, connect again and confirm the replacement.`,
+      text: `There is a connection to another ${name} account${account}, which stays. To replace it with yours, connect again and confirm the replacement.`,
     },
   }[outcome];
 }

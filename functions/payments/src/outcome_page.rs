@@ -47,8 +47,8 @@ fn html(page: &OutcomePage<'_>) -> String {
         AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
-                "Your <strong>{name}</strong> account{account} was not connected: {entity} is connected to another account there, and \
-                 stays connected to it. To replace that account with yours, connect again and confirm the replacement. \
+                "Your <strong>{name}</strong> account{account} was not connected: {entity} has a connection to another account \
+                 there, which stays. To replace that account with yours, connect again and confirm the replacement. \
                  If you keep that account, and the settings of yours list this service, remove it there."
             ),
         ),
@@ -112,7 +112,7 @@ mod tests {
             (AuthorizationOutcome::Failed, "reported an error (<code>temporarily_unavailable</code>)"),
             (
                 AuthorizationOutcome::OtherAccount,
-                "was not connected: <strong>demo-hotel</strong> is connected to another account",
+                "was not connected: <strong>demo-hotel</strong> has a connection to another account",
             ),
         ] {
             assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");
