@@ -139,6 +139,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
         browser.click(button).await;
         browser.until_at("/panel/provider/sim-pkce").await;
         browser.click("Go to the panel").await;
+        browser.until_at("/panel/providers").await;
         let page = browser.until_says(words).await;
         assert!(page.contains("sim-pkce"), "{page}");
     }

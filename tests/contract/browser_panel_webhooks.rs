@@ -48,13 +48,12 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
     browser.click("Disable…").await;
     browser.until_says("The webhook has no open deliveries").await;
     browser.click("Disable webhook").await;
-    let page = browser.until_says("It receives nothing.").await;
+    browser.until_says("It receives nothing.").await;
     let offers = async || {
         let page = browser.text().await;
         (page.contains("Enable") && !page.contains("Send a test event")).then_some(())
     };
     until("the page offers Enable, and no test event", LONG, offers).await;
-    assert!(!page.contains("Retry failed deliveries"), "nothing can be retried: {page}");
     // The pressed button is gone.
     browser.until_focused("test").await;
     browser.click("Enable").await;

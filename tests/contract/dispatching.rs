@@ -252,7 +252,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let takes_long = Behaviour::status(204).after(Duration::from_millis(900));
+    let takes_long = Behaviour::status(204).after(Duration::from_secs(5));
     entity.hook(&receiver.on("/", [takes_long])).await;
     let event = json!({ "type": "booking.created", "data": {} });
     let publish = async || {

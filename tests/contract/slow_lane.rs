@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{AwsCall, Behaviour, Entity, Receiver, Settings, Suite, Table, announced, until};
+use crate::harness::{AwsCall, Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, announced, until};
 
 #[contract_test]
 async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
@@ -30,9 +30,15 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
     let mut over = marked;
     over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
-    table.put(over.clone()).await;
-    let third = entity.publish(json!({})).await;
-    entity.until_status(&third, &["delivered"]).await;
+    // On a busy machine an exchange may be slow, and marks the webhook again.
+    until("a fast exchange", LONG, async || {
+        table.put(over.clone()).await;
+        let next = entity.publish(json!({})).await;
+        let delivery = entity.until_status(&next, &["delivered"]).await;
+        let is_fast = delivery["attempts"][0]["durationMs"].as_u64().is_some_and(|duration| duration < 1_000);
+        is_fast.then_some(())
+    })
+    .await;
     assert_eq!(table.item(&pk, &sk).await.expect("it is there"), over, "a fast webhook costs no write");
 }
 

@@ -70,8 +70,9 @@ fn is_of_publishing(metered: &Metered) -> bool {
 fn is_of_delivering(metered: &Metered) -> bool {
     let call = &metered.call;
     match call.operation.as_str() {
-        // No other function makes calls at that time.
-        "BatchGetItem" => true,
+        // No other function makes calls at that time. On a machine that stalls, the webhook is read again before the
+        // request, consistently.
+        "BatchGetItem" => !(call.mentions("WHK#") && call.mentions("\"ConsistentRead\":true")),
         "BatchExecuteStatement" => !is_of_publishing(metered),
         "UpdateItem" | "DeleteItem" => call.mentions("STA#") || call.mentions("HLT#"),
         "SendMessageBatch" => !is_of_publishing(metered),
@@ -160,9 +161,8 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     let [publishing, delivering] = measured(&setup, &alone, booking(1_000), 1, 1).await;
     assert!(publishing.in_a_row <= 3, "{publishing:?}");
-    // Prefetch, claim, record and count: the first claim inserts the head from the event. With calls as slow as here
-    // the webhook is read again before the request.
-    assert!(delivering.in_a_row <= 5, "{delivering:?}");
+    // Prefetch, claim, record and count: the first claim inserts the head from the event.
+    assert!(delivering.in_a_row <= 4, "{delivering:?}");
     assert!(setup.bundle.stop().await.success());
 }
 

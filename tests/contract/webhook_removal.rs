@@ -159,7 +159,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
 async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let slow = Behaviour::status(503).after(Duration::from_secs(3));
+    let slow = Behaviour::status(503).after(Duration::from_secs(8));
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;

@@ -66,8 +66,9 @@ impl Browser {
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([folder.as_str()]).collect();
         let logs = json!({ "browser": "ALL" });
-        let wanted =
-            json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments }, "goog:loggingPrefs": logs });
+        // Checking a page with axe takes long on a busy machine.
+        let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments },
+                             "goog:loggingPrefs": logs, "timeouts": { "script": 85_000 } });
         let session = browser.post("/session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
         let id = session["sessionId"].as_str().expect("a session has an identifier");
         browser.session = format!("{base}/session/{id}");
