@@ -1,5 +1,6 @@
 """The deployed parts: the functions as zips in a bucket, and the template, expanded by SAM's translator."""
 
+import copy
 import hashlib
 import io
 import json
@@ -32,12 +33,24 @@ class Bundle:
 
     def __init__(self, emulator: Emulator, source: Path, binaries: Path) -> None:
         self.source = source
+        self.bucket = BUCKET
+        self._emulator = emulator
         names = sorted(set(programs(source).values()))
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
         with ThreadPoolExecutor(2) as pool:
             upload = lambda name: self._upload(binaries / name, emulator.folder)
             self.code = dict(zip(names, pool.map(upload, names), strict=True))
+
+    def in_region(self, region: str) -> "Bundle":
+        """The bundle with its functions in a bucket of another region, since Lambda reads programs from its own region only."""
+        there = copy.copy(self)
+        there.bucket = f"{BUCKET}-{region}"
+        there._s3 = self._emulator.client("s3", region=region)
+        there._s3.create_bucket(Bucket=there.bucket, CreateBucketConfiguration={"LocationConstraint": region})
+        for key in self.code.values():
+            there._s3.copy_object(Bucket=there.bucket, Key=key, CopySource={"Bucket": self.bucket, "Key": key})
+        return there
 
     def _upload(self, binary: Path, scratch: Path) -> str:
         if not binary.is_file():
@@ -67,13 +80,13 @@ class Bundle:
         assert done.returncode == 0, done.stderr
         template: Template = json.loads(done.stdout)
         for name, program in programs(self.source).items():
-            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": self.code[program]}
+            template["Resources"][name]["Properties"]["Code"] = {"S3Bucket": self.bucket, "S3Key": self.code[program]}
         return template
 
     def publish(self, template: str) -> str:
         """Puts a template into the bucket, since it is too large for a call; returns its key."""
         key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
-        self._s3.put_object(Bucket=BUCKET, Key=key, Body=template.encode())
+        self._s3.put_object(Bucket=self.bucket, Key=key, Body=template.encode())
         return key
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import botocore.exceptions
 
+import moving
 import restoring
 import stand_ins
 from bundle import FAULT, Bundle, Template, failing
@@ -43,10 +44,14 @@ class DeployTest:
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
         self.delivery = ""
+        # A delivery that is open when the first environment leaves its region.
+        self.open = ""
         self.backup = ""
         self.manual = Manual(emulator, source.parent)
         self.bundle: Bundle
         self.template: Template
+        # The first environment in the region that it leaves.
+        self.old: Service
 
     def run(self, steps: Steps) -> None:
         """Runs all steps."""
@@ -78,6 +83,10 @@ class DeployTest:
         steps.run("the secrets are backed up", 30, self.back_up)
         steps.run("the table is restored into a new one, which the stack then uses", 240, self.restore)
         steps.run("the second environment is removed, and its data remain", 60, self.remove_second)
+        steps.run("the first environment is deployed in another region", 120, self.deploy_elsewhere, essential=True)
+        steps.run("it moves there, with its secrets and its table", 180, self.move, essential=True)
+        steps.run("the new region delivers an open delivery, and the old one none", SWEEP_LIMIT, self.deliver_elsewhere)
+        steps.run("the stack in the old region is removed, and its data remain", 60, self.remove_old)
         steps.run("the webhook is removed", 60, self.remove_webhook)
         steps.run("every command of the documents was followed", 10, self.followed)
 
@@ -117,10 +126,13 @@ class DeployTest:
     def _deploy(self, environment: str, **parameters: str) -> str:
         stack = Stack(self.emulator, self.bundle, environment)
         stack.parameters |= parameters
+        self.services[environment] = self._created(stack)
+        return f"{len(stack.resources())} resources"
+
+    def _created(self, stack: Stack) -> Service:
         status = stack.create(stack.template())
         assert status == "CREATE_COMPLETE", f"{status}: {stack.failures()}"
-        self.services[environment] = Service(stack, self.binaries / "waypost-admin")
-        return f"{len(stack.resources())} resources"
+        return Service(stack, self.binaries / "waypost-admin")
 
     def provision(self) -> None:
         service = self.services[FIRST]
@@ -237,9 +249,44 @@ class DeployTest:
         # The later webhook is missing. An event reaches the earlier webhook, signed with its secret, which the data keys open.
         self._publish(self._serves(), "B-6")
         until("the delivery", 60, lambda: self.receiver.event_of("B-6")).verified(self.webhook["signingSecret"])
-        delivery = service.call(service.token(), "GET", f"/webhook/delivery/{self.delivery}").expect(200).json()
-        assert delivery["status"] == "delivered", delivery
+        assert self._shown(service, self.delivery)["status"] == "delivered"
         return restoring.RESTORED
+
+    def _shown(self, service: Service, delivery: str) -> Any:
+        return service.call(service.token(), "GET", f"/webhook/delivery/{delivery}").expect(200).json()
+
+    def deploy_elsewhere(self) -> str:
+        self.old = self.services[FIRST]
+        self.services[FIRST] = self._created(moving.new_stack(self.old.stack))
+        # No client is registered again.
+        self.services[FIRST].client = self.old.client
+        return moving.NEW
+
+    def move(self) -> str:
+        new = self.services[FIRST]
+        moving.copy_secrets(self.old, new, self.manual)
+        moving.stop(self.old, self.manual)
+        self.open = self._publish(self.old.token(), "B-8", self.old)
+        moving.move_table(self.old, new, self.manual)
+        self._publish(self._serves(), "B-9")
+        until("the delivery", 60, lambda: self.receiver.event_of("B-9")).verified(self.webhook["signingSecret"])
+        assert self._shown(new, self.delivery)["status"] == "delivered"
+        return moving.MOVED
+
+    def deliver_elsewhere(self) -> None:
+        received = until("the delivery", SWEEP_LIMIT, lambda: self.receiver.event_of("B-8"))
+        received.verified(self.webhook["signingSecret"])
+        new = self.services[FIRST]
+        until("the attempt", 30, lambda: self._shown(new, self.open)["status"] == "delivered" or None)
+        assert not self._shown(self.old, self.open)["attempts"], "the old region attempted it too"
+
+    def remove_old(self) -> None:
+        stack = self.old.stack
+        table = stack.resources()["Table"]
+        moving.remove(stack, self.manual)
+        assert table in self._generated_names(stack), "its table is gone"
+        assert any("data-keys" in name for name in self._fixed_names(stack)), "its secrets are gone"
+        self._serves()
 
     def remove_second(self) -> str:
         stack = self.services[SECOND].stack
@@ -299,10 +346,10 @@ class DeployTest:
         assert delivery in said and ENTITY in said, said
         until("the second attempt", 30, lambda: attempted(2))
 
-    def _publish(self, token: str, booking: str) -> str:
-        """Publishes an event; returns the identifier of its one delivery."""
+    def _publish(self, token: str, booking: str, service: Service | None = None) -> str:
+        """Publishes an event, to the first environment by default; returns the identifier of its one delivery."""
         event = {"type": EVENT_TYPE, "data": {"bookingIdentifier": booking}}
-        answer = self.services[FIRST].call(token, "POST", "/webhook/event", event)
+        answer = (service or self.services[FIRST]).call(token, "POST", "/webhook/event", event)
         assert answer.status in (200, 201, 202), answer
         (delivery,) = answer.json()["deliveries"]
         identifier: str = delivery["deliveryIdentifier"]

@@ -54,7 +54,7 @@ class Emulator:
             )
         listener.close()
 
-    def variables(self) -> dict[str, str]:
+    def variables(self, region: str = REGION) -> dict[str, str]:
         """The environment of a program that must know only the emulator, and no other part of AWS."""
         endpoints = {f"AWS_ENDPOINT_URL{service}": self.endpoint for service in ENDPOINTS}
         return endpoints | {
@@ -64,8 +64,8 @@ class Emulator:
             "TMPDIR": str(self.folder),
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 

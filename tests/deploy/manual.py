@@ -18,9 +18,7 @@ NOT_RUN = {
     "target/debug/waypost-admin application list hotel-1 --data": "it is for a local service",
     "aws lambda invoke --function-name": "the canary calls the public address, which does not exist here",
     "make deploy ENV=production": "as above; a step of the test updates the stack instead",
-    "TABLE_ARN=": "the emulator restores no table from another region",
-    "for NAME in client-secret-pepper data-keys signing-key": "the deployment test has one region",
-    "for FUNCTION in DispatchDeliveries": "as above",
+    "TABLE=$(aws cloudformation describe-stacks --region": "the emulator restores no table from another region",
     "aws cloudformation cancel-update-stack": "no update is in progress",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
@@ -62,7 +60,8 @@ class Manual:
     def __init__(self, emulator: Emulator, project: Path) -> None:
         texts = [(project / "docs" / name).read_text(encoding="utf-8") for name in DOCUMENTS]
         self._blocks = [block for text in texts for block in blocks(text)]
-        self._left = [block for block in self._blocks if block.not_run() is None]
+        self._run_here = [block for block in self._blocks if block.not_run() is None]
+        self._left = self._run_here
         self._emulator = emulator
         self._folder = emulator.folder / "project"
         self._folder.mkdir()
@@ -85,11 +84,13 @@ class Manual:
         beginning: str = "",
         places: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
+        again: bool = False,
     ) -> str:
         """Runs the command blocks below a heading in one shell and returns their output. `beginning` selects blocks by
-        their first characters; `places` replaces words of the documents.
+        their first characters; `places` replaces words of the documents. Each block is run once, unless `again` is set.
         """
-        chosen = [block for block in self._left if block.heading == heading and block.commands.startswith(beginning)]
+        present = self._run_here if again else self._left
+        chosen = [block for block in present if block.heading == heading and block.commands.startswith(beginning)]
         assert chosen, f"the documents have no such commands under “{heading}”"
         self._left = [block for block in self._left if block not in chosen]
         script = "".join(block.commands for block in chosen)

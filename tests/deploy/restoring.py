@@ -9,6 +9,7 @@ from samtranslator.yaml_helper import yaml_parse
 import stand_ins
 from manual import Manual
 from service import Service, until
+from stack import Stack
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from existing_table import environment_of, faults_of  # noqa: E402: the operator's scripts are no package
@@ -35,21 +36,25 @@ def back_up(service: Service, manual: Manual) -> str:
 
 def restore_table(service: Service, manual: Manual) -> None:
     """Restores the table into a new one, as it is now."""
-    stack, emulator = service.stack, service.stack.emulator
-    emulated, embedded = emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint)
-    own, template = stack.resources()["Table"], yaml_parse(stack.bundle.source.read_text(encoding="utf-8"))
     manual.follow("Restore the table")
-    described = emulated.describe_table(TableName=RESTORED)
+    fill(service.stack, RESTORED, service.stack.resources()["Table"])
+
+
+def fill(stack: Stack, table: str, source: str) -> None:
+    """Asserts that the stack can use a restored table, and copies the items of its source."""
+    emulated, embedded = stack.client("dynamodb"), stack.emulator.client("dynamodb", stack.emulator.table.endpoint)
+    template = yaml_parse(stack.bundle.source.read_text(encoding="utf-8"))
+    described = emulated.describe_table(TableName=table)
     tags = emulated.list_tags_of_resource(ResourceArn=described["Table"]["TableArn"])
     assert environment_of(tags) == stack.environment, tags
     faults = faults_of(
         described,
-        emulated.describe_time_to_live(TableName=RESTORED),
-        emulated.describe_continuous_backups(TableName=RESTORED),
+        emulated.describe_time_to_live(TableName=table),
+        emulated.describe_continuous_backups(TableName=table),
         template,
     )
     assert not faults, faults
-    stand_ins.restored_items(emulated, embedded, own, RESTORED)
+    stand_ins.restored_items(emulated, embedded, source, table)
 
 
 def use_restored_table(service: Service, manual: Manual, backup: str) -> None:
@@ -57,17 +62,24 @@ def use_restored_table(service: Service, manual: Manual, backup: str) -> None:
     _lose_data_keys(service)
     day = backup.rsplit("/", 1)[1]
     manual.follow("Put a secret back", places={f"data-keys/{DAY}": f"data-keys/{day}"})
+    use_table(service.stack, RESTORED)
+    manual.follow("After the switch")
+    wait_for_new_keys(service)
 
-    stack = service.stack
+
+def use_table(stack: Stack, table: str) -> None:
+    """Lets the stack use a table that is not its own."""
     own = stack.resources()["Table"]
-    stack.parameters["TableName"] = RESTORED
+    stack.parameters["TableName"] = table
     status = stack.update(stack.template())
     assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
-    assert stack.variables("Token")["TABLE_NAME"] == RESTORED
-    assert stack.outputs()["TableName"] == RESTORED, "waypost-admin would use the stack's own table"
+    assert stack.variables("Token")["TABLE_NAME"] == table
+    assert stack.outputs()["TableName"] == table, "waypost-admin would use the stack's own table"
     assert stack.resources()["Table"] == own, "the stack's own table is replaced"
-    manual.follow("After the switch")
-    # A function reads new keys once a minute.
+
+
+def wait_for_new_keys(service: Service) -> None:
+    """Waits after a replacement of the signing keys: a function reads new keys once a minute."""
     until("a token of the new keys that is accepted", 90, lambda: _is_accepted(service))
 
 

@@ -53,7 +53,7 @@ class Service:
     def admin(self, *arguments: str) -> str:
         """Runs the operator's program on the stack; asserts success, and returns the output."""
         command = [self._admin, "--stack", self.stack.name, *arguments]
-        variables = self.stack.emulator.variables()
+        variables = self.stack.emulator.variables(self.stack.region)
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"waypost-admin {' '.join(arguments)} ended with {done.returncode}: {done.stderr}"
         return done.stdout

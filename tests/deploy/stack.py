@@ -7,8 +7,8 @@ from typing import Any
 import botocore.exceptions
 
 import stand_ins
-from bundle import BUCKET, Bundle, Template, architecture
-from emulator import Emulator
+from bundle import Bundle, Template, architecture
+from emulator import REGION, Emulator
 
 # The alias of every function.
 ALIAS = "live"
@@ -20,14 +20,15 @@ WITHIN = ("AWS::ApiGatewayV2::Stage",)
 class Stack:
     """The stack of one environment."""
 
-    def __init__(self, emulator: Emulator, bundle: Bundle, environment: str) -> None:
+    def __init__(self, emulator: Emulator, bundle: Bundle, environment: str, region: str = REGION) -> None:
         self.emulator = emulator
         self.environment = environment
+        self.region = region
         # The names in docs/deploy.md and docs/run.md.
         self.name = "waypost" if environment == "production" else f"waypost-{environment}"
         self.bundle = bundle
-        self._formation = emulator.client("cloudformation")
-        self._lambda = emulator.client("lambda")
+        self._formation = self.client("cloudformation")
+        self._lambda = self.client("lambda")
         self.parameters = {
             "Environment": environment,
             "BaseUrl": f"https://{environment}.example",
@@ -41,6 +42,10 @@ class Stack:
             # The emulator has no CodeDeploy: an alias moves to the new version at once.
             "Rollout": "AllAtOnce",
         }
+
+    def client(self, service: str) -> Any:
+        """A client for one of the emulator's services, in the region of the stack."""
+        return self.emulator.client(service, region=self.region)
 
     def template(self) -> Template:
         """The project's template as CloudFormation gets it, with the current parameters."""
@@ -69,12 +74,16 @@ class Stack:
     def _complete(self, template: Template) -> None:
         """Does the parts of a deployment that the emulator omits."""
         table, emulator = self.resources()["Table"], self.emulator
-        stand_ins.embedded_table(emulator.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
+        stand_ins.embedded_table(self.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
         self.route(template)
 
     def delete(self) -> None:
         """Removes the stack, except the resources that the template retains."""
         self._formation.delete_stack(StackName=self.name)
+        self.settle_deletion()
+
+    def settle_deletion(self) -> None:
+        """Waits until its removal has ended."""
         while self.status() not in (None, "DELETE_COMPLETE"):
             assert self.status() != "DELETE_FAILED", self.failures()
             time.sleep(0.2)
@@ -82,9 +91,11 @@ class Stack:
     def _described(self, template: Template) -> dict[str, Any]:
         template, _ = stand_ins.rotation_schedule(template)
         template = stand_ins.metric_math(template)
+        if self.region != REGION:
+            template = stand_ins.table_of_region(template, f"{self.name}-Table-{self.region}")
         key = self.bundle.publish(json.dumps(template))
         return {
-            "TemplateURL": f"{self.emulator.endpoint}/{BUCKET}/{key}",
+            "TemplateURL": f"{self.emulator.endpoint}/{self.bundle.bucket}/{key}",
             "Parameters": [
                 {"ParameterKey": name, "ParameterValue": value} for name, value in self.parameters.items()
             ],
@@ -143,7 +154,7 @@ class Stack:
     def route(self, template: Template) -> int:
         """Creates the API's routes; returns their number."""
         resources = self.resources()
-        return stand_ins.routes(self.emulator.client("apigatewayv2"), resources["Api"], template, resources)
+        return stand_ins.routes(self.client("apigatewayv2"), resources["Api"], template, resources)
 
     def variables(self, logical_id: str) -> dict[str, str]:
         """The environment of a function's version behind the alias."""
@@ -160,7 +171,7 @@ class Stack:
 
     def logs(self) -> str:
         """The last error lines of its functions, to explain a failed step."""
-        logs = self.emulator.client("logs")
+        logs = self.client("logs")
         group = f"/waypost/{self.environment}/functions"
         try:
             events = logs.filter_log_events(logGroupName=group)["events"]

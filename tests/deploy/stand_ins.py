@@ -28,6 +28,31 @@ def restored_items(emulated: Any, embedded: Any, source: str, target: str) -> No
             embedded.put_item(TableName=target, Item=item)
 
 
+def table_of_region(template: Template, name: str) -> Template:
+    """The emulator names the tables of equal stacks in two regions equally, where AWS adds random characters, and the project's
+    embedded table has no regions. Returns the template with this name for the stack's table.
+    """
+    table = template["Resources"]["Table"]
+    named = table | {"Properties": table["Properties"] | {"TableName": name}}
+    return template | {"Resources": template["Resources"] | {"Table": named}}
+
+
+def table_from_another_region(emulated: Any, own: str, target: str) -> None:
+    """The emulator restores no table from another region. This creates the target there, with the definition of the stack's own
+    table and, as a restored table, without its settings. The first argument is a client of DynamoDB in the target's region.
+    """
+    emulated.restore_table_to_point_in_time(SourceTableName=own, TargetTableName=target, UseLatestRestorableTime=True)
+
+
+def reserved_concurrency(functions: Any, names: list[str], alias: str) -> None:
+    """The emulator limits the concurrency of a function's latest code only, and not of its versions. Asserts that these
+    functions have a limit, and lets their alias invoke the latest code. The first argument is a client of Lambda.
+    """
+    for name in names:
+        assert "ReservedConcurrentExecutions" in functions.get_function_concurrency(FunctionName=name), f"{name} has no limit"
+        functions.update_alias(FunctionName=name, Name=alias, FunctionVersion="$LATEST")
+
+
 def rotation_schedule(template: Template) -> tuple[Template, str]:
     """The emulator refuses AWS::SecretsManager::RotationSchedule. Returns the template without it, and the logical id of its
     function; `rotate` in deploy_test.py calls the function's four steps as Secrets Manager does.
