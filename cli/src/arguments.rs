@@ -81,6 +81,15 @@ Example:
     },
 }
 
+/// Checks a name that becomes a segment of an address: without it, or with dots alone, the address is another one.
+pub fn segment(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty".to_owned()),
+        "." | ".." => Err("it is no name".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -94,6 +103,23 @@ mod tests {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let name = command.get_name();
             assert!(help.contains(&format!("waypost {name}")), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_change_the_address_is_refused() {
+        for command in [
+            &["show"][..],
+            &["resend"],
+            &["cancel"],
+            &["trigger", "booking.created", "--webhook"],
+            &["login", "--entity"],
+        ] {
+            let given = |name: &'static str| [&["waypost"], command, &[name]].concat();
+            for name in ["", " ", ".", ".."] {
+                assert!(Arguments::try_parse_from(given(name)).is_err(), "{command:?} {name:?}");
+            }
+            assert!(Arguments::try_parse_from(given("my-hotel")).is_ok(), "{command:?}");
         }
     }
 

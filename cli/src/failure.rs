@@ -15,6 +15,12 @@ pub enum Failure {
     /// A value of the login is missing.
     #[error("not logged in: there is no {0}")]
     NotLoggedIn(&'static str),
+    /// The stored login is damaged, and the environment does not replace all of it.
+    #[error("not logged in: {} has no login that can be read", .0.display())]
+    DamagedLogin(PathBuf),
+    /// Ctrl-C ended the command.
+    #[error("interrupted")]
+    Interrupted,
     /// The service answered with an error.
     #[error("{}", visible(&.0.detail))]
     Refused(Box<Problem>),
@@ -104,7 +110,9 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Unreachable { .. } => 3,
-            Self::NotLoggedIn(_) => 4,
+            Self::NotLoggedIn(_) | Self::DamagedLogin(_) => 4,
+            // As a shell reports a program that the signal ended.
+            Self::Interrupted => 130,
             Self::Refused(problem) if problem.is_about_rights() => 4,
             Self::Refused(problem) if problem.kind == "invalid-request" => 2,
             Self::Refused(_)
@@ -119,7 +127,9 @@ impl Failure {
     fn next_step(&self) -> Option<String> {
         let login = "run `waypost login` with the client id and the secret of your application";
         let next = match self {
-            Self::NotLoggedIn(_) => format!("{login}, or set the variables that `waypost --help` lists"),
+            Self::NotLoggedIn(_) | Self::DamagedLogin(_) => {
+                format!("{login}, or set the variables that `waypost --help` lists")
+            }
             Self::Unreachable { .. } => {
                 "check the network and the address; `waypost login` stores another address".to_owned()
             }
@@ -144,7 +154,7 @@ impl Failure {
                 }
                 _ => return None,
             },
-            Self::Usage(_) | Self::File { .. } | Self::Output(_) => return None,
+            Self::Usage(_) | Self::Interrupted | Self::File { .. } | Self::Output(_) => return None,
         };
         Some(next)
     }
@@ -156,6 +166,15 @@ impl Failure {
             Self::Unreachable { .. } => true,
             Self::Unexpected { status, .. } => temporary(*status),
             Self::Refused(problem) => temporary(problem.status),
+            _ => false,
+        }
+    }
+
+    /// Whether there is nothing at the address.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Unexpected { status, .. } => *status == 404,
+            Self::Refused(problem) => problem.status == 404,
             _ => false,
         }
     }
@@ -194,6 +213,8 @@ mod tests {
             (Failure::Usage("No.".to_owned()), 2),
             (unreachable, 3),
             (Failure::NotLoggedIn("address"), 4),
+            (Failure::DamagedLogin("login.json".into()), 4),
+            (Failure::Interrupted, 130),
             (refused(401, "invalid-client"), 4),
             (refused(403, "insufficient-scope"), 4),
             (refused(400, "invalid-scope"), 4),

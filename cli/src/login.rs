@@ -47,19 +47,24 @@ impl GivenLogin {
         }
     }
 
+    /// Whether nothing stored is needed.
+    fn is_complete(&self) -> bool {
+        [&self.address, &self.entity, &self.client_id, &self.client_secret].into_iter().all(Option::is_some)
+    }
+
     /// Completes these values with the stored ones. The stored secret is used only for the stored application at the
     /// stored address: another server must not get it.
     fn over(self, stored: Option<StoredLogin>) -> Result<StoredLogin, Failure> {
         let address = self.address.as_deref().map(checked_address).transpose()?;
         let issuer = self.issuer.as_deref().map(checked_address).transpose()?;
-        let same_server = |stored: &StoredLogin| {
-            address.as_ref().is_none_or(|address| *address == stored.address)
-                && (issuer.is_none() || issuer == stored.issuer)
+        let at_same_address =
+            stored.as_ref().filter(|stored| address.as_ref().is_none_or(|address| *address == stored.address));
+        let is_same_application = |stored: &&StoredLogin| {
+            (issuer.is_none() || issuer == stored.issuer)
+                && self.client_id.as_ref().is_none_or(|client| *client == stored.client_id)
         };
-        let stored = stored.filter(same_server);
-        let same_application =
-            |stored: &&StoredLogin| self.client_id.as_ref().is_none_or(|client| *client == stored.client_id);
-        let secret = stored.as_ref().filter(same_application).map(|stored| stored.client_secret.clone());
+        let secret = at_same_address.filter(is_same_application).map(|stored| stored.client_secret.clone());
+        let issuer = issuer.clone().or_else(|| at_same_address.and_then(|stored| stored.issuer.clone()));
         let take = |given: Option<String>, of: fn(&StoredLogin) -> &String, name| {
             given.or_else(|| stored.as_ref().map(|stored| of(stored).clone())).ok_or(Failure::NotLoggedIn(name))
         };
@@ -71,7 +76,7 @@ impl GivenLogin {
                 .client_secret
                 .or(secret)
                 .ok_or(Failure::NotLoggedIn("client secret (WAYPOST_CLIENT_SECRET)"))?,
-            issuer: issuer.or_else(|| stored.as_ref().and_then(|stored| stored.issuer.clone())),
+            issuer,
         })
     }
 }
@@ -79,11 +84,12 @@ impl GivenLogin {
 impl StoredLogin {
     /// The stored login, with the environment's values in place of stored ones.
     pub fn load() -> Result<Self, Failure> {
+        let given = GivenLogin::of_environment();
         let stored = match path() {
-            Ok(path) => read(&path)?,
-            Err(_) => None,
+            Ok(path) if !given.is_complete() => read(&path)?,
+            _ => None,
         };
-        GivenLogin::of_environment().over(stored)
+        given.over(stored)
     }
 
     /// Stores the login in a file that only this user can read, and returns its path.
@@ -129,13 +135,7 @@ fn path() -> Result<PathBuf, Failure> {
 
 fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
     match fs::read_to_string(path) {
-        Ok(text) => match serde_json::from_str(&text) {
-            Ok(login) => Ok(Some(login)),
-            Err(error) => {
-                let source = std::io::Error::other(format!("no stored login ({error}); run `waypost login`"));
-                Err(Failure::File { path: path.to_owned(), source })
-            }
-        },
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|_| Failure::DamagedLogin(path.to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Failure::File { path: path.to_owned(), source }),
     }
@@ -235,9 +235,31 @@ mod tests {
         for given in [
             elsewhere(Some("https://api.other"), None),
             elsewhere(Some("https://api.example"), Some("https://auth.other")),
+            GivenLogin { entity: None, client_id: None, ..elsewhere(Some("https://api.other"), None) },
         ] {
             assert!(missing(given, Some(stored())).contains("WAYPOST_CLIENT_SECRET"));
         }
+        let given = GivenLogin { client_secret: Some("2".to_owned()), ..elsewhere(Some("https://api.other"), None) };
+        assert_eq!(given.over(Some(stored())).ok().expect("complete").issuer, None, "the other server names its own");
+    }
+
+    #[test]
+    fn a_damaged_file_matters_only_if_a_value_is_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("login.json");
+        for text in ["{", "[]", ""] {
+            fs::write(&path, text).expect("it can be written");
+            assert!(matches!(read(&path), Err(Failure::DamagedLogin(_))), "{text}");
+        }
+        let text = |text: &str| Some(text.to_owned());
+        let given = GivenLogin {
+            address: text("https://a.example"),
+            issuer: None,
+            entity: text("hotel"),
+            client_id: text("app1"),
+            client_secret: text("1"),
+        };
+        assert!(given.is_complete() && !GivenLogin { client_secret: None, ..given }.is_complete());
     }
 
     #[test]

@@ -171,17 +171,18 @@ impl Service {
     }
 }
 
-/// The issuer that a service names (RFC 9728), or the service itself if it names none.
+/// The issuer that a service names (RFC 9728), or the service itself if it has no such document. After any other answer
+/// the secret is sent nowhere.
 async fn issuer_of(client: &Client, address: &str) -> Result<String, Failure> {
     let url = with_path(&parsed(address)?, &[".well-known", "oauth-protected-resource"]);
     let outgoing =
         Outgoing { method: Method::GET, url: &url, headers: common_headers(), body: Bytes::new(), within: WITHIN };
-    let metadata = match exchanged(client, outgoing).await {
-        Ok(text) => serde_json::from_str::<ResourceMetadata>(&text).ok(),
-        Err(failure @ Failure::Unreachable { .. }) => return Err(failure),
-        Err(_) => None,
+    let metadata: ResourceMetadata = match exchanged(client, outgoing).await {
+        Ok(text) => json(&url, &text)?,
+        Err(failure) if failure.is_missing() => return Ok(address.to_owned()),
+        Err(failure) => return Err(failure),
     };
-    let named = metadata.and_then(|metadata| metadata.authorization_servers.into_iter().next());
+    let named = metadata.authorization_servers.into_iter().next();
     named.map_or_else(|| Ok(address.to_owned()), |issuer| checked_address(&issuer))
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
+    arguments::segment,
     failure::Failure,
     output::{BOLD, DIM, Output, colour_of, colour_of_answer, pretty_json, short_time, visible, visible_line},
     service::{Call, Service},
@@ -15,6 +16,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct WhichDelivery {
     /// The delivery's identifier, as `waypost deliveries` shows it.
+    #[arg(value_parser = segment)]
     id: String,
 }
 
@@ -46,6 +48,9 @@ struct Attempt {
     attempt_date: String,
     duration_ms: u64,
     http_status: Option<u64>,
+    /// Whether a reader of the webhook's feed confirmed the delivery.
+    #[serde(default)]
+    confirmed: bool,
     error: Option<String>,
     response_body: Option<String>,
 }
@@ -124,10 +129,11 @@ fn shown(delivery: &Delivery) -> String {
 }
 
 fn shown_attempt(attempt: &Attempt) -> String {
-    let colour = colour_of_answer(attempt.http_status);
+    let colour = if attempt.confirmed { colour_of("delivered") } else { colour_of_answer(attempt.http_status) };
     let answer = match (attempt.http_status, &attempt.error) {
         (Some(status), _) => status.to_string(),
         (None, Some(error)) => visible_line(error),
+        (None, None) if attempt.confirmed => "confirmed".to_owned(),
         (None, None) => "no answer".to_owned(),
     };
     let body = attempt.response_body.as_deref().map(|body| indented(&visible(body)) + "\n").unwrap_or_default();
@@ -157,7 +163,9 @@ mod tests {
             {"attemptNumber":1,"attemptDate":"2026-11-20T09:45:00.158Z","durationMs":5001,"httpStatus":null,
              "error":"timeout: the endpoint took no connection in time"},
             {"attemptNumber":2,"attemptDate":"2026-11-20T09:45:10.412Z","durationMs":87,"httpStatus":500,
-             "responseBody":"out of\u001b memory"}],"event":{"total":1.10,"a":12345678901234567890123}}"#;
+             "responseBody":"out of\u001b memory"},
+            {"attemptNumber":3,"attemptDate":"2026-11-20T09:45:20.412Z","durationMs":4,"httpStatus":null,
+             "confirmed":true}],"event":{"total":1.10,"a":12345678901234567890123}}"#;
         let delivery: Delivery = serde_json::from_str(delivery).expect("a delivery");
         let text = strip_str(&shown(&delivery)).to_string();
         for line in [
@@ -166,6 +174,7 @@ mod tests {
             "status    retrying",
             "   1  2026-11-20 09:45:00Z  timeout: the endpoint took no connection in time  5001 ms",
             "   2  2026-11-20 09:45:10Z  500  87 ms",
+            "   3  2026-11-20 09:45:20Z  confirmed  4 ms",
             "      out of\u{fffd} memory",
             "        \"total\": 1.10,",
             "        \"a\": 12345678901234567890123",

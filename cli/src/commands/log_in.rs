@@ -4,8 +4,11 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use serde_json::{Value, json};
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    arguments::segment,
     failure::Failure,
     login::{GivenLogin, StoredLogin, checked_address},
     output::Output,
@@ -31,7 +34,7 @@ pub struct Login {
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
     /// The managing entity whose events and webhooks the commands are for.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = segment)]
     entity: Option<String>,
     /// The client id of the application.
     #[arg(long, value_name = "ID")]
@@ -43,35 +46,12 @@ pub struct Login {
 
 impl Login {
     pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::open(self.complete()?).await?;
-        let token = service.new_token().await?;
-        let scopes: Vec<_> = token.scope.split(' ').collect();
-        let lacking: Vec<_> = SCOPES.into_iter().filter(|scope| !scopes.contains(scope)).collect();
-        // Any managing entity can list event types, so a refusal shows that the token does not cover this one.
-        match service.call::<Value>(Call::get(&["webhook", "event", "list"])).await {
-            Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
-            _ => {}
+        let login = self.complete()?;
+        tokio::select! {
+            done = log_in(login, output) => done,
+            // Since the question for the secret, the signal no longer ends the program by itself.
+            _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
-        let login = &service.login;
-        let path = login.save()?;
-        if !lacking.is_empty() {
-            output.remark(format!(
-                "The application lacks {}: some commands will be refused. `integrations.read` shows deliveries; `listen` needs all three.",
-                lacking.join(", ")
-            ));
-        }
-        let text = format!(
-            "Logged in at {} as {} for {}. The login is stored in {}.",
-            login.address,
-            login.client_id,
-            login.entity,
-            path.display()
-        );
-        let json = json!({
-            "address": login.address, "issuer": login.issuer, "entity": login.entity, "clientId": login.client_id,
-            "lackingScopes": lacking, "storedIn": path,
-        });
-        Ok(output.write(json, text)?)
     }
 
     /// Completes the given values from the environment, and then by questions.
@@ -92,8 +72,7 @@ impl Login {
         } else if let Some(secret) = environment.client_secret {
             secret
         } else if asks {
-            let secret = rpassword::prompt_password("Client secret (not shown): ").map_err(terminal)?;
-            given(secret, "the client secret")?
+            given(hidden("Client secret (not shown): ")?, "the client secret")?
         } else {
             return Err(Failure::Usage(
                 "there is no client secret: write it to standard input and say --client-secret-stdin, or set \
@@ -103,6 +82,50 @@ impl Login {
         };
         Ok(StoredLogin { address, issuer, entity, client_id, client_secret })
     }
+}
+
+/// Checks the login at the service, and stores it.
+async fn log_in(login: StoredLogin, output: Output) -> Result<(), Failure> {
+    let service = Service::open(login).await?;
+    let token = service.new_token().await?;
+    let scopes: Vec<_> = token.scope.split(' ').collect();
+    let lacking: Vec<_> = SCOPES.into_iter().filter(|scope| !scopes.contains(scope)).collect();
+    // Any managing entity can list event types, so a refusal shows that the token does not cover this one.
+    match service.call::<Value>(Call::get(&["webhook", "event", "list"])).await {
+        Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
+        _ => {}
+    }
+    let login = &service.login;
+    let path = login.save()?;
+    if !lacking.is_empty() {
+        output.remark(format!(
+            "The application lacks {}: some commands will be refused. `integrations.read` shows deliveries; `listen` needs all three.",
+            lacking.join(", ")
+        ));
+    }
+    let text = format!(
+        "Logged in at {} as {} for {}. The login is stored in {}.",
+        login.address,
+        login.client_id,
+        login.entity,
+        path.display()
+    );
+    let json = json!({
+        "address": login.address, "issuer": login.issuer, "entity": login.entity, "clientId": login.client_id,
+        "lackingScopes": lacking, "storedIn": path,
+    });
+    Ok(output.write(json, text)?)
+}
+
+/// Asks for a secret, which the terminal does not show.
+fn hidden(question: &str) -> Result<String, Failure> {
+    // Otherwise Ctrl-C would end the program before the terminal shows input again.
+    #[cfg(unix)]
+    let _caught = signal(SignalKind::interrupt()).map_err(terminal)?;
+    rpassword::prompt_password(question).map_err(|error| match error.kind() {
+        io::ErrorKind::Interrupted => Failure::Interrupted,
+        _ => terminal(error),
+    })
 }
 
 fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {

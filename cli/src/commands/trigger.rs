@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::listen::webhook_name;
 use crate::{
+    arguments::segment,
     failure::Failure,
     machine,
     output::{Output, visible_line},
@@ -33,7 +34,7 @@ pub struct Trigger {
     #[arg(value_name = "TYPE")]
     kind: String,
     /// The webhook. By default, that of the latest `waypost listen` on this machine, or the only webhook.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = segment)]
     webhook: Option<String>,
 }
 
