@@ -6,7 +6,10 @@ use problem::{Problem, Violation};
 /// Phrases of the API, with their replacements for callers of tools. They are replaced in this order, so longer ones
 /// come first.
 const PHRASES: [(&str, &str); 12] = [
-    ("or several of these with commas between them", "or an array of several of these"),
+    (
+        "pending, delivered, retrying, failed or cancelled, or several of these with commas between them",
+        "an array of one or several of pending, delivered, retrying, failed and cancelled",
+    ),
     ("is not a member that this operation knows", "is not an argument that this tool knows"),
     ("is not a parameter that this operation knows", "is not an argument that this tool knows"),
     ("must be the managing entity of the path", "must be the managing entity of the call"),
