@@ -21,7 +21,11 @@ pub fn list_of(path: &str) -> Option<String> {
 
 fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(end, _)| end).rev();
-    ends.map(|end| format!("{}/list", &path[..end])).find(|list| verbs_among(routes, list).contains(&"GET"))
+    ends.map(|end| format!("{}/list", &path[..end])).find(|list| {
+        let segments: Vec<_> = list.split('/').map(decoded).collect();
+        // Not of a resource that would have the name `list`.
+        routes.iter().any(|(verb, route)| *verb == "GET" && route.ends_with("/list") && matches(route, &segments))
+    })
 }
 
 fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
@@ -96,6 +100,13 @@ mod tests {
             list_of("/api/managing-entity/h/payment/provider/stripe/connection").as_deref(),
             Some("/api/managing-entity/h/payment/provider/list")
         );
+        assert_eq!(
+            list_of("/api/managing-entity/h/webhook/event/type/booking.created").as_deref(),
+            Some("/api/managing-entity/h/webhook/event/list")
+        );
+        for path in ["/panel/session", "/panel/provider/demo", "/problems/not-found"] {
+            assert_eq!(list_of(path), None, "{path}: a resource with the name `list` is no list");
+        }
     }
 
     const ROUTES: &[(&str, &str)] =
