@@ -81,15 +81,6 @@ Example:
     },
 }
 
-/// Checks a name that becomes a segment of an address: without it, or with dots alone, the address is another one.
-pub fn segment(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("it is empty".to_owned()),
-        "." | ".." => Err("it is no name".to_owned()),
-        name => Ok(name.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -7,10 +7,9 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use crate::{
-    arguments::segment,
     failure::Failure,
     output::{BOLD, DIM, Output, colour_of, colour_of_answer, pretty_json, short_time, visible, visible_line},
-    service::{Call, Service},
+    service::{Call, Service, segment},
 };
 
 #[derive(Debug, Args)]

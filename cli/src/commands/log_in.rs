@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    arguments::segment,
     failure::Failure,
     login::{GivenLogin, StoredLogin, checked_address},
     output::Output,
-    service::{Call, Service},
+    service::{Call, Service, segment},
 };
 
 const EXAMPLES: &str = "\

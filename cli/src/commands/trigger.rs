@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::listen::webhook_name;
 use crate::{
-    arguments::segment,
     failure::Failure,
     machine,
     output::{Output, visible_line},
-    service::{Call, Service},
+    service::{Call, Service, segment},
 };
 
 const EXAMPLES: &str = "\
