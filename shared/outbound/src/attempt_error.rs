@@ -92,6 +92,8 @@ fn certificate(error: &CertificateError) -> &'static str {
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "the endpoint's certificate is signed with an algorithm that is not supported"
         }
+        // Such as the certificate that `openssl req -x509` makes, which is a certificate authority.
+        CertificateError::Other(_) => "the endpoint's certificate is not valid; it may be self-signed",
         _ => "the endpoint's certificate is not valid",
     }
 }

@@ -30,6 +30,9 @@ pub enum EndpointUrlError {
     /// It contains a user name or a password.
     #[error("must not contain credentials; use a header for them")]
     Credentials,
+    /// Its path has the segment `.` or `..`, which would be removed from the request.
+    #[error("must not have `.` or `..` as a segment of its path")]
+    Dots,
     /// It has a fragment.
     #[error("must not have a fragment (`#…`)")]
     Fragment,
@@ -71,6 +74,10 @@ impl EndpointUrl {
         if url.fragment().is_some() {
             return Err(EndpointUrlError::Fragment);
         }
+        let path = text.split('?').next().unwrap_or_default();
+        if path.split('/').any(is_dots) {
+            return Err(EndpointUrlError::Dots);
+        }
         let public = match url.host() {
             Some(Host::Ipv4(address)) => rules.permit(address.into()),
             Some(Host::Ipv6(address)) => rules.permit(address.into()),
@@ -87,6 +94,11 @@ impl EndpointUrl {
     pub fn url(&self) -> &Url {
         &self.0
     }
+}
+
+/// Whether the parser takes a segment for `.` or `..`, and removes it.
+fn is_dots(segment: &str) -> bool {
+    matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }
 
 /// Whether a name could be in the public DNS: it has a dot and a valid form, and is not reserved for machines and
@@ -187,6 +199,9 @@ mod tests {
             ("https://user@example.com/", EndpointUrlError::Credentials),
             ("https://user:secret@example.com/", EndpointUrlError::Credentials),
             ("https://example.com/#x", EndpointUrlError::Fragment),
+            ("https://example.com/a/../b", EndpointUrlError::Dots),
+            ("https://example.com/.", EndpointUrlError::Dots),
+            ("https://example.com/%2E%2e?x", EndpointUrlError::Dots),
             ("https://example.com:0/", EndpointUrlError::Port),
             ("https://example.com:65536/", EndpointUrlError::NotAUrl),
             ("https://a..example.com/", EndpointUrlError::NotPublic),

@@ -170,8 +170,11 @@ async fn an_invalid_certificate_is_refused_with_its_true_reason() {
     future.not_before = date_time_ymd(2098, 1, 1);
     let mut for_clients = parameters("127.0.0.1");
     for_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let key = key();
+    let (key, own_key) = (key(), key());
     let certificate = parameters("127.0.0.1").self_signed(&key).expect("its own key signs it");
+    let mut of_authority = parameters("127.0.0.1");
+    of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = of_authority.self_signed(&own_key).expect("its own key signs it");
     let untrusted = "the endpoint's certificate is self-signed, its issuer is not trusted, or an intermediate certificate is \
                      missing";
     for (identity, reason) in [
@@ -181,6 +184,11 @@ async fn an_invalid_certificate_is_refused_with_its_true_reason() {
         (world.issue(parameters("127.0.0.2")), "the endpoint's certificate is not valid for its name"),
         (world.issue(parameters("hotel.example.com")), "the endpoint's certificate is not valid for its name"),
         (Identity { certificate, key }, untrusted),
+        // As `openssl req -x509` makes it.
+        (
+            Identity { certificate: authority, key: own_key },
+            "the endpoint's certificate is not valid; it may be self-signed",
+        ),
         (World::with_authority("stranger.example.com").await.issue(parameters("127.0.0.1")), untrusted),
     ] {
         let port = server(identity.server(), THANKS, true).await;
