@@ -86,7 +86,8 @@ impl Recovery {
         now: Time,
     ) -> Result<Recovered, DeliveryError> {
         self.limits.count(Allowance::Recoveries, entity, now).await?;
-        let scope = RecoveryScope { since: scope.since.max(now - self.retention), ..scope };
+        let asked = scope;
+        let scope = RecoveryScope { since: scope.since.max(now - self.retention).min(scope.until), ..scope };
         self.webhooks.sendable(entity, webhook).await?;
         let left = self.jobs.left(entity, webhook, scope, now).await?;
         let (failed, waiting) = tokio::try_join!(
@@ -98,7 +99,7 @@ impl Recovery {
         let message = if count > 0 {
             None
         } else {
-            Some(nothing_to_recover(scope, self.any_other(webhook, scope).await?, is_recent))
+            Some(nothing_to_recover(asked, self.any_other(webhook, scope).await?, is_recent))
         };
         let recovered = Recovered {
             count,
@@ -143,10 +144,11 @@ fn nothing_to_recover(
     any_other: bool,
     is_recent: bool,
 ) -> String {
-    const FAILED: &str = "has failed or was cancelled";
+    const FAILED: &str =
+        "has failed or was cancelled, apart from deliveries that were cancelled on request or whose content was erased";
     const WAITS: &str = "waits for longer than a minute (deliveries due sooner need no recovery)";
     let (none, other) = match include {
-        Include::Both => (format!("{FAILED}, and none {WAITS}"), ""),
+        Include::Both => (format!("{FAILED}; and none {WAITS}"), ""),
         Include::Failed => (
             FAILED.to_owned(),
             "Some wait for their next attempt: ask with `\"include\": \"waiting\"` to have them now.",
@@ -173,14 +175,13 @@ impl RecoveryScope {
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("since");
-        let has_until = body.has("until");
         let until = body.optional_time("until");
         let include = body.optional::<String>("include", "failed, waiting or both");
         let violations = &mut body.violations;
         let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
+            (Some(since), _) if since >= now => violations.add("since", "must be in the past"),
             (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
-            (Some(since), None) if !has_until && since >= now => violations.add("since", "must be in the past"),
             _ => {}
         }
         let since = body.finish_with(since)?;
