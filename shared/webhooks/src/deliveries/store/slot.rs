@@ -11,7 +11,7 @@ use base::Time;
 /// arrives early, or on a machine whose clock is behind, is not refused.
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
-const LATENESS: Duration = Duration::from_secs(5);
+const LATENESS: Duration = Duration::from_secs(2);
 /// The greatest lateness for the first slot that counts for the second one.
 const MAX_LAG: Duration = Duration::from_secs(60);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
