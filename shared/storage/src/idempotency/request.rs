@@ -40,9 +40,11 @@ impl<'a> IdempotencyKey<'a> {
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
             (Some(value), None) => {
-                let is_text = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-                let text = std::str::from_utf8(value).ok().filter(|_| is_text).map(str::trim);
-                let text = text.filter(|text| (1..=MAX_KEY_LENGTH).contains(&text.len()));
+                let text = std::str::from_utf8(value).ok().map(str::trim);
+                let is_key = |text: &&str| {
+                    (1..=MAX_KEY_LENGTH).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+                };
+                let text = text.filter(is_key);
                 text.map(|text| Some(Self(text))).ok_or_else(fault)
             }
             _ => Err(fault()),
@@ -248,6 +250,7 @@ mod tests {
             &[b" "],
             &["é".as_bytes()],
             &[b"a\x7f"],
+            &[b"a\tb"],
             &[b"\xff"],
             &[b"a", b"a"],
             &[long.as_bytes()],
