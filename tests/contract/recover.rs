@@ -129,9 +129,11 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     receiver.on("/", [Behaviour::status(200)]);
     // A delivery outside the range is not counted, and remains unchanged.
     assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z", "until": deliveries[0].1 })).await, 0);
+    let future = json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" });
+    let nothing = recovery(&entity, &hook, &future).expect(202).await.json();
     assert_eq!(
-        recover(&entity, &hook, &json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" })).await,
-        0
+        (&nothing["count"], &nothing["message"]),
+        (&json!(0), &json!("The range is in the future, so it has no delivery yet."))
     );
     assert_eq!(recover(&entity, &hook, &json!({ "since": deliveries[1].1, "until": deliveries[2].1 })).await, 1);
     entity.until_status(&deliveries[1].0, &["delivered"]).await;

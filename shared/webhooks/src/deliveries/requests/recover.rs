@@ -95,9 +95,12 @@ impl Recovery {
             self.deliveries.count_up_to(MAX_COUNT, webhook, IndexGroup::Waiting, left.waiting)
         )?;
         let count = failed.count + waiting.count;
-        let is_recent = now.since(scope.until) < INDEX_LAG;
+        let is_future = asked.since >= asked.until;
+        let is_recent = !is_future && now.since(scope.until) < INDEX_LAG;
         let message = if count > 0 {
             None
+        } else if is_future {
+            Some("The range is in the future, so it has no delivery yet.".to_owned())
         } else {
             Some(nothing_to_recover(asked, self.any_other(webhook, scope).await?, is_recent))
         };
@@ -175,13 +178,14 @@ impl RecoveryScope {
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("since");
+        let has_until = body.has("until");
         let until = body.optional_time("until");
         let include = body.optional::<String>("include", "failed, waiting or both");
         let violations = &mut body.violations;
         let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
-            (Some(since), _) if since >= now => violations.add("since", "must be in the past"),
             (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
+            (Some(since), None) if !has_until && since >= now => violations.add("since", "must be in the past"),
             _ => {}
         }
         let since = body.finish_with(since)?;
