@@ -240,7 +240,7 @@ mod tests {
             assert!(missing(given, Some(stored())).contains("WAYPOST_CLIENT_SECRET"));
         }
         let given = GivenLogin { client_secret: Some("2".to_owned()), ..elsewhere(Some("https://api.other"), None) };
-        assert_eq!(given.over(Some(stored())).ok().expect("complete").issuer, None, "the other server names its own");
+        assert_eq!(given.over(Some(stored())).expect("complete").issuer, None, "the other server names its own");
     }
 
     #[test]
