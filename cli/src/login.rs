@@ -85,9 +85,10 @@ impl StoredLogin {
     /// The stored login, with the environment's values in place of stored ones.
     pub fn load() -> Result<Self, Failure> {
         let given = GivenLogin::of_environment();
-        let stored = match path() {
-            Ok(path) if !given.is_complete() => read(&path)?,
-            _ => None,
+        let stored = match path().map(|path| read(&path)) {
+            Ok(Err(Failure::DamagedLogin(_))) if given.is_complete() => None,
+            Ok(stored) => stored?,
+            Err(_) => None,
         };
         given.over(stored)
     }
