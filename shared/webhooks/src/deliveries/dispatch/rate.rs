@@ -69,8 +69,8 @@ impl Dispatcher {
 }
 
 impl Deliveries {
-    /// Reserves the next free slot of a webhook with this limit, for an attempt that may have missed one. If the response to a reservation is lost, its
-    /// repetition reserves another, and one slot stays unused.
+    /// Reserves the next free slot of a webhook with this limit, for an attempt that may have missed one. If the
+    /// response to a reservation is lost, its repetition reserves another, and one slot stays unused.
     async fn reserve_slot(
         &self,
         webhook: &WebhookId,

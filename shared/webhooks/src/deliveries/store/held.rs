@@ -27,8 +27,8 @@ use crate::{
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more};
 
-/// The age from which a delivery without a head is opened by the next of its line. The sweep has passed its event: the
-/// publication was written late, and died before it opened its deliveries.
+/// The age from which a delivery without a head is opened by the next of its line. Unless the sweep lags, it has passed
+/// the event: the publication wrote it late, and died before it opened its deliveries.
 const UNOPENED_AFTER: Duration = Duration::from_secs(5 * 60);
 
 const HOLDING: &str = "holding a delivery";
