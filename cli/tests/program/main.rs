@@ -96,6 +96,20 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
+async fn a_damaged_login_stops_only_commands_that_need_it() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    std::fs::write(person.file(), "{").expect("it exists");
+    let said = person.run(&["token"]).await.failed(4);
+    assert!(said.contains("login.json has no login that can be read") && said.contains("waypost login"), "{said}");
+    let mut command = person.command(&["token"]);
+    command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ENTITY", "hotel");
+    command.env("WAYPOST_CLIENT_ID", "app2").env("WAYPOST_CLIENT_SECRET", "other");
+    assert_eq!(Person::ended(command.spawn().expect("it is built")).await.done(), "a.b.c\n");
+}
+
+#[tokio::test]
 async fn a_login_is_checked_and_kept_for_this_user_alone() {
     let fake = Fake::start().await;
     let person = Person::new();
