@@ -105,6 +105,9 @@ pub fn read(
     let token_url = addresses.read("tokenUrl", &required("tokenUrl", description.token_url)?);
     let scope = required("scope", description.scope)?;
     let scope_separator = description.scope_separator.unwrap_or_else(|| " ".to_owned());
+    if scope_separator.is_empty() {
+        return Err(Fault("`scopeSeparator` must not be empty".into()));
+    }
     let account_fields = description.account_fields.unwrap_or_else(|| ACCOUNT_FIELDS.map(str::to_owned).to_vec());
     let revoke_url = description.revoke_url.and_then(|address| addresses.read("revokeUrl", &address));
     let client =

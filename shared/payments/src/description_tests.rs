@@ -62,6 +62,7 @@ fn an_unknown_or_wrong_member_is_named_without_its_value() {
         (json!({ "revocation": { "method": "hunter2" } }), "revocation.method"),
         (json!({ "revocation": { "authorization": "Client {hunter2}" } }), "revocation.authorization"),
         (json!({ "revocation": { "parameters": { "a": "{ownHost}" } } }), "revocation"),
+        (json!({ "scopeSeparator": "" }), "scopeSeparator"),
         (json!({ "refreshAtMostAfter": 0 }), "refreshAtMostAfter"),
         (json!({ "authorizationResponseIssParameterSupported": true }), "authorizationResponseIssParameterSupported"),
         (json!({ "authorizeParameters": { "state": "hunter2" } }), "authorizeParameters"),

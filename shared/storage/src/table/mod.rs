@@ -65,7 +65,7 @@ impl Table {
     /// The table of this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let name = name.into();
-        let writes = Batcher::new(Writes { client: client.clone(), table: name.clone() });
+        let writes = Batcher::new(Writes { client: without_retries(&client), table: name.clone() });
         let reads = Batcher::new(Reads { client: client.clone(), table: name.clone(), consistent: true });
         let eventual_reads = Batcher::new(Reads { client: client.clone(), table: name.clone(), consistent: false });
         let partitions = Batcher::new(Partitions { client: client.clone(), table: name.clone() });
@@ -82,7 +82,11 @@ impl Table {
     /// A handle for separate writes that must not be carried out twice: the SDK does not repeat their calls. Throttled
     /// writes are still repeated here, since they were not carried out.
     pub fn once(&self) -> Self {
-        let config = self.client.config().to_builder().retry_config(RetryConfig::disabled());
-        Self { client: Client::from_conf(config.build()), ..self.clone() }
+        Self { client: without_retries(&self.client), ..self.clone() }
     }
+}
+
+/// The same client, but the SDK repeats no call.
+fn without_retries(client: &Client) -> Client {
+    Client::from_conf(client.config().to_builder().retry_config(RetryConfig::disabled()).build())
 }

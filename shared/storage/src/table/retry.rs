@@ -1,7 +1,8 @@
 //! Retries of throttled requests.
 //!
 //! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
-//! this module repeats a request until its deadline.
+//! this module repeats a request until its deadline. Batched writes are repeated only here: the SDK would repeat a call
+//! after some of its callers gave up, and carry out writes of which they no longer hear.
 
 use std::time::Duration;
 
@@ -56,8 +57,28 @@ impl<T> TableResponse<T> {
 /// Repeats a request until it has a final result. Returns the last error if the next backoff would pass the deadline.
 ///
 /// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`), and so
-/// ensures that a second execution changes nothing.
+/// ensures that a second execution changes nothing. Without a deadline, the SDK has repeated it.
 pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
+where
+    R: Future<Output = TableResponse<T>>,
+{
+    decide(deadline, deadline.is_some(), request).await
+}
+
+/// Repeats a request of a batch, which the SDK does not repeat, until it has a final result. Its conditions must ensure
+/// that a second execution changes nothing.
+pub async fn until_decided_in_batch<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
+where
+    R: Future<Output = TableResponse<T>>,
+{
+    decide(deadline, true, request).await
+}
+
+async fn decide<T, R>(
+    deadline: Option<Instant>,
+    repeats_unknown: bool,
+    request: impl Fn() -> R,
+) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,
 {
@@ -71,7 +92,7 @@ where
         };
         let error = match response {
             TableResponse::Decided(result) => return result,
-            TableResponse::Unknown(error) if deadline.is_none() => return Err(error),
+            TableResponse::Unknown(error) if !repeats_unknown => return Err(error),
             TableResponse::NotNow(error) | TableResponse::Unknown(error) => error,
         };
         if Instant::now() + wait > ends {

@@ -145,6 +145,7 @@ fn quoted(path: &Path) -> String {
 
 /// Batched writes.
 pub struct Writes {
+    /// A client without retries.
     pub(super) client: Client,
     pub(super) table: String,
 }

@@ -8,13 +8,16 @@ use std::{
     time::Duration,
 };
 
-use super::*;
+use super::{retry::TableResponse, statement::Statement, *};
 use crate::aws::{Authorities, Aws, AwsSettings};
 
 const HELD: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#TransactionConflictException"}"#);
 const LOST: (u16, &str) = (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}"#);
 const FAILED: (u16, &str) = (500, r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#);
+const THROTTLED: (u16, &str) =
+    (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}"#);
 const DONE: (u16, &str) = (200, "{}");
+const BATCH_DONE: (u16, &str) = (200, r#"{"Responses":[{}]}"#);
 
 /// A table whose calls get these responses, in their order, each on a new connection.
 fn table(responses: Vec<(u16, &'static str)>) -> Table {
@@ -96,4 +99,25 @@ async fn a_write_with_unknown_outcome_is_repeated_only_with_a_deadline() {
     assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
     let until = table(responses()).until(Instant::now() + Duration::from_secs(20));
     assert_eq!(until.write(change(), "writing").await.expect("decided"), Written::Done(()));
+}
+
+#[tokio::test]
+async fn a_batch_is_not_sent_again_after_its_callers_gave_up() {
+    let change = Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
+    let statement = Statement::of(&change.into(), false).expect("PartiQL");
+    for (refused, is_unknown) in [(THROTTLED, false), (FAILED, true)] {
+        let response = table(vec![refused, BATCH_DONE]).writes.submit(statement.clone()).await.expect("a response");
+        let (not_now, unknown) =
+            (matches!(response, TableResponse::NotNow(_)), matches!(response, TableResponse::Unknown(_)));
+        assert_eq!((not_now, unknown), (!is_unknown, is_unknown), "{response:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_batched_write_is_repeated_while_its_caller_waits() {
+    let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
+    let responses = vec![THROTTLED, FAILED, FAILED, BATCH_DONE];
+    for table in [table(responses.clone()), table(responses).until(Instant::now() + Duration::from_secs(20))] {
+        assert_eq!(table.write_together(change(), "writing").await.expect("decided"), Written::Done(()));
+    }
 }

@@ -20,7 +20,7 @@ use super::{
     key::Item,
     retry::{
         TableResponse::{self, Decided},
-        until_decided,
+        until_decided, until_decided_in_batch,
     },
     statement::Statement,
     value::read_item,
@@ -112,7 +112,7 @@ impl Table {
     fn together(&self, write: Write, read: bool, doing: &'static str) -> TableFuture<'_, Written<Item>> {
         let Some(statement) = Statement::of(&write, read) else { return self.alone(write, read, doing) };
         async move {
-            until_decided(self.deadline, || async {
+            until_decided_in_batch(self.deadline, || async {
                 TableResponse::carried(self.writes.submit(statement.clone()).await)
             })
             .await
