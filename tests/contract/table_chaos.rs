@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    feeds::{confirm, pulled, read_some},
+    feeds::{confirm, pulled, read, read_some},
     harness::{AwsCall, Entity, Hook, LONG, Receiver, Settings, Suite, account, until},
     queue_chaos::{SCHEDULE, complete, publish},
 };
@@ -48,10 +48,10 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
 const OF_FEED: usize = 20;
 
 /// The deliveries of a feed, with its webhook; each is published, and none is read.
-async fn unread(entity: &Entity) -> (Hook, Vec<String>) {
+async fn unread(entity: &Entity, count: usize) -> (Hook, Vec<String>) {
     let hook = pulled(entity).await;
     let mut published = Vec::new();
-    for number in 0..OF_FEED {
+    for number in 0..count {
         published.push(entity.publish(json!({ "number": number })).await);
     }
     for delivery in &published {
@@ -90,7 +90,7 @@ async fn each_is_confirmed_once(entity: &Entity, deliveries: &[String]) {
 async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&setup.api, "answering".to_owned()).await;
-    let (hook, published) = unread(&entity).await;
+    let (hook, published) = unread(&entity, OF_FEED).await;
     let mut read = Vec::new();
     while read.len() < OF_FEED {
         read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
@@ -122,7 +122,7 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
 async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let entity = Entity::new(&setup.api, "reading".to_owned()).await;
-    let (hook, published) = unread(&entity).await;
+    let (hook, published) = unread(&entity, OF_FEED).await;
     let is_on = Arc::new(AtomicBool::new(true));
     let last = &published[OF_FEED - 1];
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "handedOutAt"));
@@ -138,5 +138,27 @@ async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: 
     assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
     assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"; OF_FEED]);
     each_is_confirmed_once(&entity, &published).await;
+    assert!(setup.bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_slow_table_gives_no_delivery_to_a_reader_without_a_response(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "slow".to_owned()).await;
+    let (hook, published) = unread(&entity, 100).await;
+    let is_on = Arc::new(AtomicBool::new(true));
+    let slow = is_on.clone();
+    // All claims together would take longer than the function has.
+    setup.table.delay(usize::MAX, Duration::from_secs(3), move |call| {
+        call.mentions("handedOutAt") && slow.load(Ordering::Relaxed)
+    });
+    let mut read = read(&entity, &hook, "limit=100&visibility=600").await;
+    assert!((1..published.len()).contains(&read.len()), "{} were read", read.len());
+
+    is_on.store(false, Ordering::Relaxed);
+    while read.len() < published.len() {
+        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+    }
+    assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
     assert!(setup.bundle.stop().await.success());
 }

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use contract_test::contract_test;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    harness::{Behaviour, Receiver, Suite, is_signed_by},
+    harness::{AwsCall, Behaviour, Entity, Moment, Receiver, Settings, Suite, is_signed_by},
     webhook_changes::{settled, violations},
 };
 
@@ -46,6 +46,24 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     assert_eq!((made.len(), refused), (1, 49));
     assert_eq!(entity.webhook(&hook.id).await, made[0]);
     assert_eq!(made[0]["version"], 2);
+}
+
+#[contract_test]
+async fn a_change_whose_answer_from_the_table_is_lost_is_no_conflict(suite: Arc<Suite>) {
+    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let entity = Entity::new(&setup.api, "versions".to_owned()).await;
+    let hook = entity.hook("http://127.0.0.1:9/").await;
+    let webhook = hook.id.clone();
+    let changes = move |call: &AwsCall| call.operation == "TransactWriteItems" && call.mentions(&webhook);
+    let mut held = setup.table.hold("changed, answer lost", Moment::After, changes);
+    let lost = async move {
+        held.reached().await;
+        held.lose();
+    };
+    let change = entity.changed(&hook.id, json!({ "name": "second", "version": 1 }));
+    let (changed, ()) = join(change, lost).await;
+    assert_eq!((&changed["name"], &changed["version"]), (&json!("second"), &json!(2)));
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]

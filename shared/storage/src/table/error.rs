@@ -101,7 +101,7 @@ impl TableError {
     }
 
     /// A request without a response before the caller's deadline.
-    pub(super) fn late() -> Self {
+    pub fn late() -> Self {
         let source = Box::<dyn std::error::Error + Send + Sync>::from("no response before the deadline").into();
         Self::Unavailable { doing: "waiting for the table", throttled: false, source }
     }

@@ -12,8 +12,8 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// How long a request without a deadline is repeated. Most of these requests have a client that waits, and can repeat a
-/// 503 itself.
+/// How long a request without a deadline is repeated after its first response. Most of these requests have a client that
+/// waits, and can repeat a 503 itself.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -82,7 +82,7 @@ async fn decide<T, R>(
 where
     R: Future<Output = TableResponse<T>>,
 {
-    let ends = deadline.unwrap_or_else(|| Instant::now() + DEFAULT_DEADLINE);
+    let mut ends = deadline;
     let mut wait = FIRST_PAUSE;
     loop {
         let response = match deadline {
@@ -95,7 +95,8 @@ where
             TableResponse::Unknown(error) if !repeats_unknown => return Err(error),
             TableResponse::NotNow(error) | TableResponse::Unknown(error) => error,
         };
-        if Instant::now() + wait > ends {
+        // A call that hangs for seconds is repeated at least once.
+        if Instant::now() + wait > *ends.get_or_insert_with(|| Instant::now() + DEFAULT_DEADLINE) {
             return Err(error);
         }
         pause(wait).await;

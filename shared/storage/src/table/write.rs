@@ -164,6 +164,15 @@ impl<T> Written<T> {
         matches!(self, Self::Done(_))
     }
 
+    /// The write is done, too, if the existing item is as the write left it: it was carried out twice, since the first
+    /// response was lost.
+    pub fn or_own(self, is_own: impl FnOnce(&T) -> bool) -> Self {
+        match self {
+            Self::Lost(Some(item)) if is_own(&item) => Self::Done(item),
+            written => written,
+        }
+    }
+
     /// Converts the item.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Written<U> {
         match self {

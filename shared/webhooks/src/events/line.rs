@@ -113,6 +113,22 @@ impl Events {
         random: &dyn Random,
         counted_at: Option<Time>,
     ) -> Result<EventItem, TableError> {
+        let id = item.id().clone();
+        match self.keep_in_time(item, put, ordered, random, counted_at).await {
+            // The deadline may have come during the transaction that wrote the event.
+            Err(error @ TableError::Unavailable { .. }) => self.item(&id).await?.ok_or(error),
+            kept => kept,
+        }
+    }
+
+    async fn keep_in_time(
+        &self,
+        item: EventItem,
+        put: &Put,
+        ordered: &Ordered,
+        random: &dyn Random,
+        counted_at: Option<Time>,
+    ) -> Result<EventItem, TableError> {
         let began = Instant::now();
         if let Some(now) = counted_at {
             match self.join_until(began + UNCOUNTED, item.clone(), put, ordered, random).await {

@@ -115,7 +115,8 @@ impl Changing {
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
-        let change = revision::change(read, members, &endpoint, change.version.is_some(), now)?;
+        let of_version = change.version.is_some();
+        let change = revision::change(read, members, &endpoint, of_version, now)?;
         let change = match self.secrets(found, members.signature).await? {
             Some(secrets) => revision::with_secrets(change, found, &secrets)?,
             None => change,
@@ -128,13 +129,18 @@ impl Changing {
         // Deliveries that are held until others are final are due at once.
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
-        let reset = if resets || leaves_feed || paced || ends_order {
+        let mut in_transaction = if resets || leaves_feed || paced || ends_order {
             let reset = Reset { failures: resets, put_off: paced || ends_order, release };
             self.pauses.change_and_reset(entity, &read.id, &change, reset, now).await?
         } else {
             None
         };
-        match reset {
+        if in_transaction.is_none() && of_version {
+            // The SDK repeats a call whose response is lost. A transaction has a token, so that its repetition does not
+            // look like a concurrent change.
+            in_transaction = Some(self.showing.webhooks.change_in_transaction(change.clone()).await?);
+        }
+        match in_transaction {
             None => Ok(self.showing.webhooks.change(entity, &read.id, change).await?),
             Some(Written::Lost(_)) => Ok(Written::Lost(None)),
             // A transaction returns no items.

@@ -141,6 +141,11 @@ impl Webhooks {
         Ok(changed.map(|item| with_key(item.into(), entity, webhook)))
     }
 
+    /// Changes a webhook in a transaction. Lost like [`Self::change`].
+    pub(super) async fn change_in_transaction(&self, change: Change) -> Result<Written<()>, TableError> {
+        self.0.write_all(Transaction::new().with(change), "changing a webhook").await
+    }
+
     /// Changes a webhook, atomically with the record of a request that has an idempotency key. Lost like
     /// [`Self::change`].
     pub(super) async fn change_once(

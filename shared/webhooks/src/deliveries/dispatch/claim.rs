@@ -26,7 +26,7 @@ use crate::{
     events::store::EventItem,
     subscriptions::operational::is_operational,
 };
-use base::{DeliveryId, EventId, Time};
+use base::{DeliveryId, EventId, Time, logging};
 use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
 
 /// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
@@ -236,11 +236,8 @@ impl Deliveries {
             .only_if(absent("handedOutAt"))
             .only_if(absent("erasedDate"));
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
-        Ok(match table.write_together_and_read(claim, CLAIMING).await? {
-            Written::Done(head) => Some(head),
-            // The response to the first write may have been lost.
-            Written::Lost(head) => head.filter(|head| is_own_claim(head, lease, made)),
-        })
+        let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
+        Ok(claimed.or_own(|head| is_own_claim(head, lease, made)).done())
     }
 
     /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the
@@ -272,22 +269,25 @@ impl Deliveries {
             .only_if(is("attemptCount", made))
             // Clocks differ, so a message may come early.
             .only_if(at_most("claimableAt", now + CLOCK_SKEW));
-        let head: HeadItem =
-            match self.table.until(began + CLAIM_LIMIT).write_together_and_read(claim, CLAIMING).await? {
-                Written::Done(head) => head,
-                Written::Lost(None) => return Ok(Claim::NoHead),
-                // Our own lease: the response to the first write may have been lost, and this is its repetition.
-                Written::Lost(Some(head)) if is_own_claim(&head, &lease, made) => head,
-                Written::Lost(Some(head)) => {
-                    if head.due_at != head.claimable_at {
-                        self.set_due_at_lease_end(&head).await?;
-                    }
-                    return Ok(Claim::Refused);
+        let table = self.table.until(began + CLAIM_LIMIT);
+        let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
+        let head = match claimed.or_own(|head| is_own_claim(head, &lease, made)) {
+            Written::Done(head) => head,
+            Written::Lost(None) => return Ok(Claim::NoHead),
+            Written::Lost(Some(head)) => {
+                if head.due_at != head.claimable_at {
+                    self.set_due_at_lease_end(&head).await?;
                 }
-            };
+                return Ok(Claim::Refused);
+            }
+        };
         // The due time is after the end of the lease if the sweep announced the delivery several times.
-        if head.due_at > head.claimable_at {
-            self.set_due_at_lease_end(&head).await?;
+        if head.due_at > head.claimable_at
+            && let Err(error) = self.set_due_at_lease_end(&head).await
+        {
+            // The claim is made, and its attempt must not wait for the sweep.
+            let error = logging::chain(&error);
+            tracing::warn!(error, deliveryId = %id, "if this worker dies, the sweep finds the delivery late");
         }
         Ok(Claim::Done(Box::new(Claimed { head, lease, began, until: None })))
     }

@@ -30,6 +30,9 @@ const DEFAULT_VISIBILITY: u64 = 60;
 const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
 /// The pause between two looks at an empty feed. A look costs half a read unit.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// The latest time at which a request hands out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the
+/// request after 20 s: a reader without a response must not hold deliveries.
+const HANDS_OUT_FOR: Duration = Duration::from_secs(13);
 /// Maximum age of the webhook's values when its deliveries are handed out: its owner may have removed or disabled it
 /// since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
@@ -104,7 +107,8 @@ impl Feeds {
         webhook: &WebhookId,
         request: FeedRequest,
     ) -> Result<FeedPage, DeliveryError> {
-        let end = Instant::now() + request.wait;
+        let began = Instant::now();
+        let end = began + request.wait;
         self.limits.count(Allowance::FeedReads, entity, self.clock.now()).await?;
         let mut signing = self.signing(rings, entity, webhook).await?;
         self.webhooks.note_read(entity, &signing.webhook.webhook, self.clock.now()).await?;
@@ -118,7 +122,7 @@ impl Feeds {
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
-                let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, request.visibility));
+                let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, &request, began));
                 let deliveries = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
                 if !deliveries.is_empty() {
                     return Ok(FeedPage { deliveries });
@@ -160,20 +164,24 @@ impl Feeds {
         Ok(Signing { webhook, secrets, read })
     }
 
-    /// Gives a delivery to a reader; `None` when another has it.
+    /// Gives a delivery to the reader whose request began at this time; `None` when another has it.
     async fn give(
         &self,
         signing: &Signing,
         head: HeadItem,
         event: StoredEvent,
-        visibility: Duration,
+        request: &FeedRequest,
+        began: Instant,
     ) -> Result<Option<FeedDelivery>, TableError> {
+        if began.elapsed() > HANDS_OUT_FOR {
+            return Err(TableError::late());
+        }
         let now = self.clock.now();
         if !head.is_kept(now) {
             return Ok(None);
         }
         let lease = random::uuid(&*self.random);
-        let until = now + visibility;
+        let until = now + request.visibility;
         let Some(head) = self.deliveries.hand_out(&head, &lease, until, now).await? else { return Ok(None) };
         let delivery = head.delivery.id.clone();
         let trace = event.item.trace().next_span(&*self.random);

@@ -123,7 +123,8 @@ impl Deliveries {
         let change = not_held(change, held, by, now);
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         let written: Written<HeadItem> = table.write_together_and_read(change, WAKING).await?;
-        let Some(head) = written.done() else { return Ok(None) };
+        let is_own = |head: &HeadItem| head.delivery.held_by.is_none() && head.delivery.last_update == now;
+        let Some(head) = written.or_own(is_own).done() else { return Ok(None) };
         tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
         if in_feed {
             return Ok(Some(Woken::InFeed));

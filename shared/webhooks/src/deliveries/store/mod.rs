@@ -259,6 +259,8 @@ impl Deliveries {
             .only_if(is("dueAt", entry.due_at))
             // The index lags: an attempt may have been recorded without a change of the due time.
             .only_if(is("attemptCount", entry.attempt_count));
-        self.table.write_together_and_read(postponed, "postponing a due time").await
+        let written: Written<HeadItem> = self.table.write_together_and_read(postponed, "postponing a due time").await?;
+        let is_own = |head: &HeadItem| head.due_at == Some(until) && head.sweeps == entry.sweeps.saturating_add(1);
+        Ok(written.or_own(is_own))
     }
 }

@@ -113,7 +113,7 @@ impl Deliveries {
         record: Option<Record>,
         now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
-        self.ask_again(reopening(read, Requester::Person, now), record).await
+        self.ask_again(reopening(read, Requester::Person, now), record, now).await
     }
 
     /// Gives a final delivery a new schedule; the sweep announces it.
@@ -134,7 +134,7 @@ impl Deliveries {
             let put = Put::item(&read.clone().due(now), REOPENING)?.only_if(is_new());
             self.table.write_together(put, REOPENING).await?;
         }
-        self.ask_again(attempt_now(read, Requester::Person, now), record).await
+        self.ask_again(attempt_now(read, Requester::Person, now), record, now).await
     }
 
     /// Makes the next attempt of an open delivery due now; the sweep announces it.
@@ -183,9 +183,12 @@ impl Deliveries {
         &self,
         change: Change,
         record: Option<Record>,
+        now: Time,
     ) -> Result<Written<Option<HeadItem>>, IdempotencyError> {
         if record.is_none() {
-            return Ok(self.table.write_together_and_read(change, REOPENING).await?.map(Some));
+            let written: Written<HeadItem> = self.table.write_together_and_read(change, REOPENING).await?;
+            let is_own = |head: &HeadItem| head.asked_at == Some(now) && head.delivery.last_update == now;
+            return Ok(written.or_own(is_own).map(Some));
         }
         let written = self.table.write_recorded(Transaction::new().with(change), record.clone(), REOPENING).await?;
         if !written.is_done() {
