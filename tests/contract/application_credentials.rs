@@ -176,13 +176,19 @@ pub async fn rotated(entity: &Entity, application: &Made, body: Value) -> Value 
 async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
-    let application = made(&entity).await;
+    let [application, other] = [made(&entity).await, made(&entity).await];
+    let new = text(&rotated(&entity, &other, json!({ "overlapSeconds": 600 })).await, "clientSecret");
+    for secret in [&other.secret, &new] {
+        assert!(accepted(api, &other.id, secret).await);
+    }
+
+    // So short that the test can wait for its end.
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 3 })).await;
     let new = text(&answer, "clientSecret");
     let ends = time(&answer["previousSecretExpiresDate"]);
-    for secret in [&application.secret, &new] {
-        assert!(accepted(api, &application.id, secret).await);
-    }
+    assert!(accepted(api, &application.id, &new).await);
+    // The day of its last use is set now, and does not appear later.
+    let _unless_ended = accepted(api, &application.id, &application.secret).await;
     let both = shown(&entity, &application).await;
     assert_eq!(both["version"], 2);
     assert_eq!(both["secrets"][0]["id"], answer["secretId"]);

@@ -13,6 +13,12 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
     let failed = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;
     entity.until_status(&failed, &["failed"]).await;
+    until("every attempt is counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        let is_counted = stats["last24Hours"]["attempts"].as_u64() >= Some(3);
+        (is_counted && entity.webhook(&hook.id).await["failuresInRow"].as_u64() >= Some(3)).then_some(())
+    })
+    .await;
     let application = json!({ "name": "Night audit", "scopes": ["booking.read"] });
     let application = entity.post("/application").json(&application).expect(201).await.json();
     let application = application["clientId"].as_str().expect("openapi.yaml says so").to_owned();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::json;
 
-use crate::harness::{Behaviour, Browser, Entity, Receiver, Suite, free_port};
+use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, free_port, until};
 
 /// A webhook of this name, at this address, for these types.
 async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> String {
@@ -34,6 +34,12 @@ async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
     let published = entity.publish_of_type("payment.captured", payment).await.json();
     let delivery = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
     entity.until_status(&delivery, &["failed"]).await;
+    until("every attempt is counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{failing}/stats")).expect(200).await.json();
+        let is_counted = stats["last24Hours"]["attempts"].as_u64() >= Some(3);
+        (is_counted && entity.webhook(&failing).await["failuresInRow"].as_u64() >= Some(3)).then_some(())
+    })
+    .await;
     let application = json!({ "name": "Night audit", "scopes": ["booking.read", "payment.read", "accounting.read", "accounting.write"] });
     entity.post("/application").json(&application).expect(201).await;
     (delivery, failing)

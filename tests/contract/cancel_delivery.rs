@@ -144,7 +144,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
 async fn an_attempt_that_is_under_way_is_not_stopped(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(3))])).await;
+    entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(10))])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
     let before = entity.delivery(&id).await;

@@ -45,7 +45,7 @@ impl Client {
     }
 
     fn claims(&self) -> Value {
-        json!({ "iss": self.id, "sub": self.id, "aud": self.api.env["AUTH_URL"], "exp": now() + 60, "jti": jti() })
+        json!({ "iss": self.id, "sub": self.id, "aud": self.api.env["AUTH_URL"], "exp": now() + 600, "jti": jti() })
     }
 
     fn claims_with(&self, member: &str, value: impl Into<Value>) -> Value {

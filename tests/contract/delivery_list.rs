@@ -297,7 +297,9 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
             assert!(found.is_none_or(|found| found["status"] == state), "{found:?}");
         }
     };
-    let hook = entity.hook(&receiver.on("/", [Behaviour::status(500), Behaviour::status(200)])).await;
+    // Later than the test needs, and less than a minute away: a longer wait would move the delivery within its index.
+    let later = Behaviour::answer(503, &[("Retry-After", "50")], "");
+    let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(200)])).await;
     // A retry arrives.
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["retrying"]).await;
@@ -326,8 +328,8 @@ async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite
     let entity = Entity::new(&setup.api, "opened".to_owned()).await;
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
-    // The attempt begins after ten seconds and takes 13 more. The sweep opens the delivery after 20.
-    setup.services.scatter(|_| vec![Duration::from_secs(10)]);
+    // The attempt begins after 14 seconds and takes 13 more. The sweep opens the delivery after 20.
+    setup.services.scatter(|_| vec![Duration::from_secs(14)]);
     let slow = Behaviour::status(200).after(Duration::from_secs(13));
     let hook = entity.hook(&receiver.on("/", [slow])).await;
     let delivery = entity.publish(json!({})).await;

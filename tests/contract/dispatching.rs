@@ -10,8 +10,9 @@ use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{
-    AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until,
+use crate::{
+    harness::{AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until},
+    order,
 };
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
@@ -67,6 +68,7 @@ async fn a_large_event_repeated_in_another_layout_is_sent_as_first_published(sui
 
 #[contract_test]
 async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<Suite>) {
+    let has_an_attempt = |delivery: &Value| delivery["attemptCount"].as_u64() >= Some(1);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
@@ -85,7 +87,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     });
     table.put(old).await;
     let id = entity.publish(json!({})).await;
-    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    entity.until_delivery(&id, "has its first attempt", has_an_attempt).await;
     let counted = until("it is counted", LONG, async || {
         table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] != "100")
     })
@@ -107,7 +109,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     .await;
     table.put(expired).await;
     let id = entity.publish(json!({})).await;
-    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    entity.until_delivery(&id, "has its first attempt", has_an_attempt).await;
     let counted = until("it is counted", LONG, async || {
         table.item(&pk, &sk).await.filter(|item| item["failuresInRow"]["N"] != "200")
     })
@@ -119,15 +121,15 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
 async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let slow = Behaviour::status(200).after(Duration::from_secs(3));
-    let hook = entity.hook(&receiver.on("/", [slow, Behaviour::status(500)])).await;
+    let slow = Behaviour::status(200).after(Duration::from_secs(10));
+    // The failed deliveries wait for longer than the test takes, so that no other success ends the failures.
+    let hook = entity.hook(&receiver.on("/", [slow, order::later()])).await;
     let slow = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
-    for _ in 0..5 {
+    for _ in 0..10 {
         entity.publish(json!({})).await;
     }
     until_health(&entity, &hook, "failing").await;
-    receiver.on("/", [Behaviour::status(200)]);
     entity.until_status(&slow, &["delivered"]).await;
     until_health(&entity, &hook, "healthy").await;
 }
@@ -252,7 +254,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let takes_long = Behaviour::status(204).after(Duration::from_secs(5));
+    let takes_long = Behaviour::status(204).after(Duration::from_secs(11));
     entity.hook(&receiver.on("/", [takes_long])).await;
     let event = json!({ "type": "booking.created", "data": {} });
     let publish = async || {

@@ -69,7 +69,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let second = database(CITY, 7);
     server.offer(CITY, &day(7), &second);
     server.forget();
-    let slow = Behaviour::answer(200, &[], archive(CITY, &second)).after(Duration::from_secs(1));
+    let slow = Behaviour::answer(200, &[], archive(CITY, &second)).after(Duration::from_secs(5));
     server.instead(&UpdateServer::download(CITY), [slow]);
     let (answer, ()) = tokio::join!(task(&api, "?live=true"), async {
         server.until(&UpdateServer::download(CITY), 1).await;

@@ -30,7 +30,7 @@ const MAXMIND: [(&str, &str); 8] = [
     ("LeadsOut", "a name that leads out of it"),
 ];
 /// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
-const PLAIN: [(&str, &str, usize); 11] = [
+const PLAIN: [(&str, &str, usize); 9] = [
     ("WrongSha256", "the checksum of the served file is not the one that the provider gives", 1),
     ("CutOff", "the connection broke before the answer was complete", 1),
     ("NoAnswer", "the connection broke before there was an answer", 2),
@@ -40,22 +40,23 @@ const PLAIN: [(&str, &str, usize); 11] = [
     ("Status404", "has no such file (status 404)", 1),
     ("Status429", "limit on downloads is reached (status 429)", 1),
     ("Status500", "has failed (status 500)", 1),
-    // Ten seconds of silence; the trickling download then runs into the time limit of a call over HTTP.
-    ("Silent", "did not begin to answer in time", 1),
-    ("Trickling", "did not finish in time", 1),
 ];
 
 fn path(edition: &str) -> String {
     format!("/files/{edition}.mmdb.gz")
 }
 
+/// An edition at a plain address of this server.
+fn plain(edition: &str, server: &UpdateServer) -> Value {
+    json!({ "edition": edition, "source": "url", "url": server.url(&path(edition)) })
+}
+
 fn configuration(server: &UpdateServer) -> Value {
-    let plain = |edition: &str| json!({ "edition": edition, "source": "url", "url": server.url(&path(edition)) });
-    let mut editions = vec![maxmind("Right", server), maxmind("Redirected", server), plain("NotModified")];
+    let mut editions = vec![maxmind("Right", server), maxmind("Redirected", server), plain("NotModified", server)];
     editions.extend(MAXMIND.iter().map(|(edition, _)| maxmind(edition, server)));
     editions.push(maxmind("WrongKey", server));
     for (edition, ..) in PLAIN {
-        let mut entry = plain(edition);
+        let mut entry = plain(edition, server);
         if edition == "WrongSha256" {
             entry["sha256Url"] = server.url("/files/WrongSha256.sha256").into();
         }
@@ -158,8 +159,6 @@ fn second_release(server: &UpdateServer, other: &UpdateServer) {
                 server.instead(&path(name), [Behaviour::close(), Behaviour::close()]);
                 continue;
             }
-            "Silent" => Behaviour::hang(),
-            "Trickling" => Behaviour::trickled_body(200, Duration::from_secs(1)),
             status => Behaviour::status(status.trim_start_matches("Status").parse().expect("a status")),
         };
         server.instead(&path(name), [instead]);
@@ -278,6 +277,32 @@ async fn only_valid_databases_are_published(api: &Api, server: &UpdateServer, ot
     for secret in [LICENCE_KEY, ACCOUNT] {
         assert!(!message.contains(secret), "{message}");
     }
+}
+
+/// After ten seconds of silence, the trickling download runs into the time limit of a call over HTTP.
+#[contract_test]
+async fn servers_that_take_too_long_change_nothing_and_are_explained(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    let editions = ["Silent", "Trickling"];
+    for name in editions {
+        server.serve(&path(name), gzip(&database(name, 8)));
+    }
+    let configuration = json!({ "editions": editions.map(|name| plain(name, &server)) });
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
+    let (success, message) = task_result(&call(&api, "?live=true").await);
+    assert!(success, "{message}");
+    let before = files(&folder(&api));
+    server.forget();
+    server.instead(&path("Silent"), [Behaviour::hang()]);
+    server.instead(&path("Trickling"), [Behaviour::trickled_body(200, Duration::from_secs(1))]);
+    let (success, message) = task_result(&call(&api, "?live=true").await);
+    assert!(!success, "{message}");
+    let (silent, trickling) = message.split_once("; Trickling: ").expect("a line about each");
+    assert!(silent.contains("did not begin to answer in time"), "{message}");
+    assert!(trickling.contains("did not finish in time"), "{message}");
+    assert_eq!(editions.map(|name| downloads(&server, name)), [1, 1]);
+    assert_eq!(files(&folder(&api)), before, "an interrupted download changes no file");
+    assert!(bundle.stop().await.success());
 }
 
 /// The month of a day and the one before it, as `2026-11`.

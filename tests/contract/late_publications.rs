@@ -12,7 +12,7 @@ use crate::harness::{Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, a
 /// The age from which a publication is late, and some time more.
 const LATE: Duration = Duration::from_secs(11);
 /// The duration of an exchange that is still running at a late repetition.
-const SLOW: Duration = Duration::from_secs(13);
+const SLOW: Duration = Duration::from_secs(12);
 
 fn delivery(published: &Value) -> String {
     published["deliveries"][0]["deliveryIdentifier"].as_str().expect("one delivery").to_owned()

@@ -62,7 +62,7 @@ async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
 }
 
 /// Lifetime of access tokens in the test that measures when they are refreshed.
-const LIFE: Duration = Duration::from_secs(12);
+const LIFE: Duration = Duration::from_secs(30);
 
 #[contract_test]
 async fn tokens_are_refreshed_before_they_expire(suite: Arc<Suite>) {
@@ -215,7 +215,7 @@ async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
 async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = watch(&entity).await;
-    let visit = entity.link("sim-basic", Choice { first_lifetime: Some(4), ..Choice::leading_to("no-refresh") }).await;
+    let visit = entity.link("sim-basic", Choice { first_lifetime: Some(12), ..Choice::leading_to("no-refresh") }).await;
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["status"], "connected");
     let broken =
         until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;

@@ -335,7 +335,7 @@ async fn a_recent_failure_is_recovered_before_the_index_shows_it(suite: Arc<Suit
 async fn deliveries_cancelled_by_disabling_are_recovered_after_enabling(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let soon = Behaviour::answer(429, &[("Retry-After", "6")], "");
+    let soon = Behaviour::answer(429, &[("Retry-After", "15")], "");
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [soon])).await;
     let mut ids = publish(&entity, "booking.created", 3).await;
     receiver.until("/", 3).await;

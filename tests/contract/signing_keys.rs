@@ -5,7 +5,10 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fs,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -343,10 +346,13 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
     time::sleep(Duration::from_secs(6)).await; // until the keys may be read again
 
     let keys = |call: &AwsCall| call.operation == "BatchGetItem" && call.mentions("JWKS");
-    let refused_until = now() + 5;
-    setup.table.refuse(usize::MAX, "InternalServerError", move |call| keys(call) && now() < refused_until);
+    let is_down = Arc::new(AtomicBool::new(true));
+    let refuses = Arc::clone(&is_down);
+    let refused = move |call: &AwsCall| keys(call) && refuses.load(Ordering::Relaxed);
+    setup.table.refuse(usize::MAX, "InternalServerError", refused);
     assert_eq!(client.uses(&unknown).await, 503);
     assert_eq!(client.uses(&token).await, 200, "tokens of known keys are valid");
+    is_down.store(false, Ordering::Relaxed);
     until("an answer about the unknown key", LONG, async || {
         let status = client.uses(&unknown).await;
         assert!(status == 401 || status == 503, "{status}");

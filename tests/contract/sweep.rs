@@ -38,6 +38,12 @@ async fn sweep(setup: &Interposed) {
     assert!(!swept.headers().contains_key("x-amz-function-error"), "{:?}", swept.text().await);
 }
 
+/// Waits for the sweep at the start of the bundle.
+async fn until_first_sweep(setup: &Interposed) {
+    let shards = || setup.table.calls_mentioning("DUE#").len();
+    until("the first sweep is over", LONG, async || (shards() >= 8).then_some(())).await;
+}
+
 /// Publishes an event whose delivery waits for its second attempt.
 async fn waiting(entity: &Entity) -> String {
     let id = entity.publish(json!({})).await;
@@ -131,6 +137,7 @@ async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite
     /// More deliveries than a sweep reads of a part of the index in one query.
     const BUSY: usize = 250;
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    until_first_sweep(&setup).await;
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
     let [busy, quiet] = ["busy", "quiet"].map(|id| Entity::new(&setup.api, id.to_owned()));
@@ -161,6 +168,7 @@ async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite
 #[contract_test]
 async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    until_first_sweep(&setup).await;
     let entity = Entity::new(&setup.api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
@@ -188,6 +196,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
 #[contract_test]
 async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
+    until_first_sweep(&setup).await;
     let entity = Entity::new(&setup.api, "crowd".to_owned()).await;
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
@@ -232,9 +241,7 @@ async fn a_delivery_that_was_never_attempted_stays_listed_as_pending(suite: Arc<
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The first sweep runs at the start.
-    let shards = || setup.table.calls_mentioning("DUE#").len();
-    until("the first sweep is over", LONG, async || (shards() >= 8).then_some(())).await;
+    until_first_sweep(&setup).await;
     // The messages of publishing and of the next sweep are lost.
     let webhook = hook.id.clone();
     setup.services.swallow(2, move |call| announced(call).iter().any(|due| due.webhook == webhook));

@@ -33,7 +33,7 @@ async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Sui
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     // The retry is due shortly after the webhook is disabled.
-    let script = [Behaviour::answer(503, &[("Retry-After", "3")], "")];
+    let script = [Behaviour::answer(503, &[("Retry-After", "12")], "")];
     let hook = entity.hook(&receiver.on("/", script)).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
@@ -62,7 +62,7 @@ async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
 async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
+    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "12")], "")]);
     let new = receiver.on("/new", [Behaviour::status(200)]);
     let hook = entity.hook_with(all_types(&old)).await;
     let id = entity.publish(json!({ "x": 1 })).await;
@@ -84,7 +84,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "3")], "")]);
+    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "12")], "")]);
     let new = receiver.on("/new?key=secret", [Behaviour::status(200)]);
     let before = json!({ "name": "test", "eventUrl": old, "eventList": [], "headers": { "X-Old": "yes" } });
     let hook = entity.hook_with(before).await;

@@ -138,7 +138,7 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let resend = || entity.post(&format!("/webhook/delivery/{delivery}/resend"));
     let late = entity.post(&format!("/webhook/delivery/{delivery}/cancel")).send().await;
     checked.compare("cancelDelivery", "deliveryFinal", &late);
-    receiver.on("/examples", [Behaviour::status(204).after(Duration::from_secs(3))]);
+    receiver.on("/examples", [Behaviour::status(204).after(Duration::from_secs(10))]);
     let before = receiver.received("/examples").len();
     let slow = entity.publish(json!({ "for": "a cancellation" })).await;
     receiver.until("/examples", before + 1).await;

@@ -147,11 +147,14 @@ impl Browser {
         self.click_at(&format!("there is a button or link `{button}`"), &path).await;
     }
 
-    /// Replaces the text of the field with this label.
+    /// Replaces the text of the field with this label. Repeats if the page changes in between.
     pub async fn fill(&self, label: &str, text: &str) {
-        let element = self.field(label).await;
-        self.post(&format!("/element/{element}/clear"), json!({})).await;
-        self.post(&format!("/element/{element}/value"), json!({ "text": text })).await;
+        until(&format!("the field `{label}` is filled"), LONG, async || {
+            let element = self.field(label).await;
+            self.use_element(&element, "clear", json!({})).await?;
+            self.use_element(&element, "value", json!({ "text": text })).await
+        })
+        .await;
     }
 
     /// Selects the checkbox or radio button with this label.
@@ -306,14 +309,19 @@ impl Browser {
     async fn click_at(&self, what: &str, path: &str) {
         until(what, LONG, async || {
             let element = self.find("xpath", path).await?;
-            let click = self.http.post(format!("{}/element/{element}/click", self.session)).json(&json!({}));
-            match self.answer(click).await {
-                Ok(_) => Some(()),
-                Err(refusal) if CHANGED_MEANWHILE.contains(&refusal["value"]["error"].as_str()?) => None,
-                Err(refusal) => panic!("the driver refuses: {refusal:#}"),
-            }
+            self.use_element(&element, "click", json!({})).await
         })
         .await;
+    }
+
+    /// Sends a command for an element; `None` if the page has changed since the element was found.
+    async fn use_element(&self, element: &str, command: &str, body: Value) -> Option<()> {
+        let used = self.http.post(format!("{}/element/{element}/{command}", self.session)).json(&body);
+        match self.answer(used).await {
+            Ok(_) => Some(()),
+            Err(refusal) if CHANGED_MEANWHILE.contains(&refusal["value"]["error"].as_str()?) => None,
+            Err(refusal) => panic!("the driver refuses: {refusal:#}"),
+        }
     }
 
     async fn find(&self, using: &str, value: &str) -> Option<String> {
