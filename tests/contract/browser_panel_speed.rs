@@ -50,7 +50,7 @@ pub const MEASURE: &str = "
     };";
 
 /// The latency of the slow line, in milliseconds: so high that the time of a slow machine is small beside it.
-const LATENCY: f64 = 8_000.0;
+const LATENCY: f64 = 6_000.0;
 
 /// Page, files, session, and data follow each other: each is a round trip, and there is no other.
 #[contract_test(on_demand)]
