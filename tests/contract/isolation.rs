@@ -94,7 +94,7 @@ pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// The limit holds on a busy machine as well: a hanging request holds its permit for 15 s.
+/// The limit holds on a busy machine as well: a delivery that waits for a hanging request's permit waits for seconds.
 #[contract_test]
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m");
@@ -103,7 +103,7 @@ async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
     let latencies = neighbours.latencies(0, 200, 20, true).await;
     println!("p95 beside a webhook with {} hanging requests: {:?}", neighbours.hung(), percentile(&latencies, 95));
     assert!(neighbours.hung() > 0);
-    assert!(percentile(&latencies, 95) < Duration::from_secs(8), "{latencies:?}");
+    assert!(percentile(&latencies, 95) < Duration::from_secs(3), "{latencies:?}");
     // At SIGTERM the function would wait for its hanging requests.
     bundle.cut_power().await;
 }
