@@ -65,7 +65,7 @@ pub fn timed_out(attempt: &Value) {
 /// Asserts that the attempt took the 15 s that an exchange may take.
 fn lasted_to_the_limit(attempt: &Value) {
     let duration = attempt["durationMs"].as_u64().expect("openapi.yaml says so");
-    assert!((14_500..20_000).contains(&duration), "given up after {duration} ms");
+    assert!((14_500..30_000).contains(&duration), "given up after {duration} ms");
 }
 
 #[contract_test]
