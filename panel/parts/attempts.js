@@ -7,7 +7,7 @@ import { Time, span } from "./time.js";
 import { Words } from "./words.js";
 import { causeOf } from "../words/causes.js";
 import { headersOf } from "../words/requests.js";
-import { result, succeeded } from "../words/results.js";
+import { isInterrupted, result, succeeded } from "../words/results.js";
 
 export function Attempts({ delivery, chosen, choose }) {
   const tabs = delivery.attempts.toReversed().map((attempt) => ({
@@ -41,7 +41,7 @@ function Response({ delivery, attempt }) {
   return html`
     <dl class="facts in-line">
       <div><dt>Result</dt><dd>${result(attempt)}</dd></div>
-      <div><dt>Duration</dt><dd>${span(attempt.durationMs / 1000)}</dd></div>
+      ${!isInterrupted(attempt) && html`<div><dt>Duration</dt><dd>${span(attempt.durationMs / 1000)}</dd></div>`}
       ${attempt.retryAfterSeconds !== undefined && html`<div><dt>Retry-After</dt><dd>${span(attempt.retryAfterSeconds)}</dd></div>`}
       <div><dt>Started</dt><dd><${Time} date=${attempt.attemptDate} /></dd></div>
     </dl>
@@ -51,12 +51,14 @@ function Response({ delivery, attempt }) {
       ? html`<h3>Body <span class="fine">as the endpoint sent it, up to 4 KB</span></h3>
         <${Text} text=${attempt.responseBody} what="the response body" />`
       : html`<p class="faint">${attempt.httpStatus ? without : attempt.confirmed
-        ? "An event that is read from a feed has no response body." : "There was no response."}</p>`}`;
+        ? "An event that is read from a feed has no response body."
+        : isInterrupted(attempt) ? "The response was not recorded." : "There was no response."}</p>`}`;
 }
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
     const isBlocked = attempt.error?.startsWith("blocked");
+    if (isInterrupted(attempt)) return html`<p class="faint">The endpoint may have received the request: it was not recorded.</p>`;
     if (!delivery.url) return html`<p class="faint">A program read the delivery from its webhook’s feed.</p>`;
     return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."
       : "The address and headers of this attempt are not stored."}</p>`;

@@ -2,7 +2,7 @@
 // logarithm of its duration. The list of attempts is the accessible alternative.
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 import { span, useNow } from "./time.js";
-import { shortResult, succeeded } from "../words/results.js";
+import { isInterrupted, shortResult, succeeded } from "../words/results.js";
 
 const HEIGHT = 118;
 const LINE = 52;
@@ -97,7 +97,7 @@ function Point({ point: { kind, x, time, attempt }, now, chosen, choose }) {
       ${chosen && html`<circle r="17" class="ring" />`}
       <circle r="12" /><path d=${MARKS[kind]} />
       <text y="34" class="label">${shortResult(attempt)}</text><text y="50" class="fine">
-        ${span(attempt.durationMs / 1000)}</text>
+        ${isInterrupted(attempt) ? "" : span(attempt.durationMs / 1000)}</text>
       <text y="-26" class="number">#${attempt.attemptNumber}</text>
     </g>`;
 }

@@ -12,6 +12,10 @@ const STATUSES = {
 const ERRORS = { dns: "Host not found", connect: "Connection failed", tls: "TLS failed", timeout: "Timed out",
   blocked: "Address not allowed" };
 
+/** The code of an attempt of which no outcome was recorded. */
+const INTERRUPTED = "interrupted";
+const OUTCOME_UNKNOWN = "Outcome unknown";
+
 /** The failures of a program that reads the feed of a webhook, by the code of their error. */
 const OF_READERS = { reported: "Reported as failed", unconfirmed: "Not confirmed in time" };
 
@@ -22,6 +26,7 @@ const within = (words) => words.toLowerCase().replace("tls", "TLS");
 export const RESULTS = [
   ...Object.entries(ERRORS).map(([code, words]) => [code, `No response: ${within(words)}`]),
   ...Object.entries(OF_READERS),
+  [INTERRUPTED, OUTCOME_UNKNOWN],
   ...Object.entries(STATUSES).map(([status, words]) => [status, `${status} ${words}`]),
 ];
 
@@ -32,8 +37,11 @@ export function result({ httpStatus, error, confirmed }) {
   if (confirmed) return "Confirmed by the reader";
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
   const code = error?.split(":")[0];
-  return ERRORS[code] ?? OF_READERS[code] ?? "No response";
+  return code === INTERRUPTED ? OUTCOME_UNKNOWN : ERRORS[code] ?? OF_READERS[code] ?? "No response";
 }
+
+/** Whether the service ended during the attempt, so that response and duration are unknown. */
+export const isInterrupted = ({ error }) => error?.split(":")[0] === INTERRUPTED;
 
 /** The result within a sentence: "500 Internal Server Error", "timed out". */
 export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));

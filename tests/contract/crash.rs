@@ -124,3 +124,31 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     }
     assert!(bundle.stop().await.success());
 }
+
+#[contract_test]
+async fn a_request_that_a_kill_cut_off_is_an_attempt_in_the_history(suite: Arc<Suite>) {
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
+    let entity = Entity::new(&api, "interrupted".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::hang(), Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    receiver.until("/", 1).await;
+    bundle.process("dispatch-deliveries").await.kill();
+    let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
+    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
+    let (cut_off, answered) = (&delivery["attempts"][0], &delivery["attempts"][1]);
+    assert!(cut_off["error"].as_str().is_some_and(|error| error.starts_with("interrupted: ")), "{cut_off:#}");
+    assert_eq!((&cut_off["httpStatus"], &cut_off["durationMs"]), (&Value::Null, &json!(0)), "{cut_off:#}");
+    assert!(cut_off.get("url").is_none() && cut_off.get("requestHeaders").is_none(), "{cut_off:#}");
+    assert_eq!(answered["httpStatus"], 200, "{answered:#}");
+    assert_eq!(receiver.received("/").len(), 2);
+    // It counts as an attempt, and says nothing about the endpoint.
+    until("both attempts are counted", LONG, async || {
+        let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
+        (stats["last24Hours"]["attempts"] == 2).then_some(())
+    })
+    .await;
+    let listed = entity.listed(&hook).await;
+    assert!(listed["health"] == "healthy" && listed.get("failuresInRow").is_none(), "{listed:#}");
+    assert!(bundle.stop().await.success());
+}

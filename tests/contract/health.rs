@@ -276,9 +276,9 @@ async fn miscount(suite: &Suite) -> Option<String> {
     loop {
         let key = format!("ENT#{}", entity.id);
         let health = suite.table().item(&key, &format!("HLT#{}", hook.id)).await.expect("it is failing");
-        let (in_a_row, shown) = (health["failuresInRow"]["N"].clone(), stats(&entity, &hook).await);
+        let (in_a_row, shown) = (&health["failuresInRow"]["N"], stats(&entity, &hook).await);
         let shown = &shown["last24Hours"]["attempts"];
-        if in_a_row == (3 * EVENTS).to_string() && *shown == 3 * EVENTS {
+        if *in_a_row == json!((3 * EVENTS).to_string()) && *shown == 3 * EVENTS {
             assert_eq!(health["failing"]["BOOL"], true, "{health:#}");
             assert!(health["openUntil"].is_null(), "answers have opened the breaker: {health:#}");
             return None;

@@ -51,7 +51,7 @@ async fn second_dispatcher(setup: &Interposed) -> Child {
 
 /// Asserts that every delivery arrived, and that each request is an attempt: no process died.
 pub fn complete(account: &Account) {
-    assert_eq!((account.deliveries, account.unrecorded), (2 * EVENTS, 0), "{account:?}");
+    assert_eq!((account.deliveries, account.interrupted), (2 * EVENTS, 0), "{account:?}");
     println!("{account:?}");
 }
 
@@ -107,7 +107,7 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
         deliveries.extend(ids.iter().filter_map(|delivery| Some(delivery["deliveryIdentifier"].as_str()?.to_owned())));
     }
     let account = account(&entity, &receiver, &deliveries, &[]).await;
-    assert_eq!((account.deliveries, account.unrecorded), (40, 0), "{account:?}");
+    assert_eq!((account.deliveries, account.interrupted), (40, 0), "{account:?}");
     assert_eq!(receiver.received("/slow").len(), 20);
     assert!(bundle.stop().await.success());
 }

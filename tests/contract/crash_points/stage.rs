@@ -13,7 +13,7 @@ use tokio::{sync::SemaphorePermit, task::JoinHandle};
 
 use crate::harness::{
     Api, ApiResponse, AwsCall, Behaviour, Bundle, Entity, Held, Hook, Interposed, Interposer, LONG, Moment, Received,
-    Receiver, Settings, Suite, Table, announced, now, stored, time, unrecorded, until, until_gone,
+    Receiver, Settings, Suite, Table, announced, interrupted, now, stored, time, until, until_gone,
 };
 
 /// The age in seconds by which the sweep has opened a delivery.
@@ -256,19 +256,16 @@ impl<'a> Stage<'a> {
         let played = std::mem::take(&mut *locked(&self.scenes));
         let mut lines = Vec::new();
         for Played { point, on_disk, scene, deliveries, ends } in &played {
-            let mut seen_twice = 0;
+            let mut unknown = 0;
             for id in deliveries {
                 let delivery = scene.entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
                 assert_eq!(delivery["status"], *ends, "{point}: {delivery:#}");
                 let requests = self.receiver.received(&scene.path);
                 let requests: Vec<&Received> =
                     requests.iter().filter(|request| request.header("service-delivery-id") == id).collect();
-                seen_twice += unrecorded(&requests, &delivery, &locked(&self.kills));
+                unknown += interrupted(&requests, &delivery, &locked(&self.kills));
             }
-            lines.push(format!(
-                "| {point} | {on_disk} | {} {ends}, {seen_twice} more requests than attempts |",
-                deliveries.len()
-            ));
+            lines.push(format!("| {point} | {on_disk} | {} {ends}, {unknown} interrupted |", deliveries.len()));
         }
         self.nothing_is_stuck().await;
         println!("{}", lines.join("\n"));

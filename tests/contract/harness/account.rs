@@ -1,5 +1,5 @@
-//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived, and every request is a
-//! recorded attempt, or its record was lost with a killed process.
+//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived, and every request is an
+//! attempt, although its outcome is unknown if its process was killed before the record.
 
 use std::{
     collections::HashMap,
@@ -15,6 +15,8 @@ use super::{Entity, Received, Receiver, time};
 
 /// Maximum delay between a request and its record on a busy machine, without a crash and with an immediate response.
 const WITHIN: Duration = Duration::from_secs(5);
+/// The time for which a claim holds, in seconds.
+const LEASE: i64 = 45;
 /// Number of histories that are read concurrently.
 const AT_ONCE: usize = 16;
 
@@ -24,8 +26,8 @@ pub struct Account {
     pub deliveries: usize,
     /// Number of requests.
     pub requests: usize,
-    /// Number of requests that are in no history because of a kill.
-    pub unrecorded: usize,
+    /// Number of attempts that a kill interrupted, so that their outcome is unknown. Their requests were sent or not.
+    pub interrupted: usize,
     /// Number of requests after the first of their delivery.
     pub repeated: usize,
 }
@@ -47,9 +49,8 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
     let mut account = Account { deliveries: deliveries.len(), ..Account::default() };
     for (id, delivery) in histories {
         let requests = received.remove(id.as_str()).unwrap_or_default();
-        let unrecorded = unrecorded(&requests, &delivery, kills);
+        account.interrupted += interrupted(&requests, &delivery, kills);
         account.requests += requests.len();
-        account.unrecorded += unrecorded;
         account.repeated += requests.len() - 1;
     }
     let strangers: Vec<&&str> = received.keys().collect();
@@ -57,9 +58,9 @@ pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String]
     account
 }
 
-/// Counts the delivery's requests that are missing in its history. Fails if no kill explains a missing one, if the
-/// history has an attempt that no receiver saw, or if it has gaps.
-pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
+/// Checks that every request of the delivery is an attempt in its history, and counts the interrupted attempts. Fails if
+/// an attempt with an outcome has no request, if no kill explains an interrupted one, or if the history has gaps.
+pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Instant>]) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let numbers = attempts.iter().filter_map(|attempt| attempt["attemptNumber"].as_u64());
     assert!(numbers.eq(1..=attempts.len() as u64), "attempts are missing or double: {delivery:#}");
@@ -68,16 +69,30 @@ pub fn unrecorded(requests: &[&Received], delivery: &Value, kills: &[Range<Insta
     assert!(requests.iter().all(|request| request.body == requests[0].body), "the bodies differ: {delivery:#}");
     let explained =
         |request: &&Received| kills.iter().any(|kill| request.at <= kill.end && request.at + WITHIN >= kill.start);
-    // Requests that no kill explains must be in the history, so they are matched first.
+    let is_interrupted = |attempt: &&Value| {
+        let error = attempt["error"].as_str().unwrap_or_default();
+        error.starts_with("interrupted: ")
+    };
+    // Requests that no kill explains must have an outcome in the history, so they are matched first.
     let mut left = requests.to_vec();
     left.sort_by_key(explained);
-    for attempt in attempts {
+    for attempt in attempts.iter().filter(|attempt| !is_interrupted(attempt)) {
         let second = time(&attempt["attemptDate"]).as_second().to_string();
         let seen = left.iter().position(|request| request.header("webhook-timestamp") == second);
         left.remove(seen.unwrap_or_else(|| panic!("an attempt that no receiver saw: {attempt:#} of {delivery:#}")));
     }
-    if let Some(stranger) = left.iter().find(|request| !explained(request)) {
-        panic!("a request is in no history, and no kill explains it: {stranger:#?} of {delivery:#}");
+    let interrupted: Vec<_> = attempts.iter().filter(is_interrupted).collect();
+    assert!(interrupted.is_empty() || !kills.is_empty(), "nothing was killed: {delivery:#}");
+    let mut free = interrupted.clone();
+    for request in left {
+        assert!(explained(&request), "no kill explains why the outcome of {request:#?} is unknown: {delivery:#}");
+        let signed: i64 = request.header("webhook-timestamp").parse().expect("a time");
+        // The attempt began with the claim, some moments before the signature.
+        let attempt = free.iter().position(|attempt| {
+            let began = time(&attempt["attemptDate"]).as_second();
+            (began..began + LEASE).contains(&signed)
+        });
+        free.remove(attempt.unwrap_or_else(|| panic!("a request is in no history: {request:#?} of {delivery:#}")));
     }
-    left.len()
+    interrupted.len()
 }

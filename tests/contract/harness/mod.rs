@@ -31,7 +31,7 @@ mod stack;
 mod suite;
 mod table;
 
-pub use account::{Account, account, unrecorded};
+pub use account::{Account, account, interrupted};
 pub use admin::{Admin, admin};
 pub use agent::{Agent, message};
 pub use announced::{DueAttempt, announced};

@@ -76,8 +76,9 @@ impl Message {
     }
 }
 
+/// Some languages write every number with a fraction: `1.0` is an integer, as in JSON Schema.
 fn is_id(value: &Value) -> bool {
-    value.is_string() || value.is_i64() || value.is_u64()
+    value.is_string() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
 impl Request {
@@ -222,6 +223,15 @@ mod tests {
         assert_eq!(notification.expect("a notification"), Message::Notification);
         let response = Message::read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert_eq!(response.expect("a response"), Message::Response);
+    }
+
+    #[test]
+    fn an_identifier_that_is_an_integer_with_a_fraction_of_zero_is_repeated() {
+        let Message::Request(request) = Message::read(br#"{"jsonrpc":"2.0","id":1.0,"method":"ping"}"#).expect("read")
+        else {
+            panic!("no request");
+        };
+        assert_eq!(request.id.to_string(), "1.0");
     }
 
     #[test]

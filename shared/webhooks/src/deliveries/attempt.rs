@@ -41,11 +41,21 @@ pub enum ErrorCode {
     Reported,
     /// The reader of a feed did not confirm the delivery in time.
     Unconfirmed,
+    /// The worker that sends the request ended before it recorded the outcome, which is unknown.
+    Interrupted,
 }
 
 impl ErrorCode {
-    const ALL: [Self; 7] =
-        [Self::Dns, Self::Connect, Self::Tls, Self::Timeout, Self::Blocked, Self::Reported, Self::Unconfirmed];
+    const ALL: [Self; 8] = [
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Timeout,
+        Self::Blocked,
+        Self::Reported,
+        Self::Unconfirmed,
+        Self::Interrupted,
+    ];
 
     /// The code with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -55,6 +65,11 @@ impl ErrorCode {
     /// The code at the beginning of an error's text.
     pub fn of(error: &str) -> Option<Self> {
         Self::parse(error.split(':').next()?)
+    }
+
+    /// Whether no outcome of the attempt became known: what it says about the endpoint or the reader is unknown as well.
+    pub const fn is_unknown_outcome(self) -> bool {
+        matches!(self, Self::Unconfirmed | Self::Interrupted)
     }
 
     /// Whether it is the error of a reader of a feed.
@@ -72,12 +87,15 @@ impl ErrorCode {
             Self::Blocked => "blocked",
             Self::Reported => "reported",
             Self::Unconfirmed => "unconfirmed",
+            Self::Interrupted => "interrupted",
         }
     }
 }
 
 /// The error text of a failure that a reader reported, without the reader's reason.
 const REPORTED: &str = "reported: the reader of the feed reported a failure";
+const INTERRUPTED: &str =
+    "interrupted: the service ended before it recorded the outcome; the endpoint may have received the request";
 
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +108,8 @@ pub struct Attempt {
     /// Whether a reader of the webhook's feed confirmed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
-    /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome.
+    /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome. 0 if
+    /// it was interrupted, and its duration is unknown.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,9 +154,15 @@ impl Attempt {
             http_status: self.http_status,
             confirmed: self.confirmed,
             of_reader: self.is_of_reader(),
+            interrupted: self.is_interrupted(),
             error: self.error_without_reason().map(str::to_owned),
             duration: Duration::from_millis(self.duration_ms),
         }
+    }
+
+    /// Whether its worker ended before it recorded the outcome.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.error.as_deref().and_then(ErrorCode::of) == Some(ErrorCode::Interrupted)
     }
 
     /// Whether a reader of a feed made it, and no request was sent.
@@ -147,8 +172,10 @@ impl Attempt {
 
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        // A delivery that a reader got may have been sent to an address before, or later.
-        let delivery_url = (!self.is_of_reader()).then(|| delivery_url.to_owned());
+        // A delivery that a reader got may have been sent to an address before, or later. The address of an interrupted
+        // request may have changed since the publication.
+        let is_recorded = !self.is_of_reader() && !self.is_interrupted();
+        let delivery_url = is_recorded.then(|| delivery_url.to_owned());
         let url = self.url.or(delivery_url).filter(|url| !url.is_empty());
         let every = || HEADERS.map(str::to_owned).into_iter();
         let request_headers = self.request_headers.map(|names| every().chain(names).collect());
@@ -197,11 +224,26 @@ impl Attempt {
     /// if the reader confirmed the delivery.
     pub(crate) fn of_reader(number: u32, began: Time, ended: Time, error: Option<String>) -> Self {
         Self {
-            attempt_date: began,
-            attempt_number: number,
             confirmed: error.is_none(),
             duration_ms: u64::try_from(ended.since(began).as_millis()).unwrap_or(u64::MAX),
             error,
+            ..Self::without_exchange(number, began)
+        }
+    }
+
+    /// The attempt of a worker that claimed it at this time, and ended before it recorded the outcome.
+    pub(crate) fn interrupted(number: u32, claimed: Time) -> Self {
+        Self { error: Some(INTERRUPTED.to_owned()), ..Self::without_exchange(number, claimed) }
+    }
+
+    /// An attempt of whose exchange nothing is recorded.
+    fn without_exchange(number: u32, began: Time) -> Self {
+        Self {
+            attempt_date: began,
+            attempt_number: number,
+            confirmed: false,
+            duration_ms: 0,
+            error: None,
             payload: Payload::Full,
             http_status: None,
             response_body: None,
@@ -261,8 +303,8 @@ mod tests {
         ];
         let of_exchanges = errors.map(|error| ErrorCode::of(&error.to_string()));
         assert!(of_exchanges.iter().all(Option::is_some));
-        let of_readers = ["reported: x", "unconfirmed: x"].map(ErrorCode::of);
-        assert_eq!(of_exchanges.into_iter().chain(of_readers).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
+        let others = ["reported: x", "unconfirmed: x", INTERRUPTED].map(ErrorCode::of);
+        assert_eq!(of_exchanges.into_iter().chain(others).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
     }
 
     #[test]
@@ -272,6 +314,14 @@ mod tests {
             let attempt = Attempt::of_reader(1, now, now, error.map(str::to_owned));
             assert_eq!(attempt.shown("https://hooks.example.com/").url, None, "{error:?}");
         }
+    }
+
+    #[test]
+    fn an_interrupted_attempt_shows_neither_address_nor_headers() {
+        let attempt = Attempt::interrupted(2, Time::from_millis(1_795_167_900_000));
+        assert!(attempt.is_interrupted() && !attempt.is_of_reader() && !attempt.has_answer());
+        let shown = attempt.shown("https://hooks.example.com/");
+        assert_eq!((shown.url, shown.request_headers, shown.http_status), (None, None, None));
     }
 
     #[test]

@@ -17,6 +17,7 @@ fn answered(status: u16) -> AttemptOutcome {
         http_status: Some(status),
         confirmed: false,
         of_reader: false,
+        interrupted: false,
         error: None,
         duration: Duration::from_millis(7),
     }
@@ -27,6 +28,7 @@ fn broken() -> AttemptOutcome {
         http_status: None,
         confirmed: false,
         of_reader: false,
+        interrupted: false,
         error: Some("connect: refused".into()),
         duration: Duration::from_millis(7),
     }

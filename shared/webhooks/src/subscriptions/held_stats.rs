@@ -110,6 +110,7 @@ mod tests {
             http_status: Some(200),
             confirmed: false,
             of_reader: false,
+            interrupted: false,
             error: None,
             duration: Duration::from_millis(5),
         }])

@@ -112,6 +112,7 @@ impl World {
             http_status: answer,
             confirmed: false,
             of_reader: false,
+            interrupted: false,
             error: None,
             duration: Duration::from_millis(7),
         };

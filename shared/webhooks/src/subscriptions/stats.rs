@@ -221,6 +221,7 @@ mod tests {
             http_status: status,
             confirmed: false,
             of_reader: false,
+            interrupted: false,
             error: None,
             duration: Duration::from_millis(millis),
         }

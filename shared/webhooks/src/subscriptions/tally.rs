@@ -11,6 +11,8 @@ pub struct AttemptOutcome {
     pub confirmed: bool,
     /// Whether it is the attempt of a reader of the webhook's feed.
     pub of_reader: bool,
+    /// Whether its worker ended before it recorded the outcome, which says nothing about the endpoint.
+    pub interrupted: bool,
     /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
     /// The time from its beginning to its end.

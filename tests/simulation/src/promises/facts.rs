@@ -50,6 +50,8 @@ pub struct AttemptFacts {
     pub status: Option<u64>,
     /// The outcome, if it is the attempt of a reader of a feed.
     pub reader: Option<ReaderOutcome>,
+    /// Whether its worker ended before it recorded the outcome. Then it began with the claim.
+    pub interrupted: bool,
 }
 
 /// The outcome of the attempt of a reader.
@@ -171,6 +173,7 @@ fn attempt_of(item: Item) -> Option<AttemptFacts> {
         ended: began + number(&item, "durationMs"),
         status: item.get("httpStatus").and_then(|status| number_of(status)),
         reader: reader_outcome(&item),
+        interrupted: text(&item, "error").starts_with("interrupted:"),
     })
 }
 

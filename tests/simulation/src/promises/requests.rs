@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Promise,
-    facts::{DeliveryFacts, Facts, text},
+    facts::{AttemptFacts, DeliveryFacts, Facts, text},
 };
 use crate::endpoints::SeenRequest;
 
@@ -25,7 +25,11 @@ pub(super) const OBEYED_WITHIN: u64 = 1_300;
 pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     for (id, delivery) in &facts.deliveries {
         for lost in unrecorded(facts, id, delivery) {
-            note(Promise::Recorded, format!("{id}: the history lacks the request of {}", at(lost)));
+            note(Promise::Recorded, format!("{id}: the history lacks the request of {}, or its outcome", at(lost)));
+        }
+        let interrupted = delivery.attempts.iter().find(|attempt| attempt.interrupted);
+        if let Some(attempt) = interrupted.filter(|_| !had_faults(facts)) {
+            note(Promise::Recorded, format!("{id}: attempt {} was interrupted without a fault", attempt.number));
         }
         for (one, other) in overlapping(delivery) {
             note(Promise::OneAtATime, format!("{id}: the requests of {} and {} overlap", at(one), at(other)));
@@ -38,6 +42,11 @@ pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
+fn had_faults(facts: &Facts<'_>) -> bool {
+    let state = facts.state;
+    !(state.coverage.faults.is_empty() && state.interrupted.is_empty() && state.throttles.is_empty())
+}
+
 fn at(seen: &SeenRequest) -> String {
     time(seen.arrived)
 }
@@ -47,25 +56,40 @@ pub(super) fn time(millis: u64) -> String {
     base::Time::from_millis(i64::try_from(millis).unwrap_or_default()).to_string()
 }
 
-/// The requests that the history lacks without an excuse. A death, and a table that takes nothing for longer than a
-/// record can wait, excuse one request of a delivery each.
+/// The requests that the history lacks, or shows as interrupted without an excuse. A death, and a table that takes
+/// nothing for longer than a record can wait, excuse one request of a delivery each.
 fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
-    let mut attempts: Vec<_> = delivery.attempts.iter().filter(|attempt| attempt.reader.is_none()).collect();
-    let mut lost = Vec::new();
-    for seen in &delivery.seen {
-        let fits = |began: u64, ended: u64| began <= seen.arrived + SKEW && seen.arrived <= ended + SKEW;
-        match attempts.iter().position(|attempt| fits(attempt.began, attempt.ended)) {
-            Some(position) => drop(attempts.remove(position)),
-            None => lost.push(*seen),
-        }
-    }
+    let pushed = || delivery.attempts.iter().filter(|attempt| attempt.reader.is_none());
+    let mut complete: Vec<_> = pushed().filter(|attempt| !attempt.interrupted).collect();
+    let mut interrupted: Vec<_> = pushed().filter(|attempt| attempt.interrupted).collect();
+    let mut left = delivery.seen.clone();
+    left.retain(|seen| {
+        let fits =
+            |attempt: &&AttemptFacts| attempt.began <= seen.arrived + SKEW && seen.arrived <= attempt.ended + SKEW;
+        take(&mut complete, fits).is_none()
+    });
     let mut excused = Vec::new();
-    lost.retain(|seen| {
+    left.retain(|seen| {
+        // It began with its claim. A worker that was frozen between its last check and its request may send it later.
+        let fits = |attempt: &&AttemptFacts| {
+            attempt.began <= seen.arrived + SKEW
+                && (seen.arrived <= attempt.began + LEASE || facts.state.interrupted.contains(&seen.invocation))
+        };
+        let is_shown = take(&mut interrupted, fits).is_some();
         let died = facts.state.interrupted.contains(&seen.invocation) && !excused.contains(&seen.invocation);
         excused.push(seen.invocation);
-        !died && throttled_after(facts, id, delivery, seen) < OUTLASTED
+        !is_shown || !(died || throttled_after(facts, id, delivery, seen) >= OUTLASTED)
     });
-    lost
+    left
+}
+
+/// Takes the first attempt that fits.
+fn take<'a>(
+    attempts: &mut Vec<&'a AttemptFacts>,
+    fits: impl Fn(&&'a AttemptFacts) -> bool,
+) -> Option<&'a AttemptFacts> {
+    let position = attempts.iter().position(fits)?;
+    Some(attempts.remove(position))
 }
 
 /// The time of its lease after a request in which the table took no record, in milliseconds.

@@ -27,7 +27,9 @@ use crate::{
     subscriptions::operational::is_operational,
 };
 use base::{DeliveryId, EventId, Time, logging};
-use storage::table::{Change, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new};
+use storage::table::{
+    Change, Condition, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new, present,
+};
 
 /// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
 /// any other, so that a thousand requests do not keep reading the breaker of a silent endpoint.
@@ -86,6 +88,16 @@ impl Claimed {
     /// When a reader of the webhook's feed got the attempt, if one did and has not answered.
     pub(crate) fn handed_out_at(&self) -> Option<Time> {
         self.head.handed_out_at
+    }
+
+    /// When a former worker claimed the attempt, if it ended without recording the outcome.
+    pub(crate) fn interrupted_at(&self) -> Option<Time> {
+        self.head.interrupted_at
+    }
+
+    /// Whether the attempt was made before, by a reader or a worker of whom no outcome is known.
+    pub(crate) fn has_unknown_outcome(&self) -> bool {
+        self.head.has_unknown_outcome()
     }
 
     /// The slot that the attempt has waited for, if any.
@@ -162,9 +174,16 @@ impl Claimed {
         }
     }
 
-    /// Whether the attempt uses up none of the schedule if its reader does not answer.
+    /// Whether the attempt uses up none of the schedule if its outcome is unknown.
     pub(crate) fn spares_schedule(&self) -> bool {
         self.head.spares_schedule()
+    }
+
+    /// Whether no attempt before is known to have been sent: a worker that was interrupted may have ended before its
+    /// checks.
+    pub(crate) fn may_be_first(&self) -> bool {
+        let interrupted = self.head.attempts.iter().filter(|attempt| attempt.is_interrupted()).count();
+        usize::try_from(self.head.delivery.attempt_count) == Ok(interrupted)
     }
 
     /// Whether the attempt was requested in addition to those of the schedule.
@@ -232,8 +251,10 @@ impl Deliveries {
             .only_if(is("attemptCount", made))
             .only_if(is("webhookKey", IndexGroup::Unread.key(&read.delivery.webhook_identifier)))
             .only_if(at_most("claimableAt", now))
-            // The attempt of a former reader must be recorded first.
+            // The attempt of a former reader or worker must be recorded first.
+            .only_if(absent("lease"))
             .only_if(absent("handedOutAt"))
+            .only_if(absent("interruptedAt"))
             .only_if(absent("erasedDate"));
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
@@ -268,12 +289,16 @@ impl Deliveries {
             .set("claimableAt", now + LEASE)
             .only_if(is("attemptCount", made))
             // Clocks differ, so a message may come early.
-            .only_if(at_most("claimableAt", now + CLOCK_SKEW));
+            .only_if(at_most("claimableAt", now + CLOCK_SKEW))
+            .only_if(Condition::Any(vec![absent("lease"), present("handedOutAt"), present("interruptedAt")]));
         let table = self.table.until(began + CLAIM_LIMIT);
         let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
         let head = match claimed.or_own(|head| is_own_claim(head, &lease, made)) {
             Written::Done(head) => head,
             Written::Lost(None) => return Ok(Claim::NoHead),
+            Written::Lost(Some(head)) if head.delivery.attempt_count == made && head.is_abandoned(now) => {
+                return self.take_over((began, now), &head, lease).await;
+            }
             Written::Lost(Some(head)) => {
                 if head.due_at != head.claimable_at {
                     self.set_due_at_lease_end(&head).await?;
@@ -281,15 +306,44 @@ impl Deliveries {
                 return Ok(Claim::Refused);
             }
         };
-        // The due time is after the end of the lease if the sweep announced the delivery several times.
+        Ok(self.done((began, head), lease).await)
+    }
+
+    /// The claim that was made of a head, whose due time is after the end of the lease if the sweep announced the
+    /// delivery several times.
+    async fn done(&self, (began, head): (Instant, HeadItem), lease: String) -> Claim {
         if head.due_at > head.claimable_at
             && let Err(error) = self.set_due_at_lease_end(&head).await
         {
             // The claim is made, and its attempt must not wait for the sweep.
-            let error = logging::chain(&error);
+            let (error, id) = (logging::chain(&error), &head.delivery.id);
             tracing::warn!(error, deliveryId = %id, "if this worker dies, the sweep finds the delivery late");
         }
-        Ok(Claim::Done(Box::new(Claimed { head, lease, began, until: None })))
+        Claim::Done(Box::new(Claimed { head, lease, began, until: None }))
+    }
+
+    /// Claims an attempt whose worker ended without recording the outcome, and notes that in the head.
+    async fn take_over(
+        &self,
+        (began, now): (Instant, Time),
+        abandoned: &HeadItem,
+        lease: String,
+    ) -> Result<Claim, TableError> {
+        let HeadItem { lease: Some(former), claimable_at: Some(end), delivery, .. } = abandoned else {
+            return Ok(Claim::Refused);
+        };
+        let claim = Change::of(head_key(&delivery.id))
+            .set("lease", lease.as_str())
+            .set("claimableAt", now + LEASE)
+            .set("interruptedAt", *end - LEASE)
+            .only_if(is("attemptCount", delivery.attempt_count))
+            .only_if(is("lease", former.as_str()));
+        let table = self.table.until(began + CLAIM_LIMIT);
+        let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
+        match claimed.or_own(|head| is_own_claim(head, &lease, delivery.attempt_count)) {
+            Written::Done(head) => Ok(self.done((began, head), lease).await),
+            Written::Lost(_) => Ok(Claim::Refused),
+        }
     }
 
     /// Moves the due time of a claimed delivery to the end of the lease, when the sweep must find it if its worker

@@ -45,7 +45,7 @@ async fn count_for(
     now: Time,
 ) -> bool {
     let Some(entity) = recorded.first().map(|attempt| attempt.entity.clone()) else { return false };
-    let for_health = || recorded.iter().filter(|attempt| !attempt.operational);
+    let for_health = || recorded.iter().filter(|attempt| !attempt.operational && !attempt.outcome.interrupted);
     // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
     let seen = seen.max_by_key(|health| health.open_until).cloned();

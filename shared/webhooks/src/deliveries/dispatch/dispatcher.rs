@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tokio::join;
+use tokio::{join, time::timeout};
 use tracing::Instrument;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
             prefetch::{AttemptInputs, Prefetch, Sources},
             schedule::{RetrySchedule, ScheduleSettings},
         },
-        lease_times::GRACE,
+        lease_times::{CLAIM_LIMIT, GRACE},
         queue::{
             Lane, Queue, QueueSettings,
             inbox::Inbox,
@@ -69,6 +69,10 @@ pub enum DispatchError {
     /// The table failed.
     #[error("a request of the dispatcher to the table failed")]
     Table(#[from] TableError),
+    /// The request was sent, and its outcome was not recorded. The claim stays, so that the next worker records the
+    /// attempt as interrupted.
+    #[error("the outcome of an attempt was not recorded")]
+    Unrecorded(#[source] TableError),
     /// A sealed value of a webhook cannot be opened.
     #[error("a sealed value of a webhook cannot be opened")]
     Secret(#[from] SealError),
@@ -80,7 +84,7 @@ impl DispatchError {
         match self {
             Self::Secret(error) => !matches!(error, SealError::Ring(_)),
             Self::Table(error) => !matches!(error, TableError::Unavailable { .. }),
-            Self::Message(_) => false,
+            Self::Message(_) | Self::Unrecorded(_) => false,
         }
     }
 }
@@ -136,7 +140,8 @@ impl Dispatcher {
             );
             return Ok(None);
         };
-        if lane == Lane::Quick && prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now)) {
+        let is_slow = prefetch.webhook().is_some_and(|found| found.webhook.is_slow(now));
+        if is_slow && lane == Lane::Quick && !claimed.has_unknown_outcome() {
             self.deliveries.release(&claimed).await?;
             self.queue.announce(Lane::Slow, message.clone(), now, now).await;
             return Ok(None);
@@ -148,13 +153,39 @@ impl Dispatcher {
                 tracing::error!(
                     error = %logging::chain(&error),
                     deliveryId = %due.delivery,
-                    "an attempt cannot be made or recorded until an operator repairs the cause; the delivery waits"
+                    "an attempt cannot be made until an operator repairs the cause; the delivery waits"
                 );
-                self.wait(&claimed, self.clock.now()).await?;
+                if claimed.has_unknown_outcome() {
+                    // A wait would end it without a record; the sweep announces it less and less often.
+                    self.release_or_log(&claimed).await;
+                } else {
+                    self.wait(&claimed, self.clock.now()).await?;
+                }
                 Ok(None)
             }
-            outcome => outcome,
+            Err(error) => {
+                // Otherwise the next worker would take the attempt for one that was made.
+                if !matches!(error, DispatchError::Unrecorded(_)) {
+                    self.release_or_log(&claimed).await;
+                }
+                Err(error)
+            }
+            recorded => recorded,
         }
+    }
+
+    async fn release_or_log(&self, claimed: &Claimed) {
+        let released = timeout(CLAIM_LIMIT, self.deliveries.release(claimed)).await;
+        let error = match &released {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => logging::chain(error),
+            Err(late) => late.to_string(),
+        };
+        tracing::warn!(
+            error,
+            deliveryId = %claimed.delivery().id,
+            "a claim was not released; the history will have an interrupted attempt that was not made"
+        );
     }
 
     /// Claims the attempt that a message announces, and prefetches its inputs. A delivery's first claim inserts the
@@ -201,9 +232,9 @@ impl Dispatcher {
         let id = &delivery.webhook_identifier;
         let AttemptInputs { webhook, event, health } = self.sources().inputs(claimed, prefetch).await?;
         let now = self.clock.now();
-        if claimed.handed_out_at().is_some() {
+        if claimed.has_unknown_outcome() {
             let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
-            return self.unconfirmed(&entity, claimed, webhook, health, now).await;
+            return self.record_unknown_outcome(&entity, claimed, webhook, health, now).await;
         }
         // The prefetched event may be stale, and the head may be erased after its event.
         if claimed.is_erased() || event.as_ref().is_some_and(|event| event.item.erased_date.is_some()) {

@@ -71,11 +71,15 @@ impl Dispatcher {
             _ => None,
         };
         let along = match outbox_event {
-            Some(outbox_event) => self.announcer.writes(&webhook.webhook.id, &outbox_event, ended).await?,
+            Some(outbox_event) => {
+                let writes = self.announcer.writes(&webhook.webhook.id, &outbox_event, ended).await;
+                writes.map_err(DispatchError::Unrecorded)?
+            }
             None => Vec::new(),
         };
         let outcome = attempt.outcome();
-        let Some(next) = self.deliveries.record(claimed, attempt, next, ended, along).await? else {
+        let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await;
+        let Some(next) = recorded.map_err(DispatchError::Unrecorded)? else {
             let delivery = &claimed.delivery().id;
             let attempt = claimed.attempt();
             tracing::warn!(deliveryId = %delivery, attempt, "the claim was lost before the attempt was recorded");

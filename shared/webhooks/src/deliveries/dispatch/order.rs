@@ -49,7 +49,7 @@ impl Dispatcher {
         now: Time,
     ) -> Result<bool, DispatchError> {
         let delivery = claimed.delivery();
-        let is_first = claimed.attempt() == 1 && !claimed.is_requested();
+        let is_first = claimed.may_be_first() && !claimed.is_requested();
         // A delivery was checked before it was put into the feed.
         let is_in_feed = delivery.waiting_for == Some(WaitingFor::Reader);
         if !webhook.is_ordered() || !is_first || is_in_feed {

@@ -65,8 +65,9 @@ impl Dispatcher {
         self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await
     }
 
-    /// Records the attempt of a reader that did not confirm the delivery in time, and announces the next attempt.
-    pub(super) async fn unconfirmed(
+    /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that ended, and
+    /// announces the next attempt.
+    pub(super) async fn record_unknown_outcome(
         &self,
         entity: &AuthorizedEntity,
         claimed: &Claimed,
@@ -81,8 +82,8 @@ impl Dispatcher {
             random: &*self.random,
         };
         let ended = webhook.is_none_or(|webhook| !webhook.enabled);
-        let unconfirmed = Outcome::Unconfirmed { in_feed: false, ended };
-        let Some((outcome, next)) = recorder.record(claimed, &unconfirmed, now).await? else { return Ok(None) };
+        let unknown = Outcome::Unknown { in_feed: false, ended };
+        let Some((outcome, next)) = recorder.record(claimed, &unknown, now).await? else { return Ok(None) };
         if let Next::RetryAt(time) = next {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;

@@ -77,11 +77,15 @@ impl HeadTransition {
             Next::Cancelled => (Status::Cancelled, None),
         };
         let last_error = attempt.error.as_deref().and_then(ErrorCode::of);
-        let is_spared = last_error == Some(ErrorCode::Unconfirmed) && head.spares_schedule();
+        let is_spared = last_error.is_some_and(ErrorCode::is_unknown_outcome) && head.spares_schedule();
         let is_by_hand = head.resume_at.is_some();
         let before = Self::without_attempt(head, now);
+        // An attempt that was requested by hand is repeated as such.
+        let is_repeated = is_spared && next.is_some();
         Self {
             status,
+            resume_at: head.resume_at.filter(|_| is_repeated),
+            asked_at: head.asked_at.filter(|_| is_repeated),
             attempt_count: attempt.attempt_number,
             schedule_base: before.schedule_base.saturating_add(u32::from(is_by_hand || is_spared)),
             unanswered: before.unanswered.saturating_add(u32::from(is_spared)),
@@ -113,6 +117,7 @@ impl HeadTransition {
         let change = change
             .remove("lease")
             .remove("handedOutAt")
+            .remove("interruptedAt")
             .set("status", self.status.as_str())
             .set("attemptCount", self.attempt_count)
             .set("scheduleBase", self.schedule_base)
@@ -177,7 +182,10 @@ impl HeadTransition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::store::item::tests::{NOW, head};
+    use crate::deliveries::store::item::{
+        SPARED,
+        tests::{LATER, NOW, head},
+    };
     use std::time::Duration;
 
     #[test]
@@ -193,5 +201,19 @@ mod tests {
         assert!(!announced(soon, true, None));
         let by_reader = HeadTransition { by_reader: true, ..HeadTransition::without_attempt(&head(), NOW) };
         assert!(!by_reader.is_announced(NOW + soon), "readers announce nothing");
+    }
+
+    #[test]
+    fn an_interrupted_attempt_that_was_requested_is_repeated_as_such() {
+        let requested = HeadItem { resume_at: Some(LATER), asked_at: Some(NOW), ..head() };
+        let attempt = Attempt::interrupted(1, NOW);
+        let after = |head: &HeadItem, next| HeadTransition::after(head, &attempt, next, NOW);
+        let repeated = after(&requested, Next::RetryAt(NOW));
+        assert_eq!((repeated.resume_at, repeated.asked_at), (Some(LATER), Some(NOW)));
+        assert_eq!((repeated.schedule_base, repeated.unanswered), (1, 1), "the schedule stays as it was");
+        let often = HeadItem { unanswered: SPARED, ..requested.clone() };
+        for ended in [after(&often, Next::RetryAt(LATER)), after(&requested, Next::Exhausted)] {
+            assert_eq!((ended.resume_at, ended.asked_at), (None, None));
+        }
     }
 }

@@ -191,10 +191,10 @@ impl Feeds {
         Ok(Free { free, unreadable })
     }
 
-    /// Records the attempt of a former reader that did not answer in time. `None` when nothing is left to read, or
-    /// another reader is about to get it.
+    /// Records the attempt of a former reader that did not answer in time, or of a worker that ended while the webhook
+    /// was called. `None` when nothing is left to read, or another reader is about to get it.
     async fn without_former_reader(&self, webhook: &Webhook, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
-        if head.handed_out_at.is_none() {
+        if !head.has_attempt_to_record() {
             return Ok(Some(head));
         }
         let id = &head.delivery.id;
@@ -203,7 +203,12 @@ impl Feeds {
         let until = Instant::now() + RECORD_LIMIT;
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
-        let outcome = Outcome::Unconfirmed { in_feed: true, ended: false };
+        if !claimed.has_unknown_outcome() {
+            // Its worker has put it back into the feed meanwhile.
+            self.deliveries.release(&claimed).await?;
+            return Ok(None);
+        }
+        let outcome = Outcome::Unknown { in_feed: true, ended: false };
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
         self.count(vec![(claimed.delivery().clone(), counted)]).await;
         if next.retry_at().is_none() {

@@ -28,8 +28,8 @@ pub(crate) enum Outcome {
     Confirmed,
     /// The reader reported a failure, for this reason.
     Reported(String),
-    /// The reader did not answer in time.
-    Unconfirmed {
+    /// None is known: the reader did not answer in time, or the worker that sent a request ended.
+    Unknown {
         /// Whether the delivery stays in the feed for the next reader. Otherwise a dispatcher decides.
         in_feed: bool,
         /// Whether its webhook is removed or disabled, so that the next claim cancels it.
@@ -38,12 +38,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// A code and a sentence, unless the reader confirmed the delivery.
+    /// A code and a sentence about a reader's attempt, unless the reader confirmed the delivery.
     fn error(&self) -> Option<String> {
         match self {
             Self::Confirmed => None,
             Self::Reported(reason) => Some(format!("{}: {reason}", ErrorCode::Reported.as_str())),
-            Self::Unconfirmed { .. } => {
+            Self::Unknown { .. } => {
                 let code = ErrorCode::Unconfirmed.as_str();
                 Some(format!("{code}: the reader of the feed did not confirm the delivery in time"))
             }
@@ -60,15 +60,20 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records the attempt of a reader, and returns it with the next step; `None` if the lease was lost.
+    /// Records the attempt of a reader, or of a worker that ended, and returns it with the next step; `None` if the
+    /// lease was lost.
     pub(crate) async fn record(
         &self,
         claimed: &Claimed,
         outcome: &Outcome,
         now: Time,
     ) -> Result<Option<(AttemptOutcome, Next)>, TableError> {
-        let began = claimed.handed_out_at().unwrap_or(now);
-        let attempt = Attempt::of_reader(claimed.attempt(), began, now, outcome.error());
+        let attempt = if let Some(claimed_at) = claimed.interrupted_at() {
+            Attempt::interrupted(claimed.attempt(), claimed_at)
+        } else {
+            let began = claimed.handed_out_at().unwrap_or(now);
+            Attempt::of_reader(claimed.attempt(), began, now, outcome.error())
+        };
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
         let event = match next {
@@ -85,13 +90,13 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// Decides on the next step. Reported failures wait as the retry schedule says. Unconfirmed deliveries are due again
-    /// at once, as long as they use up none of the schedule, or if their webhook ended.
+    /// Decides on the next step. Reported failures wait as the retry schedule says. Deliveries without a known outcome
+    /// are due again at once, as long as they use up none of the schedule, or if their webhook ended.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
         }
-        let is_repeated = matches!(outcome, Outcome::Unconfirmed { ended, .. } if *ended || claimed.spares_schedule());
+        let is_repeated = matches!(outcome, Outcome::Unknown { ended, .. } if *ended || claimed.spares_schedule());
         let dice = random::unit(self.random);
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);
@@ -99,7 +104,7 @@ impl OutcomeRecorder<'_> {
         // At once, also if the attempt was requested by hand.
         let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
         match (next, outcome) {
-            (_, Outcome::Unconfirmed { in_feed: false, .. }) => next,
+            (_, Outcome::Unknown { in_feed: false, .. }) => next,
             (Next::RetryAt(time), _) if time.since(now) <= SHORT_WAIT => Next::ReadFrom(time),
             _ => next,
         }

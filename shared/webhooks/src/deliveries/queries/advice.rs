@@ -30,6 +30,8 @@ pub enum Cause {
     Reported,
     /// The reader of a feed did not answer in time.
     Unconfirmed,
+    /// The service ended during the attempt.
+    Interrupted,
     /// A status from 300 to 399.
     Redirected,
     /// 401, 403 or 407.
@@ -90,6 +92,7 @@ impl Cause {
         Self::Blocked,
         Self::Reported,
         Self::Unconfirmed,
+        Self::Interrupted,
         Self::Redirected,
         Self::Refused,
         Self::NotThere,
@@ -140,6 +143,7 @@ impl Cause {
             "blocked" => Self::Blocked,
             "reported" => Self::Reported,
             "unconfirmed" => Self::Unconfirmed,
+            "interrupted" => Self::Interrupted,
             _ => Self::Connect,
         }
     }

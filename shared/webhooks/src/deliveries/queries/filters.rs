@@ -46,7 +46,7 @@ impl Filters {
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
         let subject = take_subject(query);
         let last_http_status = query.optional("lastHttpStatus", "a status code from 100 to 599", http_status);
-        let codes = "dns, connect, tls, timeout, blocked, reported or unconfirmed";
+        let codes = "dns, connect, tls, timeout, blocked, reported, unconfirmed or interrupted";
         let last_error = query.optional("lastError", codes, ErrorCode::parse);
         let (created_from, created_to) = take_times(query);
         let filters =

@@ -19,8 +19,8 @@ use storage::table::{TableError, Written};
 /// Number of tries for a delivery that changes meanwhile. Each change is a claim, a record or another request.
 const TRIES: usize = 5;
 
-/// The time within which the sweep finds the delivery of a reader that did not answer, and the dispatcher records the
-/// attempt.
+/// The time within which the sweep finds the delivery of a reader that did not answer, or of a worker that ended, and the
+/// dispatcher records the attempt.
 const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Cancels single deliveries.
@@ -76,8 +76,9 @@ impl Cancelling {
             if let Some(end) = read.head.under_way_until(now) {
                 return Err(DeliveryError::AttemptUnderWay(end));
             }
-            if read.head.handed_out_at.is_some() {
-                // A reader of the feed did not answer in time. That is an attempt, which the dispatcher records first.
+            if read.head.has_attempt_to_record() {
+                // A reader of the feed did not answer in time, or a worker ended. That is an attempt, which the
+                // dispatcher records first.
                 self.deliveries.set_due_at_lease_end(&read.head).await?;
                 return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
             }

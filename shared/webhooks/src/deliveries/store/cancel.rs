@@ -52,6 +52,7 @@ pub(super) fn cancelling(change: Change, read: &Delivery, reason: CancelReason, 
         .remove("lease")
         // A resend must not count the time of a reader that did not answer.
         .remove("handedOutAt")
+        .remove("interruptedAt")
         .remove("nextAttemptDate")
         .remove("claimableAt")
         .remove("resumeAt")

@@ -100,11 +100,11 @@ fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, Tabl
     Ok(match delivery.status {
         Status::Delivered => change,
         Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
-        // No reader sees it any more, and its due time may be a day away: the dispatcher looks at the end of the lease.
-        Status::Pending | Status::Retrying if head.handed_out_at.is_some() => {
+        // The attempt under way is still to be recorded. No reader sees the delivery any more, and its due time may be a
+        // day away: the dispatcher looks at the end of the lease.
+        Status::Pending | Status::Retrying if head.has_attempt_to_record() => {
             change.set_some("dueAt", head.due_at.and(head.claimable_at))
         }
-        Status::Pending | Status::Retrying if head.under_way_until(now).is_some() => change,
         Status::Pending | Status::Retrying => cancelling(change, delivery, CancelReason::Erased, now),
     })
 }
@@ -149,7 +149,7 @@ mod tests {
         let marked = change_of(&leased, &event);
         assert!(!marked.contains("cancelled") && marked.contains("erasedDate") && marked.contains("subject"));
         let dead = HeadItem { claimable_at: Some(NOW - CLOCK_SKEW), ..leased };
-        assert!(change_of(&dead, &event).contains("cancelled"), "its worker has died");
+        assert!(!change_of(&dead, &event).contains("cancelled"), "its attempt is still to be recorded");
     }
 
     #[test]

@@ -129,7 +129,8 @@ impl Deliveries {
         if in_feed {
             return Ok(Some(Woken::InFeed));
         }
-        let message = AttemptMessage::new(held.clone(), 1, DeliveryOwner::of(head.delivery()));
+        let next = head.delivery.attempt_count.saturating_add(1);
+        let message = AttemptMessage::new(held.clone(), next, DeliveryOwner::of(head.delivery()));
         Ok(Some(Woken::Due(message.since(webhook.last_update).waiting())))
     }
 
@@ -178,7 +179,6 @@ fn not_held(change: Change, held: &DeliveryId, by: &DeliveryId, now: Time) -> Ch
         .set("lastUpdate", now)
         .remove("heldBy")
         .only_if(is("heldBy", by.as_str()))
-        .only_if(is("attemptCount", 0_u32))
         // Any time matches: only a final delivery has none.
         .only_if(more("claimableAt", Time::from_millis(0)))
         .only_if(absent("erasedDate"))

@@ -35,8 +35,8 @@ use base::{DeliveryId, EventId, Time, WebhookId};
 /// The most bytes of attempts in a head, with the names of their attributes.
 const MAX_INLINE: usize = 1024;
 
-/// How many attempts without an answer of their reader use up none of the schedule: a reader that crashes again and
-/// again would use it up in minutes.
+/// How many attempts without a known outcome use up none of the schedule: a reader that crashes again and again would use
+/// it up in minutes.
 pub(crate) const SPARED: u32 = 5;
 
 /// The number of partitions of the index of due deliveries: one takes 1 000 writes a second.
@@ -71,7 +71,11 @@ pub struct HeadItem {
     /// When a reader of the webhook's feed got the attempt that is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) handed_out_at: Option<Time>,
-    /// How many attempts of readers of the feed had no answer, and used up none of the schedule.
+    /// When a worker claimed the attempt, if it ended without recording the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupted_at: Option<Time>,
+    /// How many attempts had no known outcome, and used up none of the schedule: those of readers that did not answer,
+    /// and of workers that ended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) unanswered: u32,
     /// The slot of the next attempt, if its webhook has a rate limit and the attempt waits for it.
@@ -113,6 +117,7 @@ impl HeadItem {
             resume_at: None,
             put_off: false,
             handed_out_at: None,
+            interrupted_at: None,
             unanswered: 0,
             slot: None,
             asked_at: event.is_test.then_some(first_attempt),
@@ -260,7 +265,7 @@ impl HeadItem {
         Self { delivery, attempts, ..self }
     }
 
-    /// Whether an attempt that its reader does not answer uses up none of the schedule.
+    /// Whether an attempt without a known outcome uses up none of the schedule.
     pub(crate) fn spares_schedule(&self) -> bool {
         self.unanswered < SPARED
     }
@@ -278,6 +283,24 @@ impl HeadItem {
     /// The end of the lease, while its holder may still record the attempt; clock skew is allowed for.
     pub(crate) fn under_way_until(&self, now: Time) -> Option<Time> {
         self.claimable_at.filter(|end| self.lease.is_some() && now < *end + CLOCK_SKEW)
+    }
+
+    /// Whether the next attempt was made before, by a reader or a worker of whom no outcome is known. It is recorded
+    /// before another attempt is made.
+    pub(crate) fn has_unknown_outcome(&self) -> bool {
+        self.handed_out_at.is_some() || self.interrupted_at.is_some()
+    }
+
+    /// Whether a worker claimed the next attempt, and neither recorded its outcome nor released the claim before the
+    /// end of the lease.
+    pub(crate) fn is_abandoned(&self, now: Time) -> bool {
+        let is_over = self.claimable_at.is_some_and(|end| end <= now + CLOCK_SKEW);
+        self.lease.is_some() && !self.has_unknown_outcome() && is_over
+    }
+
+    /// Whether an attempt is under way, or is still to be recorded.
+    pub(crate) fn has_attempt_to_record(&self) -> bool {
+        self.lease.is_some() || self.has_unknown_outcome()
     }
 
     /// Whether some attempts had no room in the head.
@@ -443,6 +466,22 @@ pub(crate) mod tests {
         let head = head();
         assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
         assert!(!head.is_kept(NOW + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn an_attempt_is_abandoned_when_its_worker_can_no_longer_record_it() {
+        let leased = HeadItem { lease: Some("worker".into()), claimable_at: Some(NOW + LEASE), ..head() };
+        assert!(!leased.is_abandoned(NOW) && leased.is_abandoned(NOW + LEASE));
+        let end = NOW + LEASE;
+        assert!(leased.has_attempt_to_record() && !leased.has_unknown_outcome());
+        for known in [
+            HeadItem { lease: None, ..leased.clone() },
+            HeadItem { handed_out_at: Some(NOW), ..leased.clone() },
+            HeadItem { interrupted_at: Some(NOW), ..leased.clone() },
+        ] {
+            assert!(!known.is_abandoned(end), "{known:?}");
+            assert_eq!(known.has_attempt_to_record(), known.has_unknown_outcome());
+        }
     }
 
     #[test]

@@ -224,6 +224,9 @@ impl Deliveries {
             .only_if(is("webhookKey", IndexGroup::Waiting.key(webhook)))
             // Any time matches: only a final delivery has none.
             .only_if(more("claimableAt", Time::from_millis(0)))
+            // An attempt without an outcome is recorded first.
+            .only_if(absent("handedOutAt"))
+            .only_if(absent("interruptedAt"))
             .only_if(absent("lease"));
         self.table.write_together(cancelled, CANCELLING).await
     }
