@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        attempt::Attempt,
+        attempt::{Attempt, ErrorCode},
         delivery::{CancelReason, Delivery, Status, WaitingFor},
         dispatch::{schedule::Next, transition::HeadTransition},
         lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
@@ -179,11 +179,9 @@ impl Claimed {
         self.head.spares_schedule()
     }
 
-    /// Whether no attempt before is known to have been sent: a worker that was interrupted may have ended before its
-    /// checks.
+    /// Whether no request may have been sent before: a worker that was interrupted may not have sent its request.
     pub(crate) fn may_be_first(&self) -> bool {
-        let interrupted = self.head.attempts.iter().filter(|attempt| attempt.is_interrupted()).count();
-        usize::try_from(self.head.delivery.attempt_count) == Ok(interrupted)
+        self.attempt() == 1 || self.delivery().last_error == Some(ErrorCode::Interrupted)
     }
 
     /// Whether the attempt was requested in addition to those of the schedule.

@@ -156,10 +156,11 @@ impl Dispatcher {
                     "an attempt cannot be made until an operator repairs the cause; the delivery waits"
                 );
                 if claimed.has_unknown_outcome() {
-                    // A wait would end it without a record; the sweep announces it less and less often.
+                    // A wait would end the claim without a record of the former attempt.
                     self.release_or_log(&claimed).await;
-                } else {
-                    self.wait(&claimed, self.clock.now()).await?;
+                } else if let Err(error) = self.wait(&claimed, self.clock.now()).await {
+                    self.release_or_log(&claimed).await;
+                    return Err(error);
                 }
                 Ok(None)
             }

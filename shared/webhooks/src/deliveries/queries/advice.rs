@@ -30,7 +30,7 @@ pub enum Cause {
     Reported,
     /// The reader of a feed did not answer in time.
     Unconfirmed,
-    /// The service ended during the attempt.
+    /// A fault of the service cut the attempt off.
     Interrupted,
     /// A status from 300 to 399.
     Redirected,
