@@ -125,9 +125,11 @@ fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &Delive
         }
         "cancelled" => {
             let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
-            let ended = delivery.versions.last().map_or(u64::MAX, |version| version.at);
-            (!webhook.was_off(delivery.published, ended))
-                .then(|| "its webhook was neither removed nor disabled".to_owned())
+            let times = || delivery.versions.iter().map(|version| version.at);
+            // A late publication opens its deliveries before it writes the event.
+            let opened = times().next().map_or(delivery.published, |opened| opened.min(delivery.published));
+            let ended = times().next_back().unwrap_or(u64::MAX);
+            (!webhook.was_off(opened, ended)).then(|| "its webhook was neither removed nor disabled".to_owned())
         }
         open => Some(format!("a delivery at rest may not be {open}")),
     }
