@@ -4,14 +4,12 @@
 PORT ?= 9000
 DATA ?= .local
 
-CARGO_DENY_VERSION = 0.20.2
-CARGO_DENY = .tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+# Programs of .venv: cargo would compile each for a minute.
+CARGO_DENY = .venv/bin/cargo-deny
+CARGO_FUZZ = $(CURDIR)/.venv/bin/cargo-fuzz
 
 CARGO_CYCLONEDX_VERSION = 0.5.9
 CARGO_CYCLONEDX = .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cyclonedx
-
-CARGO_FUZZ_VERSION = 0.13.2
-CARGO_FUZZ = .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION)/bin/cargo-fuzz
 
 # The deployed packages: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
@@ -25,8 +23,19 @@ TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
+# Notes how long a step takes. `make test` shows the notes at its end; `.ci/run` collects those of several commands.
+STEP = python3 tests/timetable.py step
+ifdef TIMETABLE
+BEGIN_TIMETABLE = :
+SHOW_TIMETABLE = :
+else
+export TIMETABLE = $(CURDIR)/target/timetable
+BEGIN_TIMETABLE = mkdir -p target && rm -f "$(TIMETABLE)"
+SHOW_TIMETABLE = python3 tests/timetable.py show
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help run test simulate deploy-test browser-test receiver-test panel-pictures fuzz lint audit bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel delivery rotate-data-keys \
+.PHONY: help run test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel delivery rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -37,8 +46,11 @@ help: ## Lists the commands
 BUILD_SERVICE = cargo build --package local --package local-functions --bins
 # The service and the programs for SAM's containers.
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
-# The service, the operator's program and the tests. Only a deployment needs a program for each function.
-BUILD = cargo build --workspace --exclude 'functions-*' --all-targets
+# The service, the operator's program and the tests. Only a deployment needs a program for each function, and only `make bench`
+# its programs.
+BUILD = cargo build --workspace --exclude 'functions-*' --exclude bench --exclude hello --all-targets
+# `cargo test` runs each test program by this one, which notes the times of its tests.
+TIMED_RUNNER = target.'cfg(all())'.runner = ['python3', '$(CURDIR)/tests/timetable.py', 'program']
 # The functions that the tests of `make sam-local` run alone.
 RUN_ALONE = token list-webhooks publish-event
 
@@ -52,10 +64,17 @@ run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) unti
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
 
-test: tools ## Runs all tests, including those that start the whole service
-	$(BUILD)
-	cargo build --workspace $(addprefix --bin ,$(RUN_ALONE))
-	cargo test --workspace --no-fail-fast
+test: ## Runs all tests, including those that start the whole service
+	@$(BEGIN_TIMETABLE)
+	@$(MAKE) --no-print-directory build-tests
+	@cargo test --config "$(TIMED_RUNNER)" --workspace --tests --no-fail-fast; result=$$?; $(SHOW_TIMETABLE); exit $$result
+
+# The tools come over the network while the compiler works.
+build-tests: rust
+	@$(STEP) tools $(MAKE) --no-print-directory tools & \
+		$(STEP) build $(BUILD) && \
+		$(STEP) build cargo build --workspace $(addprefix --bin ,$(RUN_ALONE)) && \
+		$(STEP) build cargo test --workspace --tests --no-run; result=$$?; wait $$! && exit $$result
 
 # With the service, so that the shared crates are not compiled a second time with fewer features.
 simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1 KIND=), or replays SEED=
@@ -69,9 +88,9 @@ deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, an
 	cargo build --package 'functions-*' --bins
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy
 
-browser-test: tools ## Runs the tests that need chromium (on Debian: apt install chromium chromium-driver)
+browser-test: tools ## Runs only the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)
-	cargo test --workspace --test contract -- --ignored browser --test-threads=2
+	cargo test --workspace --test contract -- browser
 
 receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on Debian: apt install default-jdk-headless ruby-webrick mono-mcs)
 	$(BUILD)
@@ -79,13 +98,13 @@ receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on 
 
 panel-pictures: tools ## Renders the pictures of docs/panel.md again (on Debian: apt install chromium chromium-driver pngquant)
 	$(BUILD)
-	cargo test --workspace --test contract -- --ignored browser_panel_pictures::
+	cargo test --workspace --test contract -- browser_panel_pictures::
 	mkdir -p docs/panel && for picture in target/browser/panel-*.png; do \
 		pngquant --force --strip --output "docs/panel/$${picture#*/panel-}" "$$picture" || exit 1; done
 
 # The release profile optimises whole programs, so only the measured programs are built with it.
 bench: rust ## Measures the deployed programs (PART=lambda, deliveries, feed, growth or geo-ip for one part)
-	$(BUILD)
+	cargo build --workspace --exclude 'functions-*' --bins
 	cargo build --release --package 'functions-*' --package hello $(BENCHED:%=--bin %)
 	@target/debug/bench $(PART)
 
@@ -94,7 +113,7 @@ bench: rust ## Measures the deployed programs (PART=lambda, deliveries, feed, gr
 SECONDS ?= 60
 FUZZ = RUSTC_BOOTSTRAP=1 $(CARGO_FUZZ)
 
-fuzz: $(CARGO_FUZZ) ## Fuzzes each target for SECONDS=60, starting from fuzz/seeds; needs a C++ compiler
+fuzz: python-tools ## Fuzzes each target for SECONDS=60, starting from fuzz/seeds; needs a C++ compiler
 	$(FUZZ) build --sanitizer none
 	@for target in $$($(FUZZ) list); do \
 		echo "Fuzzing $$target for $(SECONDS) s"; mkdir -p "fuzz/corpus/$$target"; \
@@ -137,18 +156,36 @@ sam-events: ## Compares SAM's answers to all sample events with those of `make r
 
 # ---------------------------------------------------------------------------------------------------------- checks
 
-lint: python-tools $(CARGO_DENY) ## Checks format, code, docs, dependencies and the template
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude 'functions-*' --no-deps --document-private-items --quiet
-	RUSTDOCFLAGS="-D warnings" cargo doc --package 'functions-*' --lib --no-deps --document-private-items --quiet
-	$(CARGO_DENY) --log-level error check licenses bans sources
-	.venv/bin/cfn-lint template.yaml
+# Compares with BASE=, a commit.
+BASE ?= HEAD
+check: python-tools node-tools ## Checks a change in minutes: lints, and the tests of what differs from BASE=HEAD
+	@$(BEGIN_TIMETABLE)
+	@PYTHONDONTWRITEBYTECODE=1 python3 tests/check.py $(call quoted,$(BASE))
+
+lint: format clippy docs dependencies ## Checks format, code, docs, dependencies and the template
+
+format: rust
+	@$(STEP) format cargo fmt --all --check
+
+clippy: rust
+	@$(STEP) clippy cargo clippy --workspace --all-targets -- -D warnings
+
+docs: rust
+	@RUSTDOCFLAGS="-D warnings" $(STEP) docs cargo doc --workspace --exclude 'functions-*' --no-deps --document-private-items --quiet
+	@RUSTDOCFLAGS="-D warnings" $(STEP) docs cargo doc --package 'functions-*' --lib --no-deps --document-private-items --quiet
+
+dependencies: python-tools
+	@$(STEP) dependencies $(CARGO_DENY) --log-level error check licenses bans sources
+	@$(STEP) dependencies .venv/bin/cfn-lint template.yaml
 
 # Not part of `lint`: the result changes without a change of the code, the vulnerability database comes over the network, and
 # checkov brings a hundred packages.
-audit: $(CARGO_DENY) audit-tools ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
+audit: audit-template audit-advisories ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
+
+audit-template: audit-tools
 	.venv-audit/bin/checkov --config-file checkov.yaml
+
+audit-advisories: python-tools
 	$(CARGO_DENY) check advisories
 
 # The tool writes a file beside the Cargo.toml of every crate. The files depend on the commit only, not on machine or time.
@@ -309,14 +346,5 @@ $(CARGO_CYCLONEDX):
 	@echo "Building cargo-cyclonedx $(CARGO_CYCLONEDX_VERSION), once; this takes some minutes."
 	cargo install --locked --quiet --root .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION) cargo-cyclonedx@$(CARGO_CYCLONEDX_VERSION)
 
-$(CARGO_FUZZ):
-	@echo "Building cargo-fuzz $(CARGO_FUZZ_VERSION), once; this takes a minute."
-	cargo install --locked --quiet --root .tools/cargo-fuzz-$(CARGO_FUZZ_VERSION) cargo-fuzz@$(CARGO_FUZZ_VERSION)
-
 rust:
 	@command -v cargo >/dev/null || { echo "Rust is needed: cargo is not in the PATH. See https://rustup.rs" >&2; exit 1; }
-
-$(CARGO_DENY):
-	@echo "Building cargo-deny $(CARGO_DENY_VERSION), once; this takes a minute or two."
-	@# --debug: an optimised program takes three times as long to build, and checks two seconds faster.
-	cargo install --debug --locked --quiet --root .tools/cargo-deny-$(CARGO_DENY_VERSION) cargo-deny@$(CARGO_DENY_VERSION)

@@ -1,0 +1,108 @@
+"""Checks a change in minutes: format, lints, the unit tests of the crates that changed, and the contract tests that are named
+after the changed files.
+
+    check.py [BASE]    compares the working tree with the commit BASE (HEAD)
+
+A contract test belongs to a file if the name of its module begins like a word of the file's path: `shared/webhooks/src/deliveries/
+feed/read.rs` selects `webhooks`, `webhook_…`, `deliveries`, `delivery_…` and `feeds`. `make test` runs all of them.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from timetable import show, step
+
+PROJECT = Path(__file__).resolve().parent.parent
+CONTRACT = PROJECT / "tests/contract"
+# Words of paths that name no area.
+GENERAL = {"src", "shared", "functions", "tests", "contract", "bin", "mod", "main", "lib", "store", "item", "error", "local", "harness"}
+# Folders whose contract tests have another name.
+NAMES = {
+    "dispatch": ["dispatching", "retries", "receivers"],
+    "gate": ["routes", "problems", "bodies", "checks"],
+    "issuer": ["token", "application", "introspection"],
+    "outbound": ["receivers", "addresses"],
+    "panel": ["panel", "browser_panel"],
+    "problem": ["problems"],
+    "public": ["pages", "routes"],
+    "queue": ["stand_ins", "queue_chaos"],
+    "requests": ["resend", "recover", "cancel_delivery", "erasing"],
+    "storage": ["table_chaos", "deliveries"],
+    "subscriptions": ["webhook", "health"],
+}
+# Files that every crate reads.
+OF_ALL = {"Cargo.toml", "Cargo.lock", "clippy.toml"}
+
+
+def changed_files(base: str) -> list[str]:
+    def lines(*command: str) -> list[str]:
+        return subprocess.run(["git", *command], cwd=PROJECT, check=True, capture_output=True, text=True).stdout.splitlines()
+
+    return sorted({*lines("diff", "--name-only", base), *lines("ls-files", "--others", "--exclude-standard")})
+
+
+def packages() -> dict[str, str]:
+    """The crates of the workspace by folder."""
+    command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    metadata = json.loads(subprocess.run(command, cwd=PROJECT, check=True, capture_output=True).stdout)
+    folders = {str(Path(each["manifest_path"]).parent.relative_to(PROJECT)): each["name"] for each in metadata["packages"]}
+    return dict(sorted(folders.items(), key=lambda entry: -len(entry[0])))
+
+
+def crates_of(files: list[str]) -> list[str]:
+    known = packages()
+    of_file = (next((name for folder, name in known.items() if file.startswith(folder + "/")), None) for file in files)
+    return sorted({name for name in of_file if name})
+
+
+def stem(word: str) -> str:
+    return re.sub(r"(ies|y|ing|s)$", "", word)
+
+
+def contract_modules(files: list[str]) -> list[str]:
+    """The modules of contract tests that are named after these files."""
+    modules = {path.stem for path in CONTRACT.iterdir() if path.name not in ("main.rs", "harness")}
+    words = set()
+    for file in files:
+        parts = re.split(r"[/_\-.]", file)
+        words.update(name for part in parts for name in NAMES.get(part, []))
+        words.update(parts)
+        if file.startswith("tests/contract/") and not file.startswith("tests/contract/harness/"):
+            words.add(Path(file).relative_to("tests/contract").parts[0].removesuffix(".rs"))
+    stems = {stem(word) for word in words if len(word) > 3 and word not in GENERAL}
+    return sorted(module for module in modules if any(module.startswith(each) for each in stems))
+
+
+def main() -> int:
+    base = sys.argv[1] if len(sys.argv) > 1 else "HEAD"
+    files = changed_files(base)
+    if not files:
+        print(f"Nothing differs from {base}.")
+        return 0
+    rust = [file for file in files if file.endswith(".rs") or Path(file).name in OF_ALL]
+    crates = crates_of([file for file in rust if not file.startswith("tests/contract/")])
+    modules = contract_modules(files)
+    print(f"{len(files)} changed files, the crates {', '.join(crates) or '-'}, the contract tests {', '.join(modules) or '-'}")
+    workspace = ["--workspace", "--exclude", "functions-*", "--exclude", "bench", "--exclude", "hello"]
+    steps = [("format", ["cargo", "fmt", "--all", "--check"])]
+    if rust:
+        steps.append(("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    if crates:
+        steps.append(("unit tests", ["cargo", "test", "--tests", *(f"--package={crate}" for crate in crates)]))
+    if modules:
+        steps.append(("build", ["cargo", "build", *workspace, "--bins", "--test", "contract"]))
+        steps.append(("contract tests", ["cargo", "test", *workspace, "--test", "contract", "--", ",".join(f"{each}::" for each in modules)]))
+    for name, command in steps:
+        if step(name, command) != 0:
+            print(f"\n{name}: failed", file=sys.stderr)
+            return 1
+    show()
+    print("Checked. `make test` runs every test.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
