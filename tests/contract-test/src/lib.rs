@@ -7,7 +7,7 @@ use syn::{Ident, ItemFn, parse_macro_input};
 /// Registers an async function that takes an `Arc<Suite>` as a test of the contract suite.
 ///
 /// - `#[contract_test]`: runs beside other tests.
-/// - `#[contract_test(alone)]`: runs while no other test does, since it measures.
+/// - `#[contract_test(in_browser)]`: runs beside other tests, if the machine has a browser.
 /// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs something that not every
 ///   machine has.
 #[proc_macro_attribute]
@@ -18,9 +18,12 @@ pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     } else {
         let when = parse_macro_input!(attribute as Ident);
         match when.to_string().as_str() {
-            "alone" => quote!(Alone),
+            "in_browser" => quote!(InBrowser),
             "on_demand" => quote!(OnDemand),
-            _ => return syn::Error::new(when.span(), "expected `alone` or `on_demand`").to_compile_error().into(),
+            _ => {
+                let expected = "expected `in_browser` or `on_demand`";
+                return syn::Error::new(when.span(), expected).to_compile_error().into();
+            }
         }
     };
     let name = &function.sig.ident;

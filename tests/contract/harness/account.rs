@@ -13,10 +13,8 @@ use serde_json::Value;
 
 use super::{Entity, Received, Receiver, time};
 
-/// Maximum delay between a request and its record on a busy machine, without a crash and with an immediate response.
-const WITHIN: Duration = Duration::from_secs(5);
-/// The time for which a claim holds, in seconds.
-const LEASE: i64 = 45;
+/// The time for which a claim holds, in seconds. The service records the outcome of a request within this time.
+const LEASE: u32 = 45;
 /// Number of histories that are read concurrently.
 const AT_ONCE: usize = 16;
 
@@ -67,8 +65,9 @@ pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Inst
     assert_eq!(delivery["attemptCount"], attempts.len(), "{delivery:#}");
     assert!(!requests.is_empty(), "the delivery never arrived: {delivery:#}");
     assert!(requests.iter().all(|request| request.body == requests[0].body), "the bodies differ: {delivery:#}");
+    let lease = Duration::from_secs(LEASE.into());
     let explained =
-        |request: &&Received| kills.iter().any(|kill| request.at <= kill.end && request.at + WITHIN >= kill.start);
+        |request: &&Received| kills.iter().any(|kill| request.at <= kill.end && request.at + lease >= kill.start);
     let is_interrupted = |attempt: &&Value| {
         let error = attempt["error"].as_str().unwrap_or_default();
         error.starts_with("interrupted: ")
@@ -90,7 +89,7 @@ pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Inst
         // The attempt began with the claim, some moments before the signature.
         let attempt = free.iter().position(|attempt| {
             let began = time(&attempt["attemptDate"]).as_second();
-            (began..began + LEASE).contains(&signed)
+            (began..began + i64::from(LEASE)).contains(&signed)
         });
         free.remove(attempt.unwrap_or_else(|| panic!("a request is in no history: {request:#?} of {delivery:#}")));
     }

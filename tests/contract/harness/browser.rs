@@ -43,10 +43,15 @@ pub struct Browser {
 }
 
 impl Browser {
+    /// Whether this machine has the browser's driver.
+    pub fn is_installed() -> bool {
+        Path::new(DRIVER).is_file()
+    }
+
     /// Starts a browser with a new profile.
     pub async fn open() -> Self {
         assert!(
-            Path::new(DRIVER).is_file(),
+            Self::is_installed(),
             "{DRIVER} is missing: install chromium and its driver (on Debian: apt install chromium chromium-driver)"
         );
         let port = free_port();
@@ -68,7 +73,7 @@ impl Browser {
         let logs = json!({ "browser": "ALL" });
         // Checking a page with axe takes long on a busy machine.
         let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments },
-                             "goog:loggingPrefs": logs, "timeouts": { "script": 85_000 } });
+                             "goog:loggingPrefs": logs, "timeouts": { "script": 295_000 } });
         let session = browser.post("/session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
         let id = session["sessionId"].as_str().expect("a session has an identifier");
         browser.session = format!("{base}/session/{id}");

@@ -1,6 +1,9 @@
 //! A managing entity for one test, with the platform's token: its events reach only its own webhooks.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
@@ -82,8 +85,36 @@ impl Entity {
         deliveries[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
+    /// Publishes as a client should: with a key, and again after a 503, which a machine that stalls for seconds causes.
     pub async fn publish_of_type(&self, kind: &str, data: Value) -> ApiResponse {
-        self.post("/webhook/event").json(&json!({ "type": kind, "data": data })).expect(202).await
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let key = format!("publication-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let body = json!({ "type": kind, "data": data });
+        let began = Instant::now();
+        loop {
+            let answer = self.post("/webhook/event").header("idempotency-key", &key).json(&body).send().await;
+            if answer.status != 503 || began.elapsed() > LONG {
+                assert!(answer.status == 202, "expected 202: {}", answer.exchange);
+                return answer;
+            }
+        }
+    }
+
+    /// Publishes further events until the service has disabled the webhook, whose endpoint answers 410; returns the webhook
+    /// as listed. The service gives up disabling a webhook when the table is slow, and then the next 410 disables it.
+    pub async fn until_gone(&self, gone: &Hook) -> Value {
+        loop {
+            let listed = self.listed(gone).await;
+            if listed["enabled"] == false {
+                return listed;
+            }
+            let published = self.publish_of_type(SOME_TYPE, json!({})).await.json();
+            let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
+            for delivery in deliveries.iter().filter(|delivery| delivery["webhookIdentifier"] == *gone.id) {
+                let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+                self.until_status(id, &["failed"]).await;
+            }
+        }
     }
 
     pub async fn delivery(&self, id: &str) -> Value {

@@ -44,8 +44,8 @@ pub use clock::{now, time};
 pub use contract::{Contract, NO_HEAD};
 pub use entity::{Entity, Hook};
 pub use fakes::{
-    AwsCall, AwsCaller, Behaviour, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer, in_a_row,
-    stored, until,
+    AwsCall, AwsCaller, Behaviour, Gate, Held, Interposer, LONG, Metered, Moment, Received, Receiver, UpdateServer,
+    in_a_row, stored, until,
 };
 pub use forge::Forge;
 pub use handwritten::send_raw;

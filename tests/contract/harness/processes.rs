@@ -1,13 +1,13 @@
 //! The processes of a bundle, from /proc.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path};
 
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 
-use super::until;
+use super::{LONG, until};
 
 /// A process. The start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,10 +89,8 @@ pub fn group_members(of: &[Process]) -> Vec<Process> {
 /// Waits until these killed processes have ended.
 pub async fn until_gone(processes: &[Process]) {
     let runs = |process: &&Process| Process::read(process.id).is_some_and(|now| now.started == process.started);
-    until(&format!("the end of {processes:#?}"), Duration::from_secs(10), async || {
-        processes.iter().find(runs).is_none().then_some(())
-    })
-    .await;
+    until(&format!("the end of {processes:#?}"), LONG, async || processes.iter().find(runs).is_none().then_some(()))
+        .await;
 }
 
 /// The current memory of a process.

@@ -2,25 +2,33 @@
 
 use std::{
     cell::RefCell,
+    fmt::Write as _,
+    fs::File,
+    io::Write as _,
     panic::{self, AssertUnwindSafe},
+    path::PathBuf,
     pin::Pin,
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
-use tokio::{runtime::Runtime, sync::RwLock};
+use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::{
-    Bundle, Suite,
+    Browser, Bundle, Suite,
     rights::{self, Whole},
     stack::NeedsBundle,
     suite::Service,
     until_gone,
 };
 
-/// Number of concurrent tests: far more than processors, since tests mostly wait.
-const AT_A_TIME: usize = 32;
+/// Number of threads. Most of them wait for a turn, or for the permit of another bundle or of a browser.
+const THREADS: usize = 128;
+
+/// A browser keeps a processor busy, so few may run at a time.
+static BROWSERS: Semaphore = Semaphore::const_new(2);
 
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -40,8 +48,8 @@ pub struct Test {
 pub enum When {
     /// Beside other tests.
     BesideOthers,
-    /// While no other test runs, since it measures.
-    Alone,
+    /// Beside other tests, if the machine has a browser.
+    InBrowser,
     /// Only with `--ignored`, since it takes long, or needs something that not every machine has.
     OnDemand,
 }
@@ -49,32 +57,69 @@ pub enum When {
 inventory::collect!(Test);
 
 /// Modules with slow tests, which begin first.
-const SLOW: [&str; 12] = [
-    "payments_refresh",
-    "revocation",
-    "geo_ip_providers",
-    "geo_ip_crash",
-    "addresses",
-    "agents_diagnosis",
+const SLOW: [&str; 15] = [
     "crash_points",
     "crash",
-    "queue_chaos",
     "table_chaos",
-    "isolation",
+    "queue_chaos",
+    "dispatching",
+    "revocation",
+    "signing_keys",
     "key_rotation",
+    "geo_ip_providers",
+    "geo_ip_crash",
+    "recover",
+    "webhook_removal",
+    "agents_conformance",
+    "documented_receivers",
+    "addresses",
 ];
 
 impl Test {
+    /// Whether it runs only with `--ignored` on this machine.
+    fn is_ignored(&self) -> bool {
+        match self.when {
+            When::BesideOthers => false,
+            When::InBrowser => !Browser::is_installed(),
+            When::OnDemand => true,
+        }
+    }
+
     /// The module and the promise, without the program's name.
     fn short_name(&self) -> &'static str {
         self.name.split_once("::").map_or(self.name, |(_, name)| name)
     }
 
-    /// Slow tests first, tests that run alone last, and otherwise by name.
-    fn order(&self) -> (bool, usize, &'static str) {
+    /// Slow tests first, and otherwise by name.
+    fn order(&self) -> (usize, &'static str) {
         let module = self.short_name().split("::").next().unwrap_or_default();
         let position = SLOW.iter().position(|slow| *slow == module).unwrap_or(SLOW.len());
-        (self.when == When::Alone, position, self.short_name())
+        (position, self.short_name())
+    }
+}
+
+/// How long each test took, with its wait for the permit of another bundle.
+#[derive(Default)]
+struct Times(Mutex<Vec<(&'static str, Duration)>>);
+
+impl Times {
+    async fn of(&self, test: Test, suite: Arc<Suite>) {
+        let began = Instant::now();
+        (test.run)(suite).await;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((test.short_name(), began.elapsed()));
+    }
+
+    /// Adds the times to the file that `tests/timetable.py` reads.
+    fn note(&self) {
+        #[expect(clippy::disallowed_methods, reason = "a choice of whoever runs the tests, like the arguments")]
+        let Some(file) = std::env::var_os("TIMETABLE").map(PathBuf::from) else { return };
+        let mut lines = String::new();
+        for (name, time) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            writeln!(lines, "test\t{:.1}\t{name}", time.as_secs_f64()).expect("a text takes every line");
+        }
+        let written =
+            File::options().create(true).append(true).open(file).and_then(|mut file| file.write_all(lines.as_bytes()));
+        written.expect("the timetable can be written");
     }
 }
 
@@ -88,10 +133,14 @@ pub fn run() -> ExitCode {
     let mut tests: Vec<Test> = inventory::iter::<Test>().copied().collect();
     tests.sort_by_key(Test::order);
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(AT_A_TIME);
+    arguments.test_threads.get_or_insert(THREADS);
+    let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
+    // Several filters are separated by commas, and each is the beginning of a name.
+    if let Some(filters) = arguments.filter.take_if(|filter| filter.contains(',')) {
+        tests.retain(|test| filters.split(',').any(|filter| test.short_name().starts_with(filter)));
+    }
     if arguments.list {
-        let listed =
-            |test: &Test| Trial::test(test.short_name(), || Ok(())).with_ignored_flag(test.when == When::OnDemand);
+        let listed = |test: &Test| Trial::test(test.short_name(), || Ok(())).with_ignored_flag(test.is_ignored());
         let trials = tests.iter().map(listed).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
@@ -108,44 +157,41 @@ pub fn run() -> ExitCode {
             return failure("the bundle's start", &fault);
         }
     };
-    let machine = Arc::new(RwLock::new(()));
-    let running = |test: &Test| {
-        trial(test.short_name(), *test, &runtime, &suite, &machine).with_ignored_flag(test.when == When::OnDemand)
-    };
+    let times = Arc::new(Times::default());
+    let running = |test: &Test| trial(*test, &runtime, &suite, &times).with_ignored_flag(test.is_ignored());
     let trials = tests.iter().map(running).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    times.note();
     match &suite.service {
         Service::Stack(_) => conclusion.exit_code(),
-        Service::Bundle(bundle) => runtime.block_on(end(bundle, &conclusion, &arguments)),
+        Service::Bundle(bundle) => runtime.block_on(end(bundle, &conclusion, all)),
     }
 }
 
-/// Runs one test, alone or beside others.
-fn trial(name: &str, test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, machine: &Arc<RwLock<()>>) -> Trial {
+/// Runs one test.
+fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Times>) -> Trial {
     let runtime = Arc::clone(runtime);
     let suite = Arc::clone(suite);
-    let machine = Arc::clone(machine);
-    let run = async move || match test.when {
-        When::Alone => {
-            let _alone = machine.write().await;
-            (test.run)(suite).await;
-        }
-        When::BesideOthers | When::OnDemand => {
-            let _beside_others = machine.read().await;
-            (test.run)(suite).await;
-        }
+    let times = Arc::clone(times);
+    let run = async move || {
+        let _browser = if test.when == When::InBrowser { Some(BROWSERS.acquire().await) } else { None };
+        let _turn = suite.turn().await;
+        times.of(test, Arc::clone(&suite)).await;
     };
-    Trial::ignorable_test(name, move || match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run()))) {
-        Ok(()) => Ok(Completion::Completed),
-        Err(panic) => match panic.downcast_ref() {
-            Some(NeedsBundle(what)) => Ok(Completion::ignored_with(format!("needs {what}"))),
-            None => Err(Failed::from(PANIC.take().unwrap_or_default())),
-        },
+    Trial::ignorable_test(test.short_name(), move || {
+        match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run()))) {
+            Ok(()) => Ok(Completion::Completed),
+            Err(panic) => match panic.downcast_ref() {
+                Some(NeedsBundle(what)) => Ok(Completion::ignored_with(format!("needs {what}"))),
+                None => Err(Failed::from(PANIC.take().unwrap_or_default())),
+            },
+        }
     })
 }
 
-/// Stops the bundle, and reports the result: of the tests, of the stop, and of the functions' rights.
-async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) -> ExitCode {
+/// Stops the bundle, and reports the result: of the tests, of the stop, and of the functions' rights. `all`: whether
+/// every test ran.
+async fn end(bundle: &Bundle, conclusion: &Conclusion, all: bool) -> ExitCode {
     let ended = stop(bundle).await;
     if conclusion.has_failed() || ended.is_err() {
         eprintln!("{}", bundle.logs());
@@ -154,7 +200,6 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, arguments: &Arguments) ->
         return failure("the bundle's end", &fault);
     }
     rights::collect(&bundle.record());
-    let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
     #[expect(clippy::disallowed_methods, reason = "an option of the test program, like its arguments")]
     let of_one = std::env::var("RIGHTS_OF");
     let whole = if all { Whole::All } else { of_one.map_or(Whole::None, Whole::Of) };

@@ -34,11 +34,15 @@ pub struct Suite {
     /// The payment providers of every bundle.
     simulation: Simulation,
     entities: AtomicU32,
+    turns: Semaphore,
     other_bundles: Semaphore,
 }
 
+/// Number of tests that run at once: far more than processors, since tests mostly wait, but no more than the shared bundle
+/// answers in time on a busy machine.
+const TURNS: usize = 24;
 /// Number of bundles that may run beside the first.
-const OTHER_BUNDLES: u32 = 5;
+const OTHER_BUNDLES: usize = 8;
 
 /// A bundle whose functions reach the table and the queues through proxies, which see every call.
 pub struct Interposed {
@@ -93,7 +97,8 @@ impl Suite {
             contract,
             simulation,
             entities: AtomicU32::new(1),
-            other_bundles: Semaphore::new(OTHER_BUNDLES as usize),
+            turns: Semaphore::new(TURNS),
+            other_bundles: Semaphore::new(OTHER_BUNDLES),
         })
     }
 
@@ -105,12 +110,21 @@ impl Suite {
         }
     }
 
-    /// The semaphore for bundles beside the first. With a deployed stack, the test is ignored.
-    fn permits(&self) -> &Semaphore {
-        match self.service {
-            Service::Bundle(_) => &self.other_bundles,
-            Service::Stack(_) => needs_bundle("a separate bundle"),
+    /// Waits until the test may run.
+    pub async fn turn(&self) -> SemaphorePermit<'_> {
+        self.turns.acquire().await.expect("the semaphore is never closed")
+    }
+
+    /// Waits for the permit of another bundle, for a test that starts one itself. Another test has the turn meanwhile. With
+    /// a deployed stack, the test is ignored.
+    pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
+        if let Service::Stack(_) = self.service {
+            needs_bundle("a separate bundle");
         }
+        self.turns.add_permits(1);
+        let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
+        self.turn().await.forget();
+        permit
     }
 
     /// Runs the operator's program for the service.
@@ -183,16 +197,11 @@ impl Suite {
         secrets: &Secrets,
         arguments: Vec<String>,
     ) -> (Bundle, Api, SemaphorePermit<'_>) {
-        let permit = self.permits().acquire().await.expect("the semaphore is never closed");
+        let permit = self.bundle_permit().await;
         let bundle = Bundle::start_with(settings, secrets, arguments).await;
         let bundle = bundle.expect("another bundle starts beside the first");
         let api = Api::of(&bundle, &self.contract);
         (bundle, api, permit)
-    }
-
-    /// Waits for the permit of another bundle, for a test that starts one itself.
-    pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
-        self.permits().acquire().await.expect("the semaphore is never closed")
     }
 
     pub fn providers(&self) -> &Providers {

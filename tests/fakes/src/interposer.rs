@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -25,7 +25,7 @@ use crate::{
     aws_protocol::{AwsCall, ProxyResponse},
     http::read,
     locked,
-    metered::{Metered, asking_for_capacity},
+    metered::{Metered, READS, asking_for_capacity},
 };
 
 /// The moment at which a call is held.
@@ -37,6 +37,7 @@ pub enum Moment {
     After,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Go,
     Lose,
@@ -49,9 +50,18 @@ struct Trap {
     moment: Moment,
     reached: oneshot::Sender<AwsCall>,
     verdict: oneshot::Receiver<Verdict>,
+    decided: watch::Sender<Option<Verdict>>,
 }
 
-/// The first call of a kind, which waits for the test's decision. Dropping this releases the call.
+/// A call that is held.
+struct Sprung {
+    call: AwsCall,
+    /// The test's decision, once there is one.
+    decided: watch::Receiver<Option<Verdict>>,
+}
+
+/// The first call of a kind, which waits for the test's decision. Dropping this releases the call. A caller that waits
+/// for too long repeats its write; the repetition is held with the first call, and shares its fate.
 #[must_use]
 pub struct Held {
     what: String,
@@ -111,6 +121,7 @@ struct State {
     upstream: SocketAddr,
     http: reqwest::Client,
     traps: Mutex<Vec<Trap>>,
+    sprung: Mutex<Vec<Sprung>>,
     rules: Mutex<Vec<Rule>>,
     seen: Mutex<Vec<AwsCall>>,
     metered: Mutex<Option<Vec<Metered>>>,
@@ -127,6 +138,7 @@ impl Interposer {
             upstream,
             http: reqwest::Client::builder().no_proxy().build().expect("a client without TLS needs nothing"),
             traps: Mutex::default(),
+            sprung: Mutex::default(),
             rules: Mutex::default(),
             seen: Mutex::default(),
             metered: Mutex::default(),
@@ -162,7 +174,8 @@ impl Interposer {
     ) -> Held {
         let (reached, reaching) = oneshot::channel();
         let (decided, verdict) = oneshot::channel();
-        locked(&self.state.traps).push(Trap { wanted: Box::new(wanted), moment, reached, verdict });
+        let wanted = Box::new(wanted);
+        locked(&self.state.traps).push(Trap { wanted, moment, reached, verdict, decided: watch::Sender::new(None) });
         Held { what: what.into(), reached: Some(reaching), verdict: decided }
     }
 
@@ -233,6 +246,9 @@ impl State {
     async fn pass(self: &Arc<Self>, received: &Received) -> Option<ProxyResponse> {
         let call = AwsCall::of(received);
         locked(&self.seen).push(call.clone());
+        if self.repeated_verdict(&call).await == Some(Verdict::Lose) {
+            return None;
+        }
         let mut trap = self.trap(&call);
         if let Some(trap) = trap.take_if(|trap| trap.moment == Moment::Before) {
             match trap.spring(call.clone()).await {
@@ -269,7 +285,26 @@ impl State {
     fn trap(&self, call: &AwsCall) -> Option<Trap> {
         let mut traps = locked(&self.traps);
         let position = traps.iter().position(|trap| (trap.wanted)(call))?;
-        Some(traps.remove(position))
+        let trap = traps.remove(position);
+        let mut sprung = locked(&self.sprung);
+        sprung.retain(|sprung| sprung.decided.borrow().is_none());
+        sprung.push(Sprung { call: call.clone(), decided: trap.decided.subscribe() });
+        Some(trap)
+    }
+
+    /// Waits with a repetition of a held write until the test decides on it; `None` for every other call. Two reads may
+    /// be equal although neither repeats the other.
+    async fn repeated_verdict(&self, call: &AwsCall) -> Option<Verdict> {
+        if READS.contains(&call.operation.as_str()) {
+            return None;
+        }
+        let of_call = |sprung: &&Sprung| {
+            let is_held = sprung.decided.borrow().is_none();
+            is_held && sprung.call.operation == call.operation && sprung.call.body == call.body
+        };
+        let mut decided = locked(&self.sprung).iter().find(of_call).map(|sprung| sprung.decided.clone())?;
+        let verdict = decided.wait_for(Option::is_some).await.ok()?;
+        *verdict
     }
 
     fn treatment(&self, call: &AwsCall) -> Option<Treatment> {
@@ -337,6 +372,8 @@ impl Trap {
     async fn spring(self, call: AwsCall) -> Verdict {
         // The test may have dropped its handle.
         let _ = self.reached.send(call);
-        self.verdict.await.unwrap_or(Verdict::Go)
+        let verdict = self.verdict.await.unwrap_or(Verdict::Go);
+        self.decided.send_replace(Some(verdict));
+        verdict
     }
 }

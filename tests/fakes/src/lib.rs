@@ -32,7 +32,7 @@ pub use metered::{Metered, in_a_row};
 pub use ministack::Ministack;
 pub use name_server::{NameAnswer, NameServer};
 pub use receiver::Receiver;
-pub use steps::Behaviour;
+pub use steps::{Behaviour, Gate};
 pub use tls::{Authority, Identity, TlsFront};
 pub use update_server::UpdateServer;
 pub use wait::{LONG, until};

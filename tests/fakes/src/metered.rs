@@ -24,7 +24,7 @@ pub struct Metered {
 }
 
 /// The operations that read, except SELECT statements.
-const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
+pub(crate) const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
 /// The body of a table's call with a request for its consumed capacity; the unchanged body of other calls.
 pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {

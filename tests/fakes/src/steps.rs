@@ -8,7 +8,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use tokio::{io::AsyncWriteExt, net::TcpStream, time};
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::watch, time};
 
 /// One step.
 #[derive(Debug, Clone)]
@@ -17,12 +17,31 @@ enum Step {
     /// Writes the same bytes repeatedly, with a pause after each.
     Repeat(Vec<u8>, Duration),
     Pause(Duration),
+    /// Waits until a test opens its gate.
+    Gate(watch::Receiver<bool>),
     /// Keeps the connection open silently, until the other side closes it.
     Hang,
     /// Shuts down the sending half, and continues to read.
     HalfClose,
     /// Closes the connection with RST instead of FIN.
     Reset,
+}
+
+/// A gate at which behaviours wait until the test opens it, or drops it. So a request lasts for as long as the test
+/// needs, on a machine of any pace; but the service waits for its answer no longer than for any other.
+#[derive(Debug)]
+pub struct Gate(watch::Sender<bool>);
+
+impl Gate {
+    /// A closed gate.
+    pub fn closed() -> Self {
+        Self(watch::Sender::new(false))
+    }
+
+    /// Lets the waiting behaviours continue, and all later ones.
+    pub fn open(&self) {
+        self.0.send_replace(true);
+    }
 }
 
 /// The behaviour of a receiver for one request.
@@ -148,6 +167,12 @@ impl Behaviour {
         self
     }
 
+    /// The behaviour once this gate is open.
+    pub fn behind(mut self, gate: &Gate) -> Self {
+        self.steps.insert(0, Step::Gate(gate.0.subscribe()));
+        self
+    }
+
     fn of(steps: impl Into<Vec<Step>>) -> Self {
         Self { steps: steps.into(), keeps_alive: false }
     }
@@ -162,6 +187,8 @@ impl Behaviour {
                     time::sleep(*pause).await;
                 },
                 Step::Pause(pause) => time::sleep(*pause).await,
+                // A gate that the test has dropped is open.
+                Step::Gate(gate) => drop(gate.clone().wait_for(|open| *open).await),
                 Step::Hang => hang(stream).await?,
                 Step::HalfClose => stream.shutdown().await?,
                 Step::Reset => {
