@@ -27,6 +27,8 @@ pub fn concurrency(function: &Function) -> usize {
         "token" | "list-events" | "show-delivery" => 16,
         // Concurrent publications share calls of the table.
         "publish-event" => 64,
+        // It waits for deliveries, up to the time that the reader asked for.
+        "read-feed" => 64,
         // It waits for a provider for up to 10 s, while a person waits for it.
         "provider-callback" => 16,
         // One invocation works, and the others wait for its outcome.

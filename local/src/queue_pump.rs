@@ -5,9 +5,14 @@
 //! function at once, and alone. While it has none, the pump gathers messages for a moment or until an invocation ends:
 //! one invocation with ten messages costs a fraction of ten invocations, and each message would have waited for a
 //! processor anyway.
+//!
+//! On Lambda each invocation has its own processor. Here they share the machine's, so only a few may work at once: with
+//! more, every attempt takes so long that the dispatcher takes its endpoint for a slow one. An invocation that only waits
+//! for slow endpoints needs no processor, so after some seconds it no longer counts.
 
 use std::{
     collections::{BTreeMap, HashSet},
+    pin::pin,
     sync::Arc,
     thread,
     time::Duration,
@@ -35,6 +40,11 @@ const RECEIVED_AT_ONCE: usize = 10;
 /// The longest time for which the pump gathers messages while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);
 
+/// The invocations of a queue that may work at once, for each processor.
+const WORKING_PER_PROCESSOR: usize = 3;
+/// The age from which an invocation counts as waiting: one with quick exchanges ends sooner.
+const WORKS_FOR: Duration = Duration::from_secs(3);
+
 /// Moves messages from one queue to one function.
 #[derive(Clone)]
 pub struct QueuePump {
@@ -48,6 +58,8 @@ pub struct QueuePump {
     /// One permit for each batch that the template allows, so that messages wait on the queue and not here.
     batches: Arc<Semaphore>,
     maximum_concurrency: usize,
+    /// One permit for each invocation that may work at once.
+    working: Arc<Semaphore>,
     /// Notified when an invocation ends.
     ended: Arc<Notify>,
 }
@@ -67,6 +79,7 @@ struct Failure {
 impl QueuePump {
     /// Pumps from the trigger's queue to the function that declares it, until the process ends.
     pub fn start(function: &str, trigger: &template::QueueTrigger, queues: Queues, invoker: Invoker) {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         let maximum_concurrency = trigger.maximum_concurrency.try_into().unwrap_or(Semaphore::MAX_PERMITS);
         let pump = Self {
             queue: trigger.queue.clone(),
@@ -78,6 +91,7 @@ impl QueuePump {
             invoker,
             batches: Arc::new(Semaphore::new(maximum_concurrency)),
             maximum_concurrency,
+            working: Arc::new(Semaphore::new(processors * WORKING_PER_PROCESSOR)),
             ended: Arc::default(),
         };
         tokio::spawn(pump.run());
@@ -90,9 +104,10 @@ impl QueuePump {
                 // The pump continues after a timeout, too.
                 let _ = time::timeout(GATHERING, self.ended.notified()).await;
             }
+            let Ok(working) = Arc::clone(&self.working).acquire_owned().await else { return };
             match self.batch().await {
                 Ok(messages) if messages.is_empty() => {}
-                Ok(messages) => drop(tokio::spawn(self.clone().handle(messages, permit))),
+                Ok(messages) => drop(tokio::spawn(self.clone().handle(messages, permit, working))),
                 Err(refusal) => return tracing::error!("the queue {} refuses to give messages: {refusal}", self.queue),
             }
         }
@@ -114,8 +129,16 @@ impl QueuePump {
         self.queues.receive(&self.queue, receive).await
     }
 
-    async fn handle(self, messages: Vec<Received>, permit: OwnedSemaphorePermit) {
-        match self.failed(&messages).await {
+    async fn handle(self, messages: Vec<Received>, permit: OwnedSemaphorePermit, working: OwnedSemaphorePermit) {
+        let mut failed = pin!(self.failed(&messages));
+        let failed = match time::timeout(WORKS_FOR, &mut failed).await {
+            Ok(failed) => failed,
+            Err(_) => {
+                drop(working);
+                failed.await
+            }
+        };
+        match failed {
             Ok(failed) => {
                 let handled = messages.iter().filter(|received| !failed.contains(&received.message.id));
                 for received in handled {
