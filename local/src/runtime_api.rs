@@ -221,7 +221,7 @@ mod tests {
     async fn read_until(connection: &mut TcpStream, end: &str) -> String {
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).ends_with(end) {
-            let byte = tokio::time::timeout(Duration::from_secs(10), connection.read_u8()).await;
+            let byte = tokio::time::timeout(Duration::from_secs(300), connection.read_u8()).await;
             read.push(byte.expect("an answer").expect("all of it"));
         }
         String::from_utf8(read).expect("text")

@@ -74,6 +74,7 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410)])).await;
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["failed"]).await;
+    entity.until_gone(&hook).await;
     let diagnosis = agent.call("diagnose_webhook", of(&hook)).await;
     let found: Vec<_> = causes(&diagnosis).into_iter().map(|(cause, _)| cause).collect();
     assert_eq!(found, ["disabled", "gone"], "{diagnosis:#}");

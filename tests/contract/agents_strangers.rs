@@ -9,6 +9,7 @@ use crate::{
     agents_tools::{of, text},
     feeds::{answer, pulled, read_some},
     harness::{Agent, Behaviour, Receiver, Suite},
+    order::later,
 };
 
 /// An instruction that a model may follow where it is not marked as untrusted.
@@ -94,20 +95,22 @@ async fn a_long_history_is_shown_by_its_end(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let agent = Agent::of(&entity).await;
-    entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
+    // The endpoint asks for a long wait, so that each further attempt is one that the agent requests.
+    entity.hook(&receiver.on("/", [later()])).await;
     let delivery = entity.publish(json!({})).await;
-    let mut attempts = 0;
-    while attempts <= 20 {
-        attempts = entity.until_status(&delivery, &["failed"]).await["attemptCount"].as_u64().expect("a number");
-        agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
+    for attempt in 1..=21 {
+        let is_waiting = |shown: &Value| shown["attemptCount"] == attempt && shown["status"] == "retrying";
+        entity.until_delivery(&delivery, "waits for a request", is_waiting).await;
+        if attempt < 21 {
+            agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
+        }
     }
-    let shown = agent.until_status(&delivery, &["failed"]).await;
+    let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;
     let numbers: Vec<_> = shown["attempts"]
         .as_array()
         .expect("a list")
         .iter()
         .filter_map(|attempt| attempt["attemptNumber"].as_u64())
         .collect();
-    let count = shown["attemptCount"].as_u64().expect("a number");
-    assert_eq!(numbers, (count - 19..=count).collect::<Vec<_>>());
+    assert_eq!((&shown["attemptCount"], numbers), (&json!(21), (2..=21).collect::<Vec<_>>()));
 }

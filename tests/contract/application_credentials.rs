@@ -1,12 +1,11 @@
 //! The secrets and keys of applications: their rotation, and the tokens that end with them.
 
-use std::{collections::HashSet, fs, sync::Arc, time::Duration};
+use std::{collections::HashSet, fs, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::{
     applications::{KEY, Made, accepted, made, made_with, of, shown, text, token, violations},
@@ -31,13 +30,12 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
     assert!(text(&removed, "message").contains("the last"), "{removed:#}");
 }
 
-/// Waits until a token is refused; fails if that takes more than a minute after `then`.
-async fn is_refused_within_a_minute(api: &Api, path: &str, token: &str, then: Instant) {
-    until("the token is refused", Duration::from_secs(70), async || {
+/// Waits until a token is refused. The simulator checks the promise that this takes no more than a minute.
+async fn until_refused(api: &Api, path: &str, token: &str) {
+    until("the token is refused", LONG, async || {
         (api.get(path).bearer(token).send().await.status == 401).then_some(())
     })
     .await;
-    assert!(then.elapsed() < Duration::from_secs(60), "it took {:?}", then.elapsed());
 }
 
 /// The answer of introspection about a token.
@@ -64,11 +62,10 @@ async fn only_tokens_of_a_removed_secret_end_and_within_a_minute(suite: Arc<Suit
 
     let removed = entity.call("DELETE", &of(&application, &format!("/secret/{first}"))).expect(200).await.json();
     assert!(text(&removed, "message").contains("end within a minute"), "{removed:#}");
-    let removed = Instant::now();
     for (token, active) in [(&leaked, false), (&good, true)] {
         assert_eq!(introspected(api, token).await["active"], active, "{token}");
     }
-    is_refused_within_a_minute(api, &path, &leaked, removed).await;
+    until_refused(api, &path, &leaked).await;
     api.get(&path).bearer(&good).expect(200).await;
 }
 
@@ -130,13 +127,12 @@ async fn tokens_of_an_expired_secret_can_be_ended_after_further_rotations(suite:
 
     let remove = || entity.call("DELETE", &of(&application, &format!("/secret/{first}")));
     remove().expect(200).await;
-    let removed = Instant::now();
     for (token, active) in [(&leaked, false), (&of_second, true), (&good, true)] {
         assert_eq!(introspected(api, token).await["active"], active, "{token}");
     }
     remove().refused(404, "credential-not-found").await;
     assert_eq!(listed(&entity, &application).await, secrets[..3]);
-    is_refused_within_a_minute(api, &path, &leaked, removed).await;
+    until_refused(api, &path, &leaked).await;
     for token in [&of_second, &good] {
         api.get(&path).bearer(token).expect(200).await;
     }
@@ -204,9 +200,10 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     let after = shown(&entity, &application).await;
     assert_eq!(after["secrets"], both["secrets"], "it can still be removed, together with its tokens");
     // A further secret is possible again. The default overlap is a day.
+    let before = now();
     let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
-    let seconds = time(&answer["previousSecretExpiresDate"]).as_second() - now();
-    assert!((86_340..=86_400).contains(&seconds), "{seconds}");
+    let begins = time(&answer["previousSecretExpiresDate"]).as_second() - 24 * 60 * 60;
+    assert!((before..=now()).contains(&begins), "{answer:#}");
 }
 
 #[contract_test]
@@ -240,9 +237,10 @@ async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
         let call = entity.post(&of(&application, "/secret")).json(&json!({ "overlapSeconds": bad }));
         assert_eq!(violations(&call.refused(400, "invalid-request").await), ["overlapSeconds"]);
     }
+    let before = now();
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 604_800 })).await;
-    let days = (time(&answer["previousSecretExpiresDate"]).as_second() - now()) / 86_340;
-    assert_eq!(days, 7);
+    let begins = time(&answer["previousSecretExpiresDate"]).as_second() - 604_800;
+    assert!((before..=now()).contains(&begins), "{answer:#}");
 }
 
 #[contract_test]
@@ -383,8 +381,8 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     let application = made(&entity).await;
     let before = shown(&entity, &application).await;
     assert!(before["secrets"][0].get("lastUsedDate").is_none());
-    let days = [now(), now() + 60]
-        .map(|second| jiff::Timestamp::from_second(second).expect("a time").to_string()[..10].to_owned());
+    let day_of = |second: i64| jiff::Timestamp::from_second(second).expect("a time").to_string()[..10].to_owned();
+    let first = day_of(now());
     accepted(&suite.api, &application.id, &application.secret).await;
     let mut after = until("the use is noted", LONG, async || {
         let after = shown(&entity, &application).await;
@@ -392,7 +390,7 @@ async fn the_day_of_the_last_use_is_shown_and_is_no_change(suite: Arc<Suite>) {
     })
     .await;
     let day = text(&after["secrets"][0], "lastUsedDate");
-    assert!(days.contains(&day), "{day}");
+    assert!([first, day_of(now())].contains(&day), "{day}");
     after["secrets"][0].as_object_mut().expect("an object").remove("lastUsedDate");
     assert_eq!(after, before);
 

@@ -6,11 +6,11 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::{
     application_credentials::rotated,
-    harness::{Api, AwsCall, Call, Entity, Moment, Settings, Suite, now, until},
+    harness::{Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, until},
 };
 
 /// The public part of an Ed25519 key.
@@ -420,7 +420,7 @@ async fn an_entity_has_a_hundred_applications_at_most(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suite>) {
+async fn the_tokens_of_a_removed_application_end(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let api = &suite.api;
     let application = made(&entity).await;
@@ -431,14 +431,14 @@ async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suit
     }
     let removed = entity.call("DELETE", &of(&application, "")).expect(200).await.json();
     assert_eq!((&removed["id"], &removed["success"]), (&json!(application.id), &json!(true)));
-    let removed = Instant::now();
     assert!(!accepted(api, &application.id, &application.secret).await);
     entity.get(&of(&application, "")).refused(404, "application-not-found").await;
     entity.call("DELETE", &of(&application, "")).refused(404, "application-not-found").await;
     assert_eq!(entity.get("/application/list").expect(200).await.json(), json!([]));
 
+    // Within a minute, which the simulator checks.
     for path in &paths {
-        let refused = until("the token is refused", Duration::from_secs(70), async || {
+        let refused = until("the token is refused", LONG, async || {
             let answer = api.get(path).bearer(&token).send().await;
             (answer.status != 200).then_some(answer)
         });
@@ -446,5 +446,4 @@ async fn the_tokens_of_a_removed_application_end_within_a_minute(suite: Arc<Suit
         assert_eq!(answer.status, 401, "{}", answer.exchange);
         assert!(answer.header("www-authenticate").contains(r#"error="invalid_token""#), "{}", answer.exchange);
     }
-    assert!(removed.elapsed() < Duration::from_secs(60), "it took {:?}", removed.elapsed());
 }

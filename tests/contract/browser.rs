@@ -22,7 +22,7 @@ async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String)
     (browser, words)
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (browser, words) = land(&entity, "Allow", "connected").await;
@@ -33,7 +33,7 @@ async fn a_person_who_allows_lands_on_a_page_that_says_connected(suite: Arc<Suit
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_person_who_declines_sees_a_page_that_says_so(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let (browser, words) = land(&entity, "Deny", "denied").await;
@@ -43,7 +43,7 @@ async fn a_person_who_declines_sees_a_page_that_says_so(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_page_explains_that_a_link_has_expired(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let address = entity.authorization_url("sim-pkce").await;
@@ -68,7 +68,7 @@ async fn a_page_explains_that_a_link_has_expired(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_reference_and_the_problem_pages_are_styled_and_linked(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     let base = suite.api.base_url();
@@ -108,7 +108,7 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
     ]
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     let pages = pages(&suite).await;
@@ -123,7 +123,7 @@ async fn axe_finds_nothing_serious_on_any_page_in_light_and_dark(suite: Arc<Suit
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn every_page_fits_a_phone_and_shows_where_the_keyboard_is(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     let pages = pages(&suite).await;

@@ -10,7 +10,7 @@ use crate::{
     harness::{Behaviour, Browser, ESCAPE, Entity, LONG, Receiver, Suite, is_signed_by, until},
 };
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -37,7 +37,7 @@ async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suit
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -71,7 +71,7 @@ async fn a_webhook_is_created_and_its_first_delivery_shown(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -100,7 +100,7 @@ async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_conflicting_save_shows_both_versions_to_choose_from(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -123,7 +123,7 @@ async fn a_conflicting_save_shows_both_versions_to_choose_from(suite: Arc<Suite>
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -152,7 +152,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let link = entity.panel_link(json!({ "place": "/panel/event-types?search=booking" })).await;
@@ -176,7 +176,7 @@ async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
 }
 
 /// Regression test: any page could lead a browser into the panel of another entity without a question.
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let link = stranger.panel_link(json!({})).await;
@@ -201,7 +201,7 @@ async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -228,7 +228,7 @@ const FORGET: &str = "const real = window.fetch;
         return Promise.resolve(new Response('{}', { status: 401 }));
     };";
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
     let browser = Browser::open().await;
@@ -255,7 +255,7 @@ async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_person_is_signed_out_only_once_the_service_has_ended_the_session(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -274,7 +274,7 @@ async fn a_person_is_signed_out_only_once_the_service_has_ended_the_session(suit
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_link_pasted_into_an_open_panel_is_opened(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -293,7 +293,7 @@ async fn a_link_pasted_into_an_open_panel_is_opened(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -348,7 +348,7 @@ async fn signed_in(entity: &Entity) -> Browser {
     browser
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = signed_in(&entity).await;
@@ -390,7 +390,7 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -430,7 +430,7 @@ async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_missing_scope_is_explained(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

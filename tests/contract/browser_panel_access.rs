@@ -48,7 +48,7 @@ async fn inside(entity: &Entity) -> Browser {
     browser
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn axe_finds_nothing_serious_on_any_page_in_any_colours(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -70,7 +70,7 @@ async fn axe_finds_nothing_serious_on_any_page_in_any_colours(suite: Arc<Suite>)
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -103,7 +103,7 @@ async fn tab_to(browser: &Browser, name: &str) {
     panic!("the keyboard does not reach `{name}`: {passed:?}");
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -139,7 +139,7 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_focus_goes_to_the_title_of_a_page_and_back_from_a_dialog(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = inside(&entity).await;

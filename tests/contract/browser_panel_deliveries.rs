@@ -50,7 +50,7 @@ async fn set_offline(browser: &Browser, offline: bool) {
 }
 
 /// Regression test: 1152921506151679042 was shown and sent as 1152921506151679000, and members moved.
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -87,7 +87,7 @@ async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_support_person_finds_the_cause_of_a_failure_in_one_click(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -114,7 +114,7 @@ async fn a_support_person_finds_the_cause_of_a_failure_in_one_click(suite: Arc<S
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_attempt_shows_the_address_and_headers_that_it_had(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -135,7 +135,7 @@ async fn an_attempt_shows_the_address_and_headers_that_it_had(suite: Arc<Suite>)
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_wait_that_an_endpoint_asked_for_is_named(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -148,7 +148,7 @@ async fn the_wait_that_an_endpoint_asked_for_is_named(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_open_delivery_is_cancelled_after_a_question_and_can_be_resent(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -173,7 +173,7 @@ async fn an_open_delivery_is_cancelled_after_a_question_and_can_be_resent(suite:
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -209,7 +209,7 @@ async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_laptop_shows_fifteen_deliveries_and_going_back_returns_to_them(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -237,7 +237,7 @@ async fn a_laptop_shows_fifteen_deliveries_and_going_back_returns_to_them(suite:
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_page_without_a_connection_stays_and_continues(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -258,7 +258,7 @@ async fn a_page_without_a_connection_stays_and_continues(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = at(&entity, "/panel/deliveries").await;
@@ -282,7 +282,7 @@ async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>)
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_phone_folds_the_filters_and_has_fields_that_do_not_zoom(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = at(&entity, "/panel/deliveries").await;
@@ -298,7 +298,7 @@ async fn a_phone_folds_the_filters_and_has_fields_that_do_not_zoom(suite: Arc<Su
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn forced_colours_show_the_selection(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -327,7 +327,7 @@ async fn forced_colours_show_the_selection(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_person_erases_the_content_of_an_event_after_a_question(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -36,7 +36,7 @@ async fn cookies(browser: &Browser) -> Vec<(Value, Value)> {
 }
 
 /// `localhost` and `127.0.0.1` are different sites.
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let origin = format!("http://localhost:{}", receiver.address.port());
@@ -105,7 +105,7 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn no_page_frames_the_panel_unless_the_deployment_lists_it(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let entity = suite.entity().await;

@@ -10,7 +10,7 @@ use crate::harness::{Behaviour, Browser, Receiver, Suite};
 /// An untrusted name, answer or value.
 const HOSTILE: &str = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>";
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn untrusted_texts_are_shown_as_text_on_every_page(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -45,7 +45,7 @@ async fn create_data(entity: &Entity, receiver: &Receiver) -> (String, String) {
     (delivery, failing)
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn every_page_is_pictured(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

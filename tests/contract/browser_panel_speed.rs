@@ -53,7 +53,7 @@ pub const MEASURE: &str = "
 const LATENCY: f64 = 6_000.0;
 
 /// Page, files, session, and data follow each other: each is a round trip, and there is no other.
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -82,7 +82,7 @@ async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suit
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_first_page_is_small_and_fast_with_ten_thousand_deliveries(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

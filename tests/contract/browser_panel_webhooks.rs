@@ -16,7 +16,7 @@ const UNFINISHED: &str = "const real = window.fetch;
     window.fetch = (to, how) => String(to).includes('/delivery/list')
         ? Promise.resolve(new Response(JSON.stringify({ items: [], nextCursor: 'more' }))) : real(to, how);";
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_count_that_was_not_finished_never_means_none(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.hook("https://hooks.example.com/").await;
@@ -37,7 +37,7 @@ async fn a_count_that_was_not_finished_never_means_none(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -62,7 +62,7 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) {
     const FILTER: &str = r#"{"bookingNumber": [1152921504606846977]}"#;
     let entity = suite.entity().await;
@@ -103,7 +103,7 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("https://hooks.example.com/").await;
@@ -127,7 +127,7 @@ async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -157,7 +157,7 @@ async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite
     browser.close().await;
 }
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let browser = Browser::open().await;
@@ -175,7 +175,7 @@ async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
 /// The beginning of an Ed25519 key in DER form (RFC 8410 §4), in base 64.
 const PREFIX: &str = "MCowBQYDK2VwAyEA";
 
-#[contract_test(on_demand)]
+#[contract_test(in_browser)]
 async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;

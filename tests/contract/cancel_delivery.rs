@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    feeds::{confirm, pulled, read, read_some},
-    harness::{Behaviour, Call, Entity, LONG, Receiver, Settings, Suite, Table, now, stored, time, until},
+    feeds::{confirm, end_visibility, pulled, read, read_some},
+    harness::{Behaviour, Call, Entity, Gate, LONG, Receiver, Settings, Suite, Table, now, stored, time, until},
     pauses::{is_put_off, paused_in},
 };
 
@@ -35,6 +35,17 @@ async fn resend(entity: &Entity, id: &str) {
     assert!(resent["status"] == "pending" && resent.get("cancelReason").is_none(), "{resent:#}");
 }
 
+/// The number of requests of a delivery that an endpoint got.
+fn requests_of(receiver: &Receiver, id: &str) -> usize {
+    receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count()
+}
+
+/// Asserts that no time is left at which the sweep would announce a delivery, or a worker could claim it.
+pub(crate) async fn is_never_due(table: &Table, id: &str) {
+    let head = table.head(id).await.expect("it is there");
+    assert!(head.get("dueAt").is_none() && head.get("claimableAt").is_none(), "{head:#}");
+}
+
 /// A response that asks for a wait of ten minutes, and does not fit into the head of a delivery.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "x".repeat(3_900))
@@ -50,10 +61,11 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent(suite: Arc<Suite>) 
     assert_eq!(Table::of(&api.env).head(&id).await, None);
     let before = cancelled(&entity, &id).await;
     assert_eq!(before["attemptCount"], 0);
-    // The sweep would open it, and its message would be due.
-    sleep(Duration::from_secs(32)).await;
+    // The sweep has opened a later delivery, and its message was due. The cancelled delivery's message was due before.
+    let later = entity.publish(json!({})).await;
+    entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&id).await, before);
-    assert_eq!(receiver.received("/").len(), 0);
+    assert_eq!(requests_of(&receiver, &id), 0);
     resend(&entity, &id).await;
     let delivered = entity.until_status(&id, &["delivered"]).await;
     assert!(delivered["attemptCount"] == 1 && delivered.get("cancelReason").is_none(), "{delivered:#}");
@@ -81,7 +93,7 @@ async fn a_waiting_delivery_is_cancelled_and_only_a_resend_brings_it_back(suite:
     let range = json!({ "since": "2026-01-01T00:00:00Z" });
     let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&range).expect(202).await.json();
     assert_eq!(recovery["count"], 0, "{recovery:#}");
-    sleep(Duration::from_secs(3)).await;
+    is_never_due(&suite.table(), &id).await;
     assert_eq!(entity.delivery(&id).await, ended);
     assert_eq!(receiver.received("/").len(), 1);
 
@@ -95,7 +107,8 @@ async fn a_delivery_that_waits_for_a_breaker_stays_cancelled_at_its_end(suite: A
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    paused_in(&suite.table(), &entity, &hook, 6).await;
+    let table = suite.table();
+    paused_in(&table, &entity, &hook, 6).await;
     let unwanted = entity.publish(json!({ "number": 1 })).await;
     let wanted = entity.publish(json!({ "number": 2 })).await;
     for id in [&unwanted, &wanted] {
@@ -104,7 +117,9 @@ async fn a_delivery_that_waits_for_a_breaker_stays_cancelled_at_its_end(suite: A
     let ended = cancelled(&entity, &unwanted).await;
     entity.post(&format!("/webhook/{}/resume", hook.id)).expect(200).await;
     entity.until_status(&wanted, &["delivered"]).await;
-    sleep(Duration::from_secs(2)).await;
+    let job = format!("JOB#{}", hook.id);
+    until("the end of the job", LONG, async || table.item(&job, "RECOVER").await.is_none().then_some(())).await;
+    is_never_due(&table, &unwanted).await;
     assert_eq!(entity.delivery(&unwanted).await, ended);
     assert_eq!(receiver.received("/").len(), 1);
 }
@@ -118,14 +133,15 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     cancelled(&entity, &id).await;
     assert!(read(&entity, &hook, "wait=2").await.is_empty());
     resend(&entity, &id).await;
-    let held = read_some(&entity, &hook, "visibility=10").await;
+    let held = read_some(&entity, &hook, "visibility=3600").await;
     let before = entity.delivery(&id).await;
     let problem = cancel(&entity, &id).refused(409, "attempt-under-way").await;
     assert_eq!(problem["properties"]["attemptEndsBy"], held[0]["visibleFrom"]);
     assert_eq!(entity.delivery(&id).await, before);
 
     // After the reader's visibility time, its missing answer counts as an attempt, and a late answer no longer counts.
-    until("the time of the reader is over", LONG, async || {
+    end_visibility(&suite.table(), &id).await;
+    until("the missing answer is recorded", LONG, async || {
         (cancel(&entity, &id).send().await.status == 200).then_some(())
     })
     .await;
@@ -144,13 +160,15 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
 async fn an_attempt_that_is_under_way_is_not_stopped(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    entity.hook(&receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(10))])).await;
+    let answers = Gate::closed();
+    entity.hook(&receiver.on("/", [Behaviour::status(200).behind(&answers)])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
     let before = entity.delivery(&id).await;
     let problem = cancel(&entity, &id).refused(409, "attempt-under-way").await;
     assert!(time(&problem["properties"]["attemptEndsBy"]).as_second() > now(), "{problem:#}");
     assert_eq!(entity.delivery(&id).await, before);
+    answers.open();
     let delivered = entity.until_status(&id, &["delivered"]).await;
     let problem = cancel(&entity, &id).refused(409, "delivery-final").await;
     assert_eq!(problem["properties"]["status"], "delivered");
@@ -197,10 +215,11 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
         let ended = entity.until_status(id, &["cancelled", "delivered"]).await;
         assert_eq!(ended["status"], ends, "{}", answer.exchange);
     }
-    sleep(Duration::from_secs(2)).await;
+    // A later delivery was sent, so any other message would have been handled, too.
+    let later = entity.publish(json!({})).await;
+    entity.until_status(&later, &["delivered"]).await;
     for (id, answer) in &both {
-        let requests =
-            receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count();
+        let requests = requests_of(&receiver, id);
         assert_eq!(requests, usize::from(!is_cancelled(answer.status)), "{id}: {}", answer.exchange);
     }
 }

@@ -88,7 +88,7 @@ pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let account = account(&entity, &receiver, &expected, &kills).await;
     // A client that repeats its request much later gets the original answer.
     for (number, first) in all.iter().step_by(10) {
-        let again = publish(&entity, *number).await.expect("the service answers");
+        let again = until("a repetition is answered", LONG, async || publish(&entity, *number).await).await;
         assert_eq!(deliveries(&again), *first, "the answer to event {number} changed");
     }
     println!("{rounds} power cuts, nothing lost: {account:?}");
@@ -102,7 +102,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     // The first event starts the dispatcher's process.
-    let first = publish(&entity, 0).await.expect("the service answers");
+    let first = until("an event is accepted", LONG, async || publish(&entity, 0).await).await;
     for id in deliveries(&first) {
         entity.until_status(&id, &["delivered"]).await;
     }
@@ -110,7 +110,7 @@ async fn the_service_recovers_when_one_of_its_processes_dies(suite: Arc<Suite>) 
     for program in ["dispatch-deliveries", "publish-event", "sweep-deliveries"] {
         let process = bundle.process(program).await;
         // One event is under way when the process dies, and one is published afterwards.
-        let under_way = publish(&entity, number).await.expect("the service answers");
+        let under_way = until("an event is accepted", LONG, async || publish(&entity, number).await).await;
         process.kill();
         let afterwards = until(&format!("events are accepted again after the end of {program}"), LONG, async || {
             publish(&entity, number + 1).await

@@ -7,8 +7,9 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, until},
+    harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Suite, Table, until},
     pauses::paused_in,
+    sweep::{sweep, swept_by_hand, until_first_sweep, until_opens},
     webhooks,
 };
 
@@ -324,16 +325,20 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite: Arc<Suite>) {
-    let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
+    let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let entity = Entity::new(&setup.api, "opened".to_owned()).await;
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
-    // The attempt begins after 14 seconds and takes 13 more. The sweep opens the delivery after 20.
-    setup.services.scatter(|_| vec![Duration::from_secs(14)]);
-    let slow = Behaviour::status(200).after(Duration::from_secs(13));
-    let hook = entity.hook(&receiver.on("/", [slow])).await;
+    until_first_sweep(&setup).await;
+    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins as late, and is still under way.
+    setup.services.scatter(|_| vec![Duration::from_secs(20)]);
+    let answers = Gate::closed();
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200).behind(&answers)])).await;
     let delivery = entity.publish(json!({})).await;
-    until("the sweep opens it", LONG, async || {
+    receiver.until("/", 1).await;
+    until_opens(&entity.delivery(&delivery).await).await;
+    until("a sweep opens it", LONG, async || {
+        sweep(&setup).await;
         table.head(&delivery).await.filter(|head| head.get("dueAt").is_some() && head.get("lease").is_some())
     })
     .await;
@@ -348,6 +353,7 @@ async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite
     };
     let [one, none] = [(vec![delivery.clone()], vec![delivery.clone()]), (vec![], vec![])];
     assert_eq!(lists().await, [one.clone(), none.clone()]);
+    answers.open();
     entity.until_status(&delivery, &["delivered"]).await;
     assert_eq!(lists().await, [none, one]);
     assert!(setup.bundle.stop().await.success());

@@ -11,8 +11,11 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{AwsCall, Behaviour, Bus, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until},
+    harness::{
+        AwsCall, Behaviour, Bus, Entity, Gate, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, until,
+    },
     order,
+    sweep::{LONG_AGO, overdue},
 };
 
 async fn change(entity: &Entity, hook: &Hook, change: Value) {
@@ -30,10 +33,12 @@ async fn until_health(entity: &Entity, hook: &Hook, health: &str) {
 async fn a_webhook_that_has_moved_is_not_disabled_by_a_410_of_its_old_address(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).after(Duration::from_secs(12))])).await;
+    let answers = Gate::closed();
+    let hook = entity.hook(&receiver.on("/old", [Behaviour::status(410).behind(&answers)])).await;
     let id = entity.publish(json!({})).await;
     receiver.until("/old", 1).await;
     change(&entity, &hook, json!({ "eventUrl": receiver.on("/new", [Behaviour::status(204)]) })).await;
+    answers.open();
     let delivery = entity.until_status(&id, &["failed", "delivered", "cancelled"]).await;
     assert_eq!((&delivery["status"], &delivery["lastHttpStatus"]), (&json!("failed"), &json!(410)));
     assert_eq!(entity.listed(&hook).await["enabled"], true);
@@ -121,15 +126,15 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
 async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let slow = Behaviour::status(200).after(Duration::from_secs(10));
+    let answers = Gate::closed();
+    let slow = Behaviour::status(200).behind(&answers);
     // The failed deliveries wait for longer than the test takes, so that no other success ends the failures.
     let hook = entity.hook(&receiver.on("/", [slow, order::later()])).await;
     let slow = entity.publish(json!({})).await;
     receiver.until("/", 1).await;
-    for _ in 0..10 {
-        entity.publish(json!({})).await;
-    }
+    join_all((0..10).map(|_| entity.publish(json!({})))).await;
     until_health(&entity, &hook, "failing").await;
+    answers.open();
     entity.until_status(&slow, &["delivered"]).await;
     until_health(&entity, &hook, "healthy").await;
 }
@@ -172,16 +177,16 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_is_sent_later(suite: 
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let table = suite.table();
-    let later = Behaviour::answer(503, &[("Retry-After", "10")], "");
-    let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(204)])).await;
+    let hook = entity.hook(&receiver.on("/", [order::later(), Behaviour::status(204)])).await;
     let id = entity.publish(json!({})).await;
-    let first = entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
+    entity.until_delivery(&id, "has its first attempt", |delivery| delivery["attemptCount"] == 1).await;
     let whole = table.item(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id)).await.expect("the webhook");
     let mut damaged = whole.clone();
     damaged["eventList"] = json!({ "S": "no list" });
     table.put(damaged).await;
+    overdue(&table, &id, LONG_AGO).await;
     // Without the delay, its message would be received again and again and end in the dead-letter queue.
-    let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > first["nextAttemptDate"].as_str();
+    let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > Some(LONG_AGO);
     let delivery = entity.until_delivery(&id, "is put off", waits).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)));
     table.put(whole).await;
@@ -254,8 +259,12 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
 async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let takes_long = Behaviour::status(204).after(Duration::from_secs(11));
-    entity.hook(&receiver.on("/", [takes_long])).await;
+    let answers = Gate::closed();
+    let announced = receiver.on("/", [Behaviour::status(204).behind(&answers)]);
+    let later = receiver.on("/later", [Behaviour::status(204)]);
+    for (url, kind) in [(announced, "booking.created"), (later, "booking.cancelled")] {
+        entity.hook_with(json!({ "name": kind, "eventUrl": url, "eventList": [kind] })).await;
+    }
     let event = json!({ "type": "booking.created", "data": {} });
     let publish = async || {
         let call = entity.post("/webhook/event").header("idempotency-key", &entity.id).json(&event);
@@ -263,8 +272,13 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
         published["deliveries"][0]["deliveryIdentifier"].as_str().expect("a text").to_owned()
     };
     let id = publish().await;
+    receiver.until("/", 1).await;
     assert_eq!(publish().await, id, "the publication is repeated");
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
+    // A later event arrives, so the messages before it were handled, too.
+    entity.publish_of_type("booking.cancelled", json!({})).await;
+    receiver.until("/later", 1).await;
+    answers.open();
     let delivery = entity.until_status(&id, &["delivered"]).await;
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
 }
@@ -295,20 +309,26 @@ async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
     let mut claim = setup.table.hold("the claim", Moment::Before, writes_to_a_delivery(CLAIM));
     let id = entity.publish(json!({})).await;
     claim.reached().await;
-    // The webhook is read before the claim.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    // The webhook is read before the claim, and this reading is used for 250 ms.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     entity.remove(&hook.id).expect(200).await;
     claim.release();
     let delivery = entity.until_status(&id, &["cancelled", "delivered"]).await;
-    assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("cancelled"), &json!(0)));
+    assert_eq!(delivery["status"], "cancelled");
     assert_eq!(receiver.received("/").len(), 0);
+    // A worker gives up a claim that takes five seconds. If the machine was so slow, its lease may count as an attempt.
+    let is_without_outcome =
+        |attempt: &Value| attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: "));
+    assert!(delivery["attempts"].as_array().is_some_and(|all| all.iter().all(is_without_outcome)), "{delivery:#}");
     assert!(setup.bundle.stop().await.success());
 }
 
 /// Regression test: the dispatcher gave up a record after 1.3 s of throttling, so the event was sent again.
 #[contract_test]
 async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>) {
-    const THROTTLED: Duration = Duration::from_secs(20);
+    /// Longer than the time in which a claim, or a transaction, is given up.
+    const THROTTLED: Duration = Duration::from_secs(8);
+    const LONG_THROTTLED: Duration = Duration::from_secs(20);
     const DISABLED: &str = "disabledReason";
     let large = || Behaviour::answer(200, &[], "x".repeat(4_096));
     let writes: [(&str, &'static [&'static str], Behaviour, &str); 5] = [
@@ -325,7 +345,7 @@ async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>
         let entity = Entity::new(&setup.api, format!("throttled-{name}")).await;
         let path = format!("/{name}");
         entity.hook(&receiver.on(&path, [answer, Behaviour::status(200)])).await;
-        let until = Instant::now() + THROTTLED;
+        let until = Instant::now() + if name == "record" { LONG_THROTTLED } else { THROTTLED };
         let is_meant = writes_to_a_delivery(words);
         let disables = move |call: &AwsCall| words == [DISABLED] && call.mentions(DISABLED);
         setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", move |call| {

@@ -1,7 +1,7 @@
 //! Erasing the content of an event: nothing of it is left in the table, while recipients, times and outcomes are still
 //! shown. Also `retentionDays`, by which a publisher keeps one event for less time than others.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
@@ -9,8 +9,9 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
+    cancel_delivery::is_never_due,
     feeds::{abandoned, pulled, read, read_some},
-    harness::{Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
+    harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
 };
 
 /// The guest of an entity, whom its event names, and the answers of endpoints repeat.
@@ -145,7 +146,7 @@ async fn open_deliveries_of_an_erased_event_are_cancelled(suite: Arc<Suite>) {
     let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&since).expect(202).await.json();
     assert_eq!(recovery["count"], 0, "{recovery:#}");
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).refused(409, "event-erased").await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    is_never_due(&table, delivery).await;
     assert_eq!(entity.delivery(delivery).await["status"], "cancelled");
     assert_eq!(receiver.received("/").len(), 1);
     assert!(bundle.stop().await.success());
@@ -162,10 +163,12 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
     assert_eq!(table.head(&deliveries[0]).await, None);
     erase(&entity, &event).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["cancelReason"], "erased");
-    // The sweep would open it, and the message would be due.
-    tokio::time::sleep(Duration::from_secs(32)).await;
+    // The sweep has opened a later delivery, and its message was due. The erased delivery's message was due before.
+    let later = entity.publish(json!({})).await;
+    entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
-    assert_eq!(receiver.received("/").len(), 0);
+    let [request] = &receiver.received("/")[..] else { panic!("one request") };
+    assert_eq!(request.header("service-delivery-id"), later);
     nothing_is_left(&table, &entity, &event).await;
     assert!(bundle.stop().await.success());
 }
@@ -187,17 +190,18 @@ async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, e
     let guest = guest_of(&entity);
     let receiver = Receiver::start().await;
     let answer = if is_large { format!("{guest}{}", "x".repeat(3_900)) } else { guest };
-    let slow = Behaviour::answer(status, &[], answer).after(Duration::from_secs(10));
-    entity.hook(&receiver.on(path, [slow])).await;
+    let answers = Gate::closed();
+    entity.hook(&receiver.on(path, [Behaviour::answer(status, &[], answer).behind(&answers)])).await;
     let (event, deliveries) = published(&entity, json!({})).await;
     receiver.until(path, 1).await;
     erase(&entity, &event).await;
+    answers.open();
     let delivery = ended(&entity, &deliveries[0]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!(ends), &json!(1)), "{path}");
     assert_eq!(delivery["attempts"][0]["httpStatus"], status, "{path}");
     assert_eq!(delivery.get("cancelReason").is_some(), ends == "cancelled", "{path}: {delivery:#}");
     nothing_is_left(&suite.table(), &entity, &event).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    is_never_due(&suite.table(), &deliveries[0]).await;
     assert_eq!(receiver.received(path).len(), 1, "{path}: no retry");
 }
 

@@ -1,6 +1,6 @@
 //! Geo-IP updates with a bucket as the store, as on AWS, and the operator's commands for them.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use contract_test::contract_test;
 use fakes::{
@@ -11,7 +11,7 @@ use geo_ip::testing::DatabaseBuilder;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Api, Behaviour, Settings, Suite, UpdateServer, admin, aws_caller,
+    Api, Behaviour, Gate, Settings, Suite, UpdateServer, admin, aws_caller,
     geo_ip::{call, database, day, maxmind, operator, task, task_result},
     now,
 };
@@ -69,7 +69,8 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let second = database(CITY, 7);
     server.offer(CITY, &day(7), &second);
     server.forget();
-    let slow = Behaviour::answer(200, &[], archive(CITY, &second)).after(Duration::from_secs(5));
+    let offers = Gate::closed();
+    let slow = Behaviour::answer(200, &[], archive(CITY, &second)).behind(&offers);
     server.instead(&UpdateServer::download(CITY), [slow]);
     let (answer, ()) = tokio::join!(task(&api, "?live=true"), async {
         server.until(&UpdateServer::download(CITY), 1).await;
@@ -77,6 +78,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
         let put = reqwest::Client::new().put(object(&api, "current.json")).body(changed);
         let put = aws_caller(&api.env).sign(put).send().await;
         put.and_then(reqwest::Response::error_for_status).expect("the bucket takes it");
+        offers.open();
     });
     let (success, message) = task_result(&answer.expect("an answer"));
     assert!(!success && message.contains("the pointer was changed at the same time"), "{message}");

@@ -42,6 +42,16 @@ const PLAIN: [(&str, &str, usize); 9] = [
     ("Status500", "has failed (status 500)", 1),
 ];
 
+/// Updates like the daily schedule: many editions have minutes, instead of the seconds of a call over HTTP. Returns
+/// whether it succeeded, and a line about each edition.
+async fn scheduled(api: &Api) -> (bool, String) {
+    let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
+    let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
+    let report: Value = invoked.expect("it can be invoked").json().await.expect("the report is JSON");
+    let message = report["message"].as_str().unwrap_or_else(|| panic!("a report has a message: {report}"));
+    (report["success"] == true, message.to_owned())
+}
+
 fn path(edition: &str) -> String {
     format!("/files/{edition}.mmdb.gz")
 }
@@ -196,8 +206,7 @@ async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     // Slow enough for the other run to begin.
     let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
     server.instead(&UpdateServer::download("Right"), [slow]);
-    let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
-    let outcomes: Vec<_> = answers.iter().map(task_result).collect();
+    let outcomes = join_all((0..2).map(|_| scheduled(api))).await;
     assert!(outcomes.iter().all(|(success, _)| *success), "{outcomes:#?}");
     let published = files(&folder(api));
     let all: Vec<_> = outcomes.iter().map(|(_, message)| lines(message)).collect();
@@ -238,7 +247,7 @@ async fn only_valid_databases_are_published(api: &Api, server: &UpdateServer, ot
     let before = files(&store);
     server.forget();
     server.refuse("WrongKey");
-    let (success, message) = task_result(&call(api, "?live=true").await);
+    let (success, message) = scheduled(api).await;
     assert!(!success, "{message}");
     let after = files(&store);
     let lines = lines(&message);
@@ -360,11 +369,7 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     };
     let configuration = json!({ "editions": [edition("slow"), edition("next")] });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
-    // An invocation like the daily schedule's.
-    let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
-    let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
-    let report: Value = invoked.expect("it can be invoked").json().await.expect("the report is JSON");
-    let message = report["message"].as_str().expect("a report has a message");
+    let (_, message) = scheduled(&api).await;
     assert!(message.contains("slow: downloading: the server sends too slowly"), "{message}");
     assert_eq!(published(&files(&folder(&api)), "next"), Some(database("next", 2)), "{message}");
     assert!(bundle.stop().await.success());

@@ -1,11 +1,14 @@
 //! Isolation of tenants under the limits of template.yaml: regardless of one tenant's endpoints, another tenant's
-//! events arrive about as soon as without that tenant.
+//! events arrive without waiting for that tenant's attempts.
 //!
-//! Each test measures both in the same run, and no other test runs meanwhile, so that conditions are equal.
+//! The latencies themselves depend on the machine; `isolation_measured` measures them on demand.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -14,29 +17,32 @@ use futures::{StreamExt, future::join_all, join, stream};
 use serde_json::json;
 use tokio::{
     net::TcpListener,
+    select,
     time::{MissedTickBehavior, interval},
 };
 
 use crate::{
     addresses,
-    harness::{Api, Behaviour, Bundle, Entity, Hook, Receiver, Settings, Suite, until},
+    harness::{Api, Behaviour, Entity, Hook, LONG, Receiver, Settings, Suite, now, until},
     isolation::percentile,
 };
 
 /// Events per second of the quiet tenant, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
-/// The duration of each measurement.
-pub const MEASURED: Duration = Duration::from_secs(8);
 /// The connections of a tenant that publishes as fast as it can.
 const CONNECTIONS: usize = 64;
 /// The quota of each tenant per minute in that test: more than the quiet tenant needs, and no more than the noisy
 /// tenant publishes in about a second.
 const SHARE: usize = 250;
-/// Events per second of the noisy tenant, to 40 webhooks: with attempts of 14 s, three times the capacity of 50 batches
-/// of 10.
-pub const NOISY_A_SECOND: u32 = 3;
-/// The tolerance on top of the threefold latency. The promise is one second, on an otherwise idle machine.
-pub const SLACK: Duration = Duration::from_secs(3);
+/// The events of the noisy tenant in a round: with its 40 webhooks, more attempts than the permits of several
+/// invocations.
+const BURST: usize = 16;
+/// The requests to the noisy tenant from which on the quiet tenant publishes.
+const UNDER_WAY: usize = 100;
+/// An event that waits for a slow attempt of the noisy tenant arrives later than this: these attempts take at least 14 s.
+const HELD_UP: Duration = Duration::from_secs(10);
+/// A machine that stands still for seconds spoils a round. A missing limit spoils each of them.
+const ROUNDS: u32 = 5;
 
 /// A tenant with one healthy webhook.
 pub struct Quiet {
@@ -82,7 +88,7 @@ impl Quiet {
         let began =
             publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
         let mut arrived = BTreeMap::new();
-        until("every event of the quiet tenant has arrived", 2 * measured + Duration::from_secs(60), async || {
+        until("every event of the quiet tenant has arrived", 2 * measured + LONG, async || {
             for request in self.receiver.received("/") {
                 let data = &request.json()["data"];
                 if data["run"] == run {
@@ -119,17 +125,41 @@ impl Noisy {
         publish(&self.entity, measured, a_second, |number| json!({ "number": number })).await;
     }
 
-    /// Enables its webhooks again and again, as fast as the service answers; returns the number of calls.
-    async fn enable(&self, measured: Duration) -> usize {
+    /// Publishes a burst of events.
+    pub async fn burst(&self) {
+        join_all((0..BURST).map(|number| self.entity.publish_of_type("booking.created", json!({ "number": number }))))
+            .await;
+    }
+
+    /// Enables its webhooks again and again, as fast as the service answers.
+    async fn enable_without_end(&self) {
         /// The number of concurrent requests.
         const AT_ONCE: usize = 4;
-        let ends = Instant::now() + measured;
-        let hooks = self.hooks.iter().cycle().take_while(|_| Instant::now() < ends);
-        let changes = stream::iter(hooks).map(|hook| {
+        let changes = stream::iter(self.hooks.iter().cycle()).map(|hook| {
             let change = self.entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&json!({ "enabled": true }));
             async move { change.expect(200).await }
         });
-        changes.buffer_unordered(AT_ONCE).count().await
+        changes.buffer_unordered(AT_ONCE).for_each(async |_| ()).await;
+    }
+
+    /// Publishes over many connections until the service has refused this many events on each of them. Returns the
+    /// number of accepted events.
+    async fn publish_until_refused(&self, refusals: usize) -> usize {
+        let connections = (0..CONNECTIONS).map(async |_| {
+            let mut accepted = 0;
+            let mut refused = 0;
+            while refused < refusals {
+                let body = json!({ "type": "booking.created", "data": {} });
+                let answer = self.entity.post("/webhook/event").json(&body).send().await;
+                match answer.status {
+                    202 => accepted += 1,
+                    429 => refused += 1,
+                    _ => panic!("neither accepted nor refused: {}", answer.exchange),
+                }
+            }
+            accepted
+        });
+        join_all(connections).await.into_iter().sum()
     }
 
     /// Publishes over this many connections as fast as the service answers, and continues after refusals. Returns the
@@ -224,57 +254,86 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
-/// Tests with noisy webhooks of this behaviour: within the first second they cause more slow attempts than there are
-/// invocations.
+/// Checks that events of the quiet tenant do not wait for attempts of a noisy tenant, which `noise` starts in each round.
+pub async fn assert_not_held_up<T>(what: &str, quiet: &Quiet, mut noise: impl AsyncFnMut(u32) -> T) {
+    let mut slowest = Vec::new();
+    for round in 0..ROUNDS {
+        let _noise = noise(round).await;
+        let latencies = quiet.latencies(round, Duration::from_secs(1)).await;
+        let last = percentile(&latencies, 100);
+        slowest.push(last);
+        if last < HELD_UP {
+            return;
+        }
+    }
+    panic!("{what}: the slowest event of each round took {slowest:?}");
+}
+
+/// Tests with noisy webhooks of this behaviour.
 async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
-    beside_an_endpoint(&bundle, &api, what, &url).await;
-    assert!(receiver.received("/").len() >= 100, "{} came to the noisy tenant", receiver.received("/").len());
-}
-
-async fn beside_an_endpoint(bundle: &Bundle, api: &Api, what: &str, url: &str) {
-    let quiet = Quiet::start(api).await;
-    let noisy = Noisy::start(api, 40, url).await;
-    let (alone, beside) = alone_and_beside(&quiet, &noisy, MEASURED, NOISY_A_SECOND).await;
-    assert_isolated(what, &alone, &beside, SLACK);
+    let quiet = Quiet::start(&api).await;
+    beside_an_endpoint(&api, what, &quiet, &url, || receiver.received("/").len()).await;
     // At SIGTERM the function would wait for its current requests.
     bundle.cut_power().await;
 }
 
-#[contract_test(alone)]
+/// `requests` is the number of requests to the noisy tenant's endpoint so far.
+async fn beside_an_endpoint(api: &Api, what: &str, quiet: &Quiet, url: &str, requests: impl Fn() -> usize) {
+    assert_not_held_up(what, quiet, async |_| {
+        // Another tenant in each round: after 20 attempts without a response, its webhooks are paused.
+        let noisy = Noisy::start(api, 40, url).await;
+        let before = requests();
+        noisy.burst().await;
+        until("attempts of the noisy tenant are under way", LONG, async || {
+            (requests() >= before + UNDER_WAY).then_some(())
+        })
+        .await;
+        noisy
+    })
+    .await;
+}
+
+#[contract_test]
 async fn slow_answers_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "slow answers", Behaviour::status(200).after(Duration::from_secs(14))).await;
 }
 
-#[contract_test(alone)]
+#[contract_test]
 async fn answers_that_never_begin_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "no answers", Behaviour::hang()).await;
 }
 
-#[contract_test(alone)]
+#[contract_test]
 async fn bodies_that_trickle_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite, "trickled bodies", Behaviour::trickled_body(200, Duration::from_millis(500))).await;
 }
 
-#[contract_test(alone)]
+#[contract_test]
 async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}/", listener.local_addr().expect("it listens"));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let accepted = Arc::clone(&connections);
     let accepting = tokio::spawn(async move {
         let mut silent = Vec::new();
         while let Ok((stream, _)) = listener.accept().await {
             silent.push(stream);
+            accepted.fetch_add(1, Ordering::Relaxed);
         }
     });
-    beside_an_endpoint(&bundle, &api, "handshakes that never end", &url).await;
+    let quiet = Quiet::start(&api).await;
+    let what = "handshakes that never end";
+    beside_an_endpoint(&api, what, &quiet, &url, || connections.load(Ordering::Relaxed)).await;
     accepting.abort();
+    bundle.cut_power().await;
 }
 
 /// These attempts are quick, so that only their number matters.
-#[contract_test(alone)]
+#[contract_test]
 async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
@@ -282,7 +341,7 @@ async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>)
 
 /// The service refuses its events after about a second. That costs others nothing: none of the quiet tenant's events is
 /// refused, and all accepted events of both tenants arrive.
-#[contract_test(alone)]
+#[contract_test]
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
@@ -290,12 +349,12 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
     let url = receiver.on("/", [Behaviour::status(200)]);
     let quiet = Quiet::start(&api).await;
     let noisy = Noisy::start(&api, 1, &url).await;
-    let (alone, beside, (accepted, refused)) = alone_and_beside_a_flood(&quiet, &noisy, MEASURED).await;
-    assert_isolated("as fast as it can", &alone, &beside, SLACK);
-    println!("as fast as it can: {accepted} accepted, {refused} refused");
-    // A new minute may have begun meanwhile.
-    assert!((SHARE..=2 * SHARE).contains(&accepted) && refused > accepted, "{accepted}, {refused}");
-    let arrived = until("all accepted events have arrived", Duration::from_secs(60), async || {
+    let began = now() / 60;
+    let (_, accepted) = join!(quiet.latencies(0, Duration::from_secs(2)), noisy.publish_until_refused(10));
+    // Each minute has a quota.
+    let minutes = usize::try_from(now() / 60 - began + 1).expect("time passes");
+    assert!((SHARE..=minutes * SHARE).contains(&accepted), "{accepted} accepted in {minutes} minutes");
+    let arrived = until("all accepted events have arrived", LONG, async || {
         let requests = receiver.received("/");
         let events: BTreeSet<String> = requests.iter().map(|request| request.header("webhook-id").to_owned()).collect();
         (events.len() >= accepted).then_some(events)
@@ -305,40 +364,42 @@ async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<
 }
 
 /// By default, the system's resolver waits twice five seconds for each name.
-#[contract_test(alone)]
+#[contract_test]
 async fn names_that_are_answered_late_or_never_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let test = "isolation_names_alone::names_that_are_answered_late_or_never_hold_up_no_other_name";
     addresses::alone(&suite, "", test).await;
 }
 
 /// Each 410 disables its webhook, and each change enables it again.
-#[contract_test(alone)]
+#[contract_test]
 async fn gone_webhooks_enabled_again_and_again_hold_up_no_other_tenant(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(410)]);
     let quiet = Quiet::start(&api).await;
     let noisy = Noisy::start(&api, 40, &url).await;
-    // Warms up connections and caches before the measurements.
-    quiet.latencies(0, Duration::from_secs(1)).await;
-    let alone = quiet.latencies(1, MEASURED).await;
-    let (beside, (), enabled) =
-        join!(quiet.latencies(2, MEASURED), noisy.publish(MEASURED, NOISY_A_SECOND), noisy.enable(MEASURED));
-    assert_isolated("endpoints that are gone", &alone, &beside, SLACK);
-    println!("enabled {enabled} times, {} answers of 410", receiver.received("/").len());
-    assert!(receiver.received("/").len() >= 100, "{} came to the noisy tenant", receiver.received("/").len());
+    let rounds = assert_not_held_up("endpoints that are gone", &quiet, async |_| {
+        let before = receiver.received("/").len();
+        noisy.burst().await;
+        until("requests to endpoints that are gone", LONG, async || {
+            (receiver.received("/").len() >= before + UNDER_WAY).then_some(())
+        })
+        .await;
+    });
+    select! {
+        () = rounds => {}
+        () = noisy.enable_without_end() => unreachable!("it has no end"),
+    }
     bundle.cut_power().await;
 }
 
 /// The noisy tenant has more slow attempts than permits in the slow lane.
-#[contract_test(alone)]
+#[contract_test]
 async fn a_slow_webhook_keeps_its_share_of_the_slow_lane(suite: Arc<Suite>) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200).after(Duration::from_secs(14))]);
     let slow = Quiet::with(&api, Behaviour::status(200).after(Duration::from_millis(1_500))).await;
-    let noisy = Noisy::start(&api, 40, &url).await;
-    let (alone, beside) = alone_and_beside(&slow, &noisy, 2 * MEASURED, 2 * NOISY_A_SECOND).await;
-    assert_isolated("a slow webhook", &alone, &beside, SLACK);
+    beside_an_endpoint(&api, "a slow webhook", &slow, &url, || receiver.received("/").len()).await;
     bundle.cut_power().await;
 }

@@ -74,14 +74,14 @@ async fn successful_failed_and_exhausted_deliveries_are_counted(suite: Arc<Suite
     .await;
     for metric in ["OldestOverdue", "OutboxAge"] {
         assert_eq!(values(&swept, metric).len(), swept.len(), "every sweep logs {metric}");
-        assert!(values(&swept, metric).iter().all(|seconds| *seconds < 60.0), "{swept:#?}");
+        assert!(values(&swept, metric).iter().all(|seconds| (0.0..3_600.0).contains(seconds)), "{swept:#?}");
     }
     assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
 async fn a_breaker_that_opens_is_counted_once(suite: Arc<Suite>) {
-    let settings = Settings::default().with("BREAKER_THRESHOLD", "3").with("BREAKER_OPEN", "1s");
+    let settings = Settings::default().with("BREAKER_THRESHOLD", "3").with("BREAKER_OPEN", "10m");
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "silent".to_owned()).await;
     let receiver = Receiver::start().await;

@@ -5,11 +5,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use contract_test::contract_test;
-use futures::future::join;
+use futures::future::{join, join_all};
 use serde_json::json;
 
 use crate::{
@@ -56,7 +56,7 @@ async fn a_prolonged_session_stays_so_when_its_page_renews_at_once(suite: Arc<Su
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "prolonged".to_owned()).await;
-    let made = link(&entity, json!({ "lifetimeSeconds": 60 })).await;
+    let made = link(&entity, json!({ "lifetimeSeconds": 3_600 })).await;
     let cookie = opened(api, &made.code).await.cookie;
     let mut prolonged = json!(null);
     let prolong = async {
@@ -99,7 +99,8 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "slow".to_owned()).await;
-    for slow_operation in ["BatchGetItem", "UpdateItem"] {
+    // At once, since the service waits for the table for ten seconds.
+    join_all(["BatchGetItem", "UpdateItem"].map(async |slow_operation| {
         let made = link(&entity, json!({})).await;
         let cookie = opened(api, &made.code).await.cookie;
         let is_slow = Arc::new(AtomicBool::new(true));
@@ -108,13 +109,9 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
         setup.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)
         });
-        let began = Instant::now();
+        // The function itself answers, in time. If it worked for more than 15 s, it would be ended, and the answer be a
+        // 500.
         let answer = renew(api, &cookie).expect(503).await;
-        assert!(
-            began.elapsed() < Duration::from_secs(15),
-            "{slow_operation}: Lambda ends a call that takes {:?}",
-            began.elapsed()
-        );
         assert_eq!(answer.json()["kind"], "service-unavailable", "{}", answer.exchange);
         assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);
         assert_eq!(answer.header("set-cookie"), "", "the browser keeps its cookie: {}", answer.exchange);
@@ -122,5 +119,6 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
         // The table may have applied the first write by now.
         let renewed = renew(api, &cookie).expect(200).await;
         renew(api, &cookie_of(&renewed)).expect(200).await;
-    }
+    }))
+    .await;
 }

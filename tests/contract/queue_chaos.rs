@@ -11,10 +11,10 @@ use base::{SystemRandom, random::unit};
 use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::json;
-use tokio::{process::Child, time::sleep};
+use tokio::process::Child;
 
 use crate::harness::{
-    Account, Behaviour, DueAttempt, Entity, Interposed, Receiver, Settings, Suite, account, purge, second_sandbox,
+    Account, Behaviour, DueAttempt, Entity, Interposed, Receiver, Settings, Suite, account, second_sandbox,
 };
 
 /// Number of published events.
@@ -110,22 +110,4 @@ async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {
     assert_eq!((account.deliveries, account.interrupted), (40, 0), "{account:?}");
     assert_eq!(receiver.received("/slow").len(), 20);
     assert!(bundle.stop().await.success());
-}
-
-#[contract_test]
-async fn a_queue_that_is_emptied_again_and_again_changes_nothing(suite: Arc<Suite>) {
-    let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
-    let entity = Entity::new(&setup.api, "emptied".to_owned()).await;
-    let receiver = Receiver::start().await;
-    let emptying = async {
-        for _ in 0..10 {
-            sleep(Duration::from_millis(500)).await;
-            for queue in ["DeliveryQueue", "SlowDeliveryQueue"] {
-                purge(&setup.api.env, queue).await;
-            }
-        }
-    };
-    let (deliveries, ()) = futures::join!(publish(&entity, &receiver), emptying);
-    complete(&account(&entity, &receiver, &deliveries, &[]).await);
-    assert!(setup.bundle.stop().await.success());
 }

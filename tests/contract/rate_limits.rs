@@ -1,17 +1,16 @@
 //! The rate limit of a webhook: its attempts are spaced, further deliveries wait in line, and those of other webhooks
 //! do not wait.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use contract_test::contract_test;
-use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
     delivery_list::publish,
     feeds::{confirm, read_some},
-    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, now, time, until},
+    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, Table, now, time, until},
     pauses::{key, paused_in},
 };
 
@@ -23,84 +22,84 @@ async fn change(entity: &Entity, hook: &Hook, members: Value) -> Value {
     entity.call("PATCH", &format!("/webhook/{}", hook.id)).json(&members).expect(200).await.json()
 }
 
+/// Sends a webhook its first event; then lets it have a line of this many seconds, as if others waited in it.
+async fn with_line(table: &Table, entity: &Entity, hook: &Hook, seconds: i64) {
+    let first = entity.publish(json!({})).await;
+    entity.until_status(&first, &["delivered"]).await;
+    let line = format!("RATE#{}", hook.id);
+    let mut line = table.scan().await.into_iter().find(|item| item["pk"]["S"] == line.as_str()).expect("its line");
+    line["nextAt"] = json!({ "N": ((now() + seconds) * 1_000_000).to_string() });
+    table.put(line).await;
+}
+
 #[contract_test]
-async fn attempts_are_spaced_and_other_webhooks_do_not_wait(suite: Arc<Suite>) {
+async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
     const EVENTS: usize = 20;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let url = receiver.on("/limited", [Behaviour::status(503), Behaviour::status(200)]);
+    let url = receiver.on("/", [Behaviour::status(503), Behaviour::status(200)]);
     let hook = entity.hook_with(limited(&url, 2)).await;
     assert_eq!(hook.json["maxAttemptsPerSecond"], 2);
-    let other = receiver.on("/other", [Behaviour::status(200)]);
-    entity.hook_with(json!({ "name": "other", "eventUrl": other, "eventList": ["booking.cancelled"] })).await;
-    let mut deliveries = publish(&entity, "booking.created", EVENTS).await;
-    deliveries.extend(publish(&entity, "booking.cancelled", 1).await);
-
     // In milliseconds.
-    let (mut times, mut of_other) = (Vec::new(), Vec::new());
-    for delivery in &deliveries {
-        let shown = entity.until_status(delivery, &["delivered"]).await;
+    let millis = |value: &Value| time(value).as_millisecond();
+    let (mut created, mut times) = (Vec::new(), Vec::new());
+    for delivery in publish(&entity, "booking.created", EVENTS).await {
+        let shown = entity.until_status(&delivery, &["delivered"]).await;
+        created.push(millis(&shown["createdDate"]));
         let attempts = shown["attempts"].as_array().expect("openapi.yaml says so").iter();
-        let whose = if shown["webhookIdentifier"] == hook.id.as_str() { &mut times } else { &mut of_other };
-        whose.extend(attempts.map(|attempt| time(&attempt["attemptDate"]).as_millisecond()));
+        times.extend(attempts.map(|attempt| millis(&attempt["attemptDate"])));
     }
     times.sort_unstable();
-    // Two more attempts than `EVENTS`: a retry, since the first attempt fails, and the event for both webhooks.
-    assert!(times.len() >= EVENTS + 2, "{times:?}");
-    assert!(of_other[0] < times[EVENTS], "the line of one webhook held up another");
-    for (number, window) in times.windows(11).enumerate() {
-        // Eleven slots span five seconds. An attempt may use its slot two seconds late, and then begin late as well.
-        let span = window[10] - window[0];
-        assert!(span >= 2_000, "from attempt {number} on, 11 came within {span} ms");
+    // One more attempt than `EVENTS`: a retry, since the first attempt fails.
+    assert_eq!(times.len(), EVENTS + 1, "{times:?}");
+    // No attempt comes before its slot, and the slots are half a second apart.
+    let mut slot = created.into_iter().min().expect("some events");
+    for at in &times {
+        assert!(at + 50 >= slot, "an attempt came {} ms before its slot: {times:?}", slot - at);
+        slot += 500;
     }
-    // The slots span 10.5 s. At twice the rate they would span 5.25 s.
-    let whole = times[times.len() - 1] - times[0];
-    assert!(whole >= 8_000, "all came within {whole} ms");
+    for (number, window) in times.windows(11).enumerate() {
+        // Eleven slots span five seconds. An attempt may use its slot two seconds late, and then begin late as well; on
+        // a machine that stalls, several begin at its end.
+        let span = window[10] - window[0];
+        assert!(span >= 1_000, "from attempt {number} on, 11 came within {span} ms");
+    }
 }
 
 #[contract_test]
 async fn a_delivery_in_line_says_so_and_goes_when_the_limit_is_removed(suite: Arc<Suite>) {
-    const EVENTS: usize = 120;
+    const EVENTS: usize = 12;
+    /// For which no test waits.
+    const TEN_MINUTES: i64 = 10 * 60;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
-    let deliveries = join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await;
-    let is_in_line = |shown: &Value| shown["waitingFor"] == "rate" || shown["status"] == "delivered";
-    let mut shown = Vec::new();
-    for delivery in &deliveries {
-        shown.push(entity.until_delivery(delivery, "is in line or delivered", is_in_line).await);
+    with_line(&suite.table(), &entity, &hook, TEN_MINUTES).await;
+    let other = receiver.on("/other", [Behaviour::status(200)]);
+    let other = entity.hook_with(json!({ "name": "other", "eventUrl": other, "eventList": [] })).await;
+    let (mut in_line, mut of_other) = (Vec::new(), Vec::new());
+    for delivery in publish(&entity, "booking.created", EVENTS).await {
+        let shown = entity.delivery(&delivery).await;
+        let whose = if shown["webhookIdentifier"] == other.id.as_str() { &mut of_other } else { &mut in_line };
+        whose.push(delivery);
     }
-    let turns = shown.iter().filter(|shown| shown["waitingFor"] == "rate").map(|shown| &shown["nextAttemptDate"]);
-    let mut turns: Vec<_> = turns.map(|date| date.as_str().expect("a time").to_owned()).collect();
-    assert!(turns.len() > EVENTS / 3, "{}", turns.len());
-    turns.sort();
-    turns.dedup();
-    assert!(turns.len() > EVENTS / 3, "each has another turn");
+    let mut turns = BTreeSet::new();
+    for delivery in &in_line {
+        let shown = entity.until_delivery(delivery, "is in line", |shown| shown["waitingFor"] == "rate").await;
+        turns.insert(shown["nextAttemptDate"].as_str().expect("a time").to_owned());
+    }
+    assert_eq!((in_line.len(), turns.len()), (EVENTS, EVENTS), "each has another turn");
+    // The line of one webhook holds up no other.
+    for delivery in &of_other {
+        entity.until_status(delivery, &["delivered"]).await;
+    }
+    assert_eq!((of_other.len(), receiver.received("/").len()), (EVENTS, 1));
 
     let changed = change(&entity, &hook, json!({ "maxAttemptsPerSecond": null })).await;
     assert!(changed.get("maxAttemptsPerSecond").is_none(), "{changed:#}");
-    // In line they would take two minutes.
-    receiver.until("/", EVENTS).await;
-    for delivery in &deliveries {
+    for delivery in &in_line {
         assert_eq!(entity.until_status(delivery, &["delivered"]).await["attemptCount"], 1);
     }
-}
-
-#[contract_test]
-async fn a_line_is_not_lost_with_its_workers(suite: Arc<Suite>) {
-    const EVENTS: usize = 12;
-    let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
-    let entity = Entity::new(&api, "limited".to_owned()).await;
-    let receiver = Receiver::start().await;
-    entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 2)).await;
-    let deliveries = join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await;
-    receiver.until("/", 3).await;
-    bundle.cut_power().await;
-    bundle.start_again(Settings::default()).await;
-    for delivery in &deliveries {
-        entity.until_status(delivery, &["delivered"]).await;
-    }
-    assert!(bundle.stop().await.success());
 }
 
 #[contract_test]
@@ -114,10 +113,10 @@ async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suit
     let delivery = entity.publish(json!({})).await;
     slot.reached().await;
     change(&entity, &hook, json!({ "delivery": "pull" })).await;
-    // The webhook that the dispatcher has read is too old by then.
+    // The webhook that the dispatcher has read is too old by then, and older on a slow machine.
     sleep(Duration::from_millis(500)).await;
     slot.release();
-    let read = read_some(&entity, &hook, "").await;
+    let read = read_some(&entity, &hook, "visibility=600").await;
     assert_eq!(read[0]["attemptNumber"], 1, "no attempt was made without an address: {read:#?}");
     assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"]);
     assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1);
@@ -131,20 +130,15 @@ async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(200)]), 1)).await;
-    let first = entity.publish(json!({})).await;
-    entity.until_status(&first, &["delivered"]).await;
+    // Others wait in line for an hour, and the pause of the breaker is over.
+    let table = suite.table();
+    with_line(&table, &entity, &hook, HOUR).await;
     // A success that is counted later would end the pause.
     until("the attempt is counted", LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
         (stats["last24Hours"]["attempts"] == 1).then_some(())
     })
     .await;
-    let table = suite.table();
-    // Others wait in line for an hour, and the pause of the breaker is over.
-    let line = format!("RATE#{}", hook.id);
-    let mut line = table.scan().await.into_iter().find(|item| item["pk"]["S"] == line.as_str()).expect("its line");
-    line["nextAt"] = json!({ "N": ((now() + HOUR) * 1_000_000).to_string() });
-    table.put(line).await;
     paused_in(&table, &entity, &hook, 1).await;
     let (pk, sk) = key(&entity, &hook);
     let mut health = table.item(&pk, &sk).await.expect("it is paused");

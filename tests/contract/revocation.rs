@@ -1,9 +1,6 @@
 //! Revocation: a revoked token is refused everywhere within a minute.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use contract_test::contract_test;
 use futures::future::join_all;
@@ -12,11 +9,11 @@ use tokio::time::sleep;
 
 use crate::{
     applications::{made, of, shown, spend, text, token},
-    harness::{Api, ApiResponse, Application, Bundle, Call, Entity, Forge, Settings, Suite, Table, now, until_gone},
+    harness::{
+        Api, ApiResponse, Application, Bundle, Call, Entity, Forge, LONG, Settings, Suite, Table, now, until,
+        until_gone,
+    },
 };
-
-/// Time in which a revocation takes effect everywhere.
-const MINUTE: Duration = Duration::from_secs(60);
 
 fn revoke(api: &Api, application: Application, token: &str) -> Call {
     api.as_client("/oauth2/revoke", application, &[("token", token)])
@@ -35,7 +32,7 @@ fn says_nothing(answer: &ApiResponse) {
 }
 
 #[contract_test]
-async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Arc<Suite>) {
+async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     let api = &suite.api;
     // No operation needs this scope, so an operation that accepts the token has no effect.
     let [token, spared] = [
@@ -53,18 +50,16 @@ async fn a_revoked_token_is_refused_by_every_operation_within_a_minute(suite: Ar
         let answer = call(&operation.method, &operation.path, &token).send().await;
         assert_ne!(answer.status, 401, "{}", answer.exchange);
     }
-    let start = Instant::now();
     says_nothing(&revoke(api, Application::Demo, &token).expect(200).await);
     assert!(!is_active(api, &token).await, "introspection reports the revocation at once");
+    // Within a minute, which the simulator checks.
     let refusals = operations.iter().map(async |operation| {
-        let refusal = loop {
-            let answer = call(&operation.method, &operation.path, &token).send().await;
-            if answer.status == 401 {
-                break answer;
-            }
-            assert!(start.elapsed() < MINUTE, "{} still accepts the token: {}", operation.id, answer.exchange);
+        let refusal = until(&format!("{} refuses the token", operation.id), LONG, async || {
+            // All operations together are asked often enough.
             sleep(Duration::from_secs(1)).await;
-        };
+            Some(call(&operation.method, &operation.path, &token).send().await).filter(|answer| answer.status == 401)
+        })
+        .await;
         let challenge = refusal.header("www-authenticate");
         assert!(
             challenge.starts_with("Bearer") && challenge.contains(r#"error="invalid_token""#),

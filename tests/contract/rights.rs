@@ -6,7 +6,6 @@ use std::{
     path::Path,
     process::Stdio,
     sync::Arc,
-    time::Duration,
 };
 
 use contract_test::contract_test;
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use template::Template;
 use tokio::process::Command;
 
-use crate::harness::{Agent, Behaviour, Bus, Receiver, Suite, local, project, python, rights::template_rights};
+use crate::harness::{Agent, Behaviour, Bus, LONG, Receiver, Suite, local, project, python, rights::template_rights};
 
 #[contract_test]
 async fn the_rights_are_those_that_sam_makes_of_the_template(_: Arc<Suite>) {
@@ -85,7 +84,7 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     let mut command = Command::new(folder.join("functions"));
     command.arg0(function).env_clear().envs(aws).envs(variables.iter().copied());
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = tokio::time::timeout(Duration::from_secs(20), output).await;
+    let output = tokio::time::timeout(LONG, output).await;
     let output = output.unwrap_or_else(|_| panic!("{function} starts with an environment that it should refuse"));
     let output = output.expect("the function is built");
     assert!(!output.status.success(), "{function} starts with an environment that it should refuse");

@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::{
@@ -100,9 +100,9 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "attemptCount"));
     let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
     let answers = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&json!({ "confirmed": receipts }));
-    let answered = Instant::now();
+    // The function itself answers, in time. If it worked for more than 15 s, it would be ended, and the answer would be
+    // a 500.
     answers.expect(503).await;
-    assert!(answered.elapsed() < Duration::from_secs(14), "its function ends after 15 s: {:?}", answered.elapsed());
     let mut recorded = 0;
     for delivery in &published {
         recorded += usize::from(entity.delivery(delivery).await["status"] == "delivered");

@@ -228,10 +228,12 @@ async fn an_event_of_the_service_is_sent_without_a_trace(suite: Arc<Suite>) {
     let url = receiver.on("/listener", [Behaviour::status(204)]);
     entity.hook_with(json!({ "name": "listener", "eventUrl": url, "eventList": ["webhook.disabled"] })).await;
     let url = receiver.on("/gone", [Behaviour::status(410)]);
-    entity.hook_with(json!({ "name": "gone", "eventUrl": url, "eventList": ["booking.created"] })).await;
+    let gone = entity.hook_with(json!({ "name": "gone", "eventUrl": url, "eventList": ["booking.created"] })).await;
     let body = json!({ "type": "booking.created", "data": {} });
     let published = entity.post("/webhook/event").json(&body);
     published.header("traceparent", format!("00-{}-{SPAN}-01", trace_of(&entity, 1))).expect(202).await;
+    receiver.until("/gone", 1).await;
+    entity.until_gone(&gone).await;
     let event = receiver.until("/listener", 1).await.remove(0);
     assert_eq!((event.json()["type"].as_str(), event.header("traceparent")), (Some("webhook.disabled"), ""));
 }

@@ -7,6 +7,8 @@ use serde_json::json;
 
 use crate::{
     harness::{Behaviour, LONG, Receiver, Suite, is_signed_by, until},
+    order::later,
+    sweep::{LONG_AGO, overdue},
     webhook_changes::all_types,
 };
 
@@ -32,12 +34,11 @@ async fn a_disabled_webhook_gets_no_event_until_it_is_enabled_again(suite: Arc<S
 async fn an_open_delivery_of_a_disabled_webhook_becomes_cancelled(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    // The retry is due shortly after the webhook is disabled.
-    let script = [Behaviour::answer(503, &[("Retry-After", "12")], "")];
-    let hook = entity.hook(&receiver.on("/", script)).await;
+    let hook = entity.hook(&receiver.on("/", [later()])).await;
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
+    overdue(&suite.table(), &id, LONG_AGO).await;
     let delivery = entity.until_status(&id, &["cancelled"]).await;
     assert_eq!(delivery["attemptCount"], 1, "{delivery:#}");
     assert_eq!(receiver.everything().len(), 1);
@@ -62,12 +63,13 @@ async fn a_new_list_of_types_holds_from_the_next_event_on(suite: Arc<Suite>) {
 async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "12")], "")]);
+    let old = receiver.on("/old", [later()]);
     let new = receiver.on("/new", [Behaviour::status(200)]);
     let hook = entity.hook_with(all_types(&old)).await;
     let id = entity.publish(json!({ "x": 1 })).await;
     entity.until_status(&id, &["retrying"]).await;
     entity.changed(&hook.id, json!({ "eventUrl": new, "headers": { "X-New": "yes" } })).await;
+    overdue(&suite.table(), &id, LONG_AGO).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(2)), "{delivery:#}");
     assert_eq!(delivery["url"], old, "the address at creation");
@@ -84,7 +86,7 @@ async fn the_next_attempt_goes_to_the_new_address_with_the_new_headers(suite: Ar
 async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let old = receiver.on("/old", [Behaviour::answer(503, &[("Retry-After", "12")], "")]);
+    let old = receiver.on("/old", [later()]);
     let new = receiver.on("/new?key=secret", [Behaviour::status(200)]);
     let before = json!({ "name": "test", "eventUrl": old, "eventList": [], "headers": { "X-Old": "yes" } });
     let hook = entity.hook_with(before).await;
@@ -92,6 +94,7 @@ async fn each_attempt_shows_the_address_and_the_headers_that_it_was_sent_with(su
     entity.until_status(&id, &["retrying"]).await;
     let after = json!({ "eventUrl": new, "headers": { "X-New": "yes", "Accept": "text/plain" } });
     entity.changed(&hook.id, after).await;
+    overdue(&suite.table(), &id, LONG_AGO).await;
     let delivery = entity.until_status(&id, &["delivered", "failed"]).await;
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     let urls: Vec<_> = attempts.iter().map(|attempt| attempt["url"].as_str().expect("an address")).collect();
@@ -123,10 +126,8 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     receiver.on("/", [Behaviour::status(410)]);
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
-    let disabled = until("the webhook is disabled", LONG, async || {
-        Some(entity.webhook(&hook.id).await).filter(|webhook| webhook["enabled"] == false)
-    })
-    .await;
+    entity.until_gone(&hook).await;
+    let disabled = entity.webhook(&hook.id).await;
     assert_eq!(disabled["disabledReason"], "The endpoint answered 410 Gone.");
     assert_eq!((&disabled["deliveryState"], &disabled["health"]), (&json!("disabled"), &json!("failing")));
     assert_eq!(disabled["disabledDate"], disabled["lastUpdate"]);

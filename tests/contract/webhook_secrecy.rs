@@ -6,7 +6,7 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, LONG, Moment, Receiver, Settings, Suite, until},
+    harness::{Behaviour, Entity, Hook, Moment, Receiver, Settings, Suite},
     webhook_changes::violations,
 };
 
@@ -239,16 +239,10 @@ async fn masks_and_values_at_once_are_all_kept(suite: Arc<Suite>) {
     assert_eq!(entity.webhook(&hook.id).await["name"], "renamed");
 }
 
-async fn until_disabled(entity: &Entity, hook: &Hook) {
-    until("the webhook is disabled", LONG, async || (entity.webhook(&hook.id).await["enabled"] == false).then_some(()))
-        .await;
-}
-
 #[contract_test]
 async fn an_endpoint_with_a_query_that_answers_410_is_disabled(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = secret_hook(&entity, &receiver, "/", Behaviour::status(410)).await;
-    entity.publish(json!({})).await;
-    until_disabled(&entity, &hook).await;
+    entity.until_gone(&hook).await;
 }

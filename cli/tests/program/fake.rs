@@ -102,7 +102,8 @@ impl Fake {
 
     /// Waits for this many requests to a path.
     pub async fn until(&self, path: &str, count: usize) -> Vec<Received> {
-        for _ in 0..1_200 {
+        // Five minutes, which are enough on a slow machine, too.
+        for _ in 0..6_000 {
             let received = self.received(path);
             if received.len() >= count {
                 return received;

@@ -34,8 +34,8 @@ enum Reaction {
     Say(&'static str),
     /// Sends this response, and closes the connection.
     SayAndClose(&'static str),
-    /// Sends this response, and resets the connection soon after.
-    SayAndReset(&'static str),
+    /// Sends this response, and resets the connection between two meetings at the barrier.
+    SayAndReset(&'static str, Arc<tokio::sync::Barrier>),
     /// Closes the connection without a response, after this time.
     CloseAfter(Duration),
     /// Responds once all requests of the barrier wait for a response.
@@ -99,11 +99,13 @@ async fn serve(
         match reaction {
             Reaction::Say(answer) => stream.write_all(answer.as_bytes()).await?,
             Reaction::SayAndClose(answer) => return stream.write_all(answer.as_bytes()).await,
-            Reaction::SayAndReset(answer) => {
+            Reaction::SayAndReset(answer, meeting) => {
                 stream.write_all(answer.as_bytes()).await?;
-                // Give the client time to read the response before the reset discards it.
-                pause(Duration::from_millis(50)).await;
-                return stream.set_zero_linger();
+                meeting.wait().await;
+                stream.set_zero_linger()?;
+                drop(stream);
+                meeting.wait().await;
+                return Ok(());
             }
             Reaction::CloseAfter(wait) => {
                 pause(wait).await;
@@ -346,13 +348,21 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
-    let endpoint = Endpoint::start([Reaction::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
-    let mut sender = Sender::new();
-    sender.outbound.limits = Limits { whole: Duration::from_millis(200), ..Limits::default() };
-    assert_eq!(sender.send(&endpoint).await, Ok(StatusCode::OK));
-    sender.outbound.limits = Limits::default();
-    sender.delivers(&endpoint).await;
-    assert_eq!(endpoint.requests(), [0, 1]);
+    // A slow machine needs a longer limit even for the head.
+    for whole in [200, 2_000, 20_000].map(Duration::from_millis) {
+        let endpoint = Endpoint::start([Reaction::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
+        let mut sender = Sender::new();
+        sender.outbound.limits = Limits { whole, ..Limits::default() };
+        match sender.send(&endpoint).await {
+            Err(AttemptError::Timeout(_)) => continue,
+            sent => assert_eq!(sent, Ok(StatusCode::OK)),
+        }
+        sender.outbound.limits = Limits::default();
+        sender.delivers(&endpoint).await;
+        assert_eq!(endpoint.requests(), [0, 1]);
+        return;
+    }
+    panic!("the head is not enough");
 }
 
 #[tokio::test]
@@ -366,10 +376,13 @@ async fn a_connection_that_the_endpoint_closed_while_it_waited_costs_nothing() {
 
 #[tokio::test]
 async fn a_connection_that_the_endpoint_reset_while_it_waited_costs_nothing() {
-    let endpoint = Endpoint::start([Reaction::SayAndReset(NO_CONTENT)]).await;
+    let meeting = Arc::new(tokio::sync::Barrier::new(2));
+    let endpoint = Endpoint::start([Reaction::SayAndReset(NO_CONTENT, Arc::clone(&meeting))]).await;
     let sender = Sender::new();
     sender.delivers(&endpoint).await;
-    pause(Duration::from_millis(150)).await;
+    // The reset would discard a response that is not read yet.
+    meeting.wait().await;
+    meeting.wait().await;
     sender.delivers(&endpoint).await;
     assert_eq!(endpoint.requests(), [0, 1]);
 }

@@ -6,13 +6,12 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
 };
 
 use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use hyper::body::Bytes;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::net::TcpListener;
 use url::Url;
 
 use super::{AttemptError, Link, Outbound, Resolver, addresses::AddressRules, dial, network::SystemNetwork};
@@ -77,10 +76,12 @@ fn named(port: u16) -> Url {
     Url::parse(&format!("http://hotel.example.com:{port}/hooks")).expect("a URL")
 }
 
-/// Panics if there was a connection.
-async fn untouched(listener: &TcpListener) {
-    let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
-    assert!(accepted.is_err(), "a connection to {}", listener.local_addr().expect("it listens"));
+/// Panics if there was a connection. The system keeps one for its listener even if the other side has closed it.
+fn untouched(listener: TcpListener) {
+    let listener = listener.into_std().expect("a socket");
+    let accepted = listener.accept();
+    let is_untouched = accepted.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    assert!(is_untouched, "a connection to {:?}: {accepted:?}", listener.local_addr());
 }
 
 async fn connect(url: &Url, rules: &AddressRules, resolver: &dyn Resolver) -> Result<Link, AttemptError> {
@@ -96,7 +97,7 @@ async fn the_connection_goes_to_the_checked_address() {
     assert_eq!(stream.peer, SocketAddr::new(ip("127.0.0.2"), port));
     assert_eq!(resolver.asked(), ["hotel.example.com"], "the name is resolved once");
     assert!(good.accept().await.is_ok());
-    untouched(&bad).await;
+    untouched(bad);
 }
 
 #[tokio::test]
@@ -107,7 +108,7 @@ async fn a_name_is_resolved_again_at_every_attempt() {
     connect(&named(port), &rules, &resolver).await.expect("connected");
     let second = connect(&named(port), &rules, &resolver).await;
     assert!(matches!(second, Err(AttemptError::Blocked(_))), "{second:?}");
-    untouched(&bad).await;
+    untouched(bad);
 }
 
 #[tokio::test]
@@ -127,8 +128,8 @@ async fn one_banned_address_bans_them_all_and_nothing_is_dialled() {
         let outcome = connect(&named(port), &rules, &Script::of([answer(mixed)])).await;
         assert!(matches!(outcome, Err(AttemptError::Blocked(_))), "{mixed:?}: {outcome:?}");
     }
-    untouched(&good).await;
-    untouched(&bad).await;
+    untouched(good);
+    untouched(bad);
 }
 
 #[tokio::test]
@@ -155,7 +156,7 @@ async fn an_address_in_the_url_is_checked_without_a_lookup() {
         let outcome = connect(&url, &allowing(rules), &resolver).await;
         assert!(matches!(outcome, Err(AttemptError::Blocked(_))), "{host}: {outcome:?}");
     }
-    untouched(&listener).await;
+    untouched(listener);
     assert!(resolver.asked().is_empty());
 }
 
@@ -183,10 +184,8 @@ async fn of_many_addresses_the_first_that_answers_is_taken() {
     // The other addresses have no listener on this port.
     let mut many: Vec<IpAddr> = (3..=9).map(|last| ip(&format!("127.0.0.{last}"))).collect();
     many.push(ip("127.0.0.2"));
-    let began = Instant::now();
     let stream = connect(&named(port), &allowing(&["127.0.0.0/8"]), &Script::of([Ok(many)])).await.expect("connected");
     assert_eq!(stream.peer.ip(), ip("127.0.0.2"));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(listener.accept().await.is_ok());
 }
 
@@ -198,7 +197,7 @@ async fn of_hundreds_of_addresses_eight_are_tried_and_all_are_checked() {
     let rules = allowing(&["127.0.0.0/8"]);
     let outcome = connect(&named(port), &rules, &Script::of([Ok(many.clone())])).await;
     assert!(matches!(outcome, Err(AttemptError::Connect(_))), "{outcome:?}");
-    untouched(&ninth).await;
+    untouched(ninth);
     many.push(ip("10.0.0.1"));
     let outcome = connect(&named(port), &rules, &Script::of([Ok(many)])).await;
     assert!(matches!(outcome, Err(AttemptError::Blocked(_))), "{outcome:?}");

@@ -3,8 +3,7 @@
 use super::stage::{Stage, writes};
 use crate::harness::{Behaviour, LONG, Moment, until};
 
-/// Tests every crash point, one after the other. The first attempt comes 20 s after the publication, the next much
-/// later.
+/// Tests every crash point, one after the other. Attempts come an hour later, unless they are requested.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         killed_at(stage, "unclaimed", moment, 0).await;
@@ -17,6 +16,9 @@ async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64
     let point = format!("cancel: {moment:?} the write, {state}");
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let delivery = scene.acknowledged().await.remove(0);
+    if attempts > 0 {
+        scene.entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
+    }
     scene.entity.until_delivery(&delivery, state, |shown| shown["attemptCount"] == attempts).await;
     let id = delivery.clone();
     let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "cancelReason"));

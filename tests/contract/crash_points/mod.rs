@@ -29,7 +29,7 @@ async fn a_call_of_a_tool_can_be_killed_before_and_after_its_transaction(suite: 
 
 #[contract_test]
 async fn a_cancellation_can_be_killed_before_and_after_its_write(suite: Arc<Suite>) {
-    let stage = Stage::set(&suite, Settings::default().with("RETRY_SCHEDULE", "20s,600s")).await;
+    let stage = Stage::set(&suite, Settings::default().with("RETRY_SCHEDULE", "1h,1h")).await;
     cancelling::play(&stage).await;
     stage.end().await;
 }

@@ -1,11 +1,9 @@
 //! Errors that need a prepared state, by subject.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::Checked;
-use crate::harness::{Application, Behaviour, Call, Choice, Entity, Receiver, Suite, stored};
+use crate::harness::{Application, Behaviour, Call, Choice, Entity, Gate, Receiver, Suite, stored};
 
 /// The scopes of an application that may manage its entity, and no more.
 const SOME: [&str; 8] = [
@@ -138,12 +136,14 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let resend = || entity.post(&format!("/webhook/delivery/{delivery}/resend"));
     let late = entity.post(&format!("/webhook/delivery/{delivery}/cancel")).send().await;
     checked.compare("cancelDelivery", "deliveryFinal", &late);
-    receiver.on("/examples", [Behaviour::status(204).after(Duration::from_secs(10))]);
+    let answers = Gate::closed();
+    receiver.on("/examples", [Behaviour::status(204).behind(&answers)]);
     let before = receiver.received("/examples").len();
     let slow = entity.publish(json!({ "for": "a cancellation" })).await;
     receiver.until("/examples", before + 1).await;
     let early = entity.post(&format!("/webhook/delivery/{slow}/cancel")).send().await;
     checked.compare("cancelDelivery", "attemptUnderWay", &early);
+    answers.open();
     receiver.on("/examples", [Behaviour::status(204)]);
     let erased = entity.publish(json!({ "for": "an erasure" })).await;
     entity.until_status(&erased, &["delivered"]).await;

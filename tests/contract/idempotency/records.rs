@@ -42,7 +42,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
     {
         let wanted = asked.wanted;
         let first = asked.call(&entity, "key").expect(asked.status).await;
-        age(&entity, 10 * 60 - 30).await;
+        age(&entity, 9 * 60).await;
         assert_eq!(asked.call(&entity, "key").expect(asked.status).await.text(), first.text(), "{wanted:?}");
         age(&entity, 10 * 60).await;
         let count = asked.count(&entity).await;

@@ -13,7 +13,7 @@ type Settings = {
 type Delivery = components["schemas"]["Delivery"];
 type Problem = components["schemas"]["Problem"];
 
-const LONGEST_MS = 60_000;
+const LONGEST_MS = 300_000;
 
 /** The data of a successful call. */
 function good<T>({ data, error }: { data?: T; error?: unknown }): T {

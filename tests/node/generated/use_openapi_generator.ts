@@ -21,7 +21,7 @@ type Settings = {
   eventUrl: string;
 };
 
-const LONGEST_MS = 60_000;
+const LONGEST_MS = 300_000;
 
 /** The body of a refused call. */
 async function refusal<T>(call: Promise<unknown>): Promise<T> {

@@ -24,7 +24,7 @@ from waypost_client.models import (
 )
 from waypost_client.types import Unset
 
-LONGEST = 60.0
+LONGEST = 300.0
 
 
 def delivered(client: AuthenticatedClient, entity: str, identifier: str) -> Delivery:

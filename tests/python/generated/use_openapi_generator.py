@@ -22,7 +22,7 @@ from waypost_client import (
     WebhooksApi,
 )
 
-LONGEST = 60.0
+LONGEST = 300.0
 
 
 def refusal(call: Callable[[], Any]) -> Any:

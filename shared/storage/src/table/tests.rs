@@ -17,6 +17,8 @@ const FAILED: (u16, &str) = (500, r#"{"__type":"com.amazonaws.dynamodb.v20120810
 const THROTTLED: (u16, &str) =
     (400, r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"}"#);
 const DONE: (u16, &str) = (200, "{}");
+/// A deadline that no machine reaches.
+const ENOUGH: Duration = Duration::from_secs(3_600);
 const BATCH_DONE: (u16, &str) = (200, r#"{"Responses":[{}]}"#);
 
 /// A table whose calls get these responses, in their order, each on a new connection.
@@ -84,7 +86,7 @@ async fn a_write_in_conflict_with_transactions_for_too_long_is_unavailable() {
 async fn a_throttled_write_is_repeated_until_the_deadline_of_its_caller() {
     let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
     let throttled_for_2_s = || [vec![HELD; 7], vec![DONE]].concat();
-    let in_time = table(throttled_for_2_s()).until(Instant::now() + Duration::from_secs(20));
+    let in_time = table(throttled_for_2_s()).until(Instant::now() + ENOUGH);
     assert_eq!(in_time.write(change(), "writing").await.expect("decided"), Written::Done(()));
     let too_late = table(throttled_for_2_s()).until(Instant::now() + Duration::from_millis(500));
     assert!(matches!(too_late.write(change(), "writing").await, Err(TableError::Unavailable { .. })));
@@ -97,7 +99,7 @@ async fn a_write_with_unknown_outcome_is_repeated_only_with_a_deadline() {
     let responses = || [vec![FAILED; 3], vec![DONE]].concat();
     let once = table(responses()).write(change(), "writing").await;
     assert!(matches!(once, Err(TableError::Unavailable { throttled: false, .. })), "{once:?}");
-    let until = table(responses()).until(Instant::now() + Duration::from_secs(20));
+    let until = table(responses()).until(Instant::now() + ENOUGH);
     assert_eq!(until.write(change(), "writing").await.expect("decided"), Written::Done(()));
 }
 
@@ -117,7 +119,7 @@ async fn a_batch_is_not_sent_again_after_its_callers_gave_up() {
 async fn a_batched_write_is_repeated_while_its_caller_waits() {
     let change = || Change::of(Key::new("A", "B")).set("a", 1_u32).only_if(exists());
     let responses = vec![THROTTLED, FAILED, FAILED, BATCH_DONE];
-    for table in [table(responses.clone()), table(responses).until(Instant::now() + Duration::from_secs(20))] {
+    for table in [table(responses.clone()), table(responses).until(Instant::now() + ENOUGH)] {
         assert_eq!(table.write_together(change(), "writing").await.expect("decided"), Written::Done(()));
     }
 }
