@@ -111,7 +111,7 @@ impl Times {
 
     /// Adds the times to the file that `tests/timetable.py` reads.
     fn note(&self) {
-        #[expect(clippy::disallowed_methods, reason = "a choice of whoever runs the tests, like the arguments")]
+        #[expect(clippy::disallowed_methods, reason = "an option of the test program, like its arguments")]
         let Some(file) = std::env::var_os("TIMETABLE").map(PathBuf::from) else { return };
         let mut lines = String::new();
         for (name, time) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
