@@ -129,16 +129,18 @@ clean-data: rust ## Removes the data of local runs: table, secrets and logs (DAT
 	$(BUILD_SERVICE)
 	@target/debug/local --data $(call quoted,$(DATA)) clean-data --confirm=$(call quoted,$(CONFIRM))
 
-# check.py reports missing tools before anything is installed or built. A single function also needs the functions for tokens.
+# check.py reports missing tools before anything is installed or built.
 SAM_CHECK = python3 local/sam/check.py
 SAM = PYTHONDONTWRITEBYTECODE=1 .venv-deploy/bin/python local/sam
 DEPLOY_TOOLS = $(MAKE) --no-print-directory deploy-tools
+# The programs of these samples' functions, or of all functions. The service has one program with all functions.
+sam-bins = $(if $(1),$(addprefix --bin ,$(sort local functions sandbox $(foreach sample,$(1),$(firstword $(subst ., ,$(sample)))))),--bins)
 SAM_PORT ?= 3000
 
 sam-local: ## Runs FUNCTION= with its sample event in SAM's container (EVENT=FILE for another; needs Docker)
 	@$(SAM_CHECK) --function=$(call quoted,$(FUNCTION))
 	@$(DEPLOY_TOOLS)
-	$(BUILD_FOR_SAM) $(addprefix --bin ,$(sort local functions sandbox token list-events $(firstword $(subst ., ,$(FUNCTION)))))
+	$(BUILD_FOR_SAM) $(call sam-bins,$(FUNCTION))
 	@$(SAM) invoke $(call quoted,$(FUNCTION)) $(if $(EVENT),--event $(call quoted,$(EVENT))) \
 		--data $(call quoted,$(DATA)) --options=$(call quoted,$(OPTIONS))
 
@@ -151,7 +153,7 @@ sam-api: ## Serves every route from SAM's containers until Ctrl-C (SAM_PORT=3000
 sam-events: ## Compares SAM's answers to all sample events with those of `make run` (EVENTS='token openapi' for some)
 	@$(SAM_CHECK) $(EVENTS:%=--function=%)
 	@$(DEPLOY_TOOLS)
-	$(BUILD_FOR_SAM) --bins
+	$(BUILD_FOR_SAM) $(call sam-bins,$(EVENTS))
 	@$(SAM) events $(EVENTS)
 
 # ---------------------------------------------------------------------------------------------------------- checks

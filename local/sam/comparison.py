@@ -18,7 +18,7 @@ import samples
 from faults import Fault
 from programs import programs
 from service import Service
-from stage import Stage, names
+from stage import Stage
 
 LIMIT = 120
 # Nothing listens on this port, here or in a container, so that no sample's event leaves this machine.
@@ -50,17 +50,19 @@ def compare(project: Path, chosen: list[str]) -> int:
     if unknown:
         raise Fault(f"There is no sample event `{unknown[0]}`. The sample events are: {', '.join(everything)}")
     begun, results = time.monotonic(), []
+    compared = chosen or everything
+    functions = sorted({samples.function_of(name) for name in compared})
     with ExitStack() as stack:
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
         data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam")))
         # One attempt, and one sweep at the start: nothing changes by itself between two answers.
         service = Service.started(project, data, "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
         stack.callback(service.end)
-        stage = Stage(project, service, programs(project, names(project)))
+        stage = Stage(project, service, programs(project, functions))
         stack.callback(stage.end)
-        for name in chosen or everything:
+        for name in compared:
             results.append(_compare_one(stage, name, (project / f"events/{name}.json").read_text(encoding="utf-8")))
-    same, functions = results.count(True), {samples.function_of(name) for name in chosen or everything}
+    same = results.count(True)
     print(
         f"\n{len(results)} sample events of {len(functions)} functions: {same} answered alike, {len(results) - same} not;"
         f" {time.monotonic() - begun:.0f} s"
