@@ -1,7 +1,9 @@
 """`make sam-events`: compares the answers of functions in `make run` and in SAM's container to every sample event.
 
-It starts a separate service with empty data. The webhook, delivery or application that a sample names is created for each of the
-two answers, since some functions remove or change it. Answers are compared completely, except for times, identifiers and secrets.
+It starts two services with empty data: the first answers as `make run` does, and SAM's functions use the second. Both get the same
+requests in the same order, so that no answer shows an effect of the other side's call, such as a used idempotency key. The webhook,
+delivery or application that a sample names is created before each answer. Answers are compared completely, except for addresses,
+times, identifiers and secrets.
 """
 
 import difflib
@@ -10,9 +12,11 @@ import re
 import subprocess
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import samples
 from faults import Fault
@@ -35,10 +39,10 @@ NEW = (
     (re.compile(r"\b([a-z]{3})_[0-9a-z]{26}\b"), r"<\1>"),
     (re.compile(r"\bapp[0-9A-Za-z]{22}\b"), "<app>"),
     (re.compile(r"\bwhsec_[\w+/=-]+"), "<secret>"),
-    (re.compile(r"\b[\w-]{43}\b"), "<secret>"),
+    (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), "<secret>"),
 )
 # Members whose values differ in each answer.
-NEW_MEMBERS = ("durationMs", "jti", "nextCursor")
+NEW_MEMBERS = ("durationMs", "jti", "kid", "nextCursor")
 # Seconds since 1970.
 FIRST_TIME = 1_000_000_000
 
@@ -54,14 +58,11 @@ def compare(project: Path, chosen: list[str]) -> int:
     functions = sorted({samples.function_of(name) for name in compared})
     with ExitStack() as stack:
         (project / "target/sam").mkdir(parents=True, exist_ok=True)
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam")))
-        # One attempt, and one sweep at the start: nothing changes by itself between two answers.
-        service = Service.started(project, data, "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
-        stack.callback(service.end)
-        stage = Stage(project, service, programs(project, functions))
+        local = stack.enter_context(_new_service(project))
+        stage = Stage(project, stack.enter_context(_new_service(project)), programs(project, functions))
         stack.callback(stage.end)
         for name in compared:
-            results.append(_compare_one(stage, name, (project / f"events/{name}.json").read_text(encoding="utf-8")))
+            results.append(_compare_one(local, stage, name, (project / f"events/{name}.json").read_text(encoding="utf-8")))
     same = results.count(True)
     print(
         f"\n{len(results)} sample events of {len(functions)} functions: {same} answered alike, {len(results) - same} not;"
@@ -70,11 +71,23 @@ def compare(project: Path, chosen: list[str]) -> int:
     return 0 if same == len(results) else 1
 
 
-def _compare_one(stage: Stage, name: str, sample: str) -> bool:
+@contextmanager
+def _new_service(project: Path) -> Iterator[Service]:
+    """A service with empty data, which is removed at its end."""
+    with tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam") as data:
+        # One attempt, and one sweep at the start: nothing changes by itself between two answers.
+        service = Service.started(project, Path(data), "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
+        try:
+            yield service
+        finally:
+            service.end()
+
+
+def _compare_one(local: Service, stage: Stage, name: str, sample: str) -> bool:
     function, begun = samples.function_of(name), time.monotonic()
     try:
-        expected = _comparable(stage.service.invoke(function, _filled(stage.service, sample)))
-        answered = _comparable(_by_sam(stage, function, _filled(stage.service, sample)))
+        expected = _comparable(local, local.invoke(function, _filled(local, sample)))
+        answered = _comparable(stage.service, _by_sam(stage, function, _filled(stage.service, sample)))
     except (Fault, json.JSONDecodeError) as error:
         print(f"FAILED     {name:26} {error}", flush=True)
         return False
@@ -133,8 +146,8 @@ def _wait_for_attempt(service: Service, delivery: str, token: str) -> None:
         time.sleep(0.1)
 
 
-def _comparable(answer: str) -> Any:
-    read = json.loads(answer)
+def _comparable(service: Service, answer: str) -> Any:
+    read = json.loads(answer.replace(urlsplit(service.env["BASE_URL"]).netloc, "<service>"))
     # A sweep returns the number of due deliveries, which differs between two sweeps.
     return "<count>" if isinstance(read, int) else _plain(read)
 

@@ -5,9 +5,12 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio, sync::Arc};
 
 use contract_test::contract_test;
 use serde_json::Value;
-use tokio::process::Command;
+use tokio::{process::Command, sync::Mutex};
 
 use crate::harness::{Suite, project};
+
+/// Held while SAM runs: a test that looks for left folders must not see those of another test.
+static RUNNING: Mutex<()> = Mutex::const_new(());
 
 /// A Python program of `local/sam`.
 fn sam(program: &str) -> Command {
@@ -17,9 +20,8 @@ fn sam(program: &str) -> Command {
     command
 }
 
-/// The function's response to its sample event, in a namespace, and the rest of the output; `None` if the kernel allows
-/// no namespaces.
-async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
+/// `local/sam` with `tests/python/sam` in place of SAM; `None` if the kernel allows no namespaces.
+async fn sam_in_namespace() -> Option<Command> {
     let mut unshare = Command::new("unshare");
     if !unshare.args(["--map-root-user", "--net", "true"]).status().await.expect("unshare is installed").success() {
         println!("skipped: this machine allows no namespaces");
@@ -27,16 +29,17 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     }
     let path =
         format!("{}:{}", project().join("tests/python").display(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-    let data = suite.bundle().data();
-    let output = sam("")
-        .args(["invoke", function, "--data"])
-        .arg(&data)
-        .env("PATH", path)
-        // A person's AWS credentials must not reach a container; the fake of SAM checks that.
-        .env("AWS_SESSION_TOKEN", "of a person")
-        .output()
-        .await
-        .expect("`make python-tools` has installed it");
+    let mut command = sam("");
+    // A person's AWS credentials must not reach a container; the fake of SAM checks that.
+    command.env("PATH", path).env("AWS_SESSION_TOKEN", "of a person");
+    Some(command)
+}
+
+/// The function's response to its sample event, and the rest of the output; `None` if the kernel allows no namespaces.
+async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
+    let mut command = sam_in_namespace().await?;
+    command.args(["invoke", function, "--data"]).arg(suite.bundle().data());
+    let output = command.output().await.expect("`make python-tools` has installed it");
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{log}");
     let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {log}"));
@@ -50,6 +53,7 @@ fn runs() -> BTreeSet<PathBuf> {
 
 #[contract_test]
 async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
+    let _running = RUNNING.lock().await;
     let before = runs();
     // Table and secret; table alone; table and queue.
     for (function, status) in [("token", 200), ("list-webhooks", 200), ("publish-event", 202)] {
@@ -58,6 +62,18 @@ async fn a_function_in_a_container_reaches_the_stand_ins(suite: Arc<Suite>) {
     }
     let left: Vec<_> = runs().difference(&before).cloned().collect();
     assert!(left.is_empty(), "credentials are left in {left:?}");
+}
+
+#[contract_test]
+async fn a_comparison_shows_neither_side_an_effect_of_the_other(_: Arc<Suite>) {
+    let _running = RUNNING.lock().await;
+    let Some(mut command) = sam_in_namespace().await else { return };
+    // With common data, the idempotency key of publish-event would make the second answer a replay.
+    command.args(["events", "publish-event", "list-webhooks", "token"]);
+    let output = command.output().await.expect("`make python-tools` has installed it");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("3 answered alike, 0 not"), "{said}{error}");
 }
 
 #[contract_test]
