@@ -7,7 +7,7 @@ import platform
 import socket
 import sys
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from faults import Fault
 
@@ -21,14 +21,7 @@ NO_ENGINE = """No container engine answers at {host} ({why}).
   an engine at another socket, such as a rootless one: DOCKER_HOST=unix:///run/user/1000/docker.sock"""
 NO_IMAGE = """The engine could not fetch {image}:
   {why}
-Without access to a registry, an image made of Debian packages also works:
-
-  sudo apt install debootstrap
-  sudo debootstrap --variant=minbase --include=ca-certificates bookworm target/sam-image
-  sudo tar -C target/sam-image -c . | docker import - {image}
-  sudo rm -r target/sam-image
-
-docs/one-machine.md, "With SAM and Docker", says more."""
+Without access to a registry, an image of this machine's files also works: python3 local/sam/image.py"""
 
 
 def architecture() -> str:
@@ -73,10 +66,10 @@ class Engine:
         except OSError as error:
             raise Fault(NO_ENGINE.format(host=self._host, why=error.strerror or error)) from error
 
-    def _ask(self, method: str, path: str) -> tuple[int, str]:
+    def _ask(self, method: str, path: str, content: bytes | None = None) -> tuple[int, str]:
         connection = _Connection(self._host.removeprefix("unix://"))
         try:
-            connection.request(method, path)
+            connection.request(method, path, content, {} if content is None else {"Content-Type": "application/x-tar"})
             answer = connection.getresponse()
             return answer.status, answer.read().decode(errors="replace")
         finally:
@@ -90,9 +83,22 @@ class Engine:
             return
         print(f"Fetching {image}, once.", file=sys.stderr, flush=True)
         name, tag = image.rsplit(":", 1)
-        status, text = self._ask("POST", f"/images/create?fromImage={quote(name, safe='')}&tag={quote(tag)}")
+        why = self._create_image({"fromImage": name, "tag": tag})
+        if why:
+            raise Fault(NO_IMAGE.format(image=image, why=why))
+
+    def import_base_image(self, archive: bytes) -> None:
+        """Makes the base image of this tar archive."""
+        image = base_image()
+        name, tag = image.rsplit(":", 1)
+        why = self._create_image({"fromSrc": "-", "repo": name, "tag": tag}, archive)
+        if why:
+            raise Fault(f"The engine could not import {image}: {why}")
+
+    def _create_image(self, query: dict[str, str], content: bytes | None = None) -> str:
+        """Returns the reason of a failure, or an empty text."""
+        status, text = self._ask("POST", f"/images/create?{urlencode(query)}", content)
         # The engine answers 200 before it has finished, and reports a failure in the last line.
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
-        faults = [str(line[name]) for line in lines for name in ("error", "message") if name in line]
-        if status != http.client.OK or faults:
-            raise Fault(NO_IMAGE.format(image=image, why=" ".join(faults) or f"it answers {status}"))
+        faults = " ".join(str(line[name]) for line in lines for name in ("error", "message") if name in line)
+        return faults if faults or status == http.client.OK else f"it answers {status}"
