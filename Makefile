@@ -35,7 +35,7 @@ SHOW_TIMETABLE = python3 tests/timetable.py show
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events deploy provision application panel delivery rotate-data-keys \
+.PHONY: help run test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events sam-events-programs deploy provision application panel delivery rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -152,9 +152,12 @@ sam-api: ## Serves every route from SAM's containers until Ctrl-C (SAM_PORT=3000
 
 sam-events: ## Compares SAM's answers to all sample events with those of `make run` (EVENTS='token openapi' for some)
 	@$(SAM_CHECK) $(EVENTS:%=--function=%)
-	@$(DEPLOY_TOOLS)
-	$(BUILD_FOR_SAM) $(call sam-bins,$(EVENTS))
+	@$(MAKE) --no-print-directory sam-events-programs
 	@$(SAM) events $(EVENTS)
+
+# The part of `make sam-events` that needs a network and no container engine.
+sam-events-programs: deploy-tools
+	$(BUILD_FOR_SAM) $(call sam-bins,$(EVENTS))
 
 # ---------------------------------------------------------------------------------------------------------- checks
 

@@ -135,7 +135,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
                 collect(&path, found);
             }
         } else if name == "Makefile"
-            || name == "run"
+            || folder.file_name().is_some_and(|folder| folder == ".ci")
             || ENDINGS.iter().any(|ending| name.ends_with(&format!(".{ending}")))
         {
             found.push(path);
