@@ -164,8 +164,9 @@ impl Sandbox {
             if inner.phase != Phase::Dead {
                 inner.phase = phase;
             }
-            let work = inner.work.take();
-            work.into_iter().chain(std::mem::take(&mut inner.calls))
+            // The calls first: tokio reads from sockets before it looks at its timers, so an answer that arrived during
+            // a freeze precedes a timeout that ended meanwhile.
+            std::mem::take(&mut inner.calls).into_iter().chain(inner.work.take())
         };
         waiting.for_each(Waker::wake);
     }
@@ -231,5 +232,51 @@ impl<T> Future for Work<T> {
                 return Poll::Pending;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use storage::table::{Put, is_new};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::{
+        cloud::Cloud,
+        draws::Draws,
+        faults::{Chances, Fault},
+        history::{SCHEMA, paused_runtime},
+        journal::Journal,
+        world::World,
+    };
+
+    const DOING: &str = "testing a freeze";
+
+    /// Otherwise no worker would continue with a claim whose lease has ended meanwhile.
+    #[test]
+    fn an_answer_during_a_freeze_precedes_the_timeouts() {
+        base::metric::switch_off();
+        let long = paused_runtime().block_on(async {
+            let every_call = Chances::all().only(&[Fault::FrozenAfter]).times(400);
+            let cloud = Cloud::new(World::new(SCHEMA.clone(), Draws::new(1), every_call, Journal::brief()));
+            let mut long = 0;
+            for number in 0..20 {
+                let began = Instant::now();
+                let written = cloud.invoke(Function::DispatchDeliveries, move |bundle| async move {
+                    let item = BTreeMap::from([("pk", format!("ITEM#{number}")), ("sk", "ITEM".to_owned())]);
+                    let put = Put::item(&item, DOING).expect("the item has a key").only_if(is_new());
+                    let limited = bundle.table.until(Instant::now() + Duration::from_secs(5));
+                    limited.write_together(put, DOING).await
+                });
+                // The invoker of a sandbox that is frozen for longer than the timeout does not learn its result.
+                let Some(written) = written.await else { continue };
+                assert!(written.expect("the answer is read").is_done());
+                long += usize::from(began.elapsed() > Duration::from_secs(45));
+            }
+            long
+        });
+        assert!(long > 0);
     }
 }

@@ -83,14 +83,15 @@ enum Service {
     Bucket,
 }
 
-/// The timers of the SDK. A timer that is set while the sandbox is frozen begins when it thaws: a frozen sandbox runs
-/// no background task.
+/// The timers of the SDK. A frozen sandbox runs no background task: a timer that is set during a freeze begins when the
+/// sandbox thaws, and no task sees the end of a timer before.
 impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
         let wire = self.clone();
         Sleep::new(async move {
             wire.sandbox.running().await;
             pause(time).await;
+            wire.sandbox.running().await;
             wire.seed_jitter();
         })
     }

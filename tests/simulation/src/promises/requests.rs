@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::{
     Promise,
-    facts::{AttemptFacts, DeliveryFacts, Facts, text},
+    facts::{AttemptFacts, DeliveryFacts, Facts, millis, text},
 };
-use crate::endpoints::SeenRequest;
+use crate::{aws::table::Item, endpoints::SeenRequest};
 
 /// The maximum difference between two clocks, with some milliseconds for the way.
 pub(super) const SKEW: u64 = 1_100;
-/// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim may take
-/// 5 s, and the reads before the request 8 s.
+/// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim and the
+/// reads before the request may take 8 s.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
@@ -33,6 +33,10 @@ pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
         }
         for (one, other) in overlapping(delivery) {
             note(Promise::OneAtATime, format!("{id}: the requests of {} and {} overlap", at(one), at(other)));
+        }
+        for (seen, end) in unprotected(delivery) {
+            let (at, end) = (at(seen), time(end));
+            note(Promise::OneAtATime, format!("{id}: the claim for the request of {at} lasted only until {end}"));
         }
         for seen in &delivery.seen {
             if let Some(fault) = disobeyed(facts, delivery, seen) {
@@ -117,14 +121,32 @@ fn overlapping<'a>(delivery: &DeliveryFacts<'a>) -> Vec<(&'a SeenRequest, &'a Se
     pairs.map(|pair| (pair[0], pair[1])).collect()
 }
 
+/// Requests whose claims ended too soon to protect them, with the ends of these claims: a second request was possible,
+/// even if none was sent.
+///
+/// One clock gives the times of a signature and of its claim, since a clock jumps only between invocations. A request
+/// that arrives long after its signature, because its sandbox was frozen in between, counts as sent when it was signed.
+fn unprotected<'a>(delivery: &DeliveryFacts<'a>) -> impl Iterator<Item = (&'a SeenRequest, u64)> {
+    delivery.seen.iter().filter_map(|seen| {
+        let signed = seen.signed[0].parse::<u64>().ok()?.saturating_mul(1_000);
+        let (_, head) = last_claim(delivery, seen)?;
+        let end = millis(text(head, "claimableAt"))?;
+        (end < signed + PROTECTED).then_some((*seen, end))
+    })
+}
+
+/// The last version of a delivery before a request that has a claim, and the time of its write.
+fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u64, &'a Item)> {
+    delivery.versions.iter().rev().filter(|version| version.at <= seen.arrived).find_map(|version| {
+        let head = version.item.as_deref()?;
+        (!text(head, "lease").is_empty()).then_some((version.at, head))
+    })
+}
+
 /// Why an endpoint should not have got a request.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
-    let claimed = delivery.versions.iter().rev().filter(|version| version.at <= seen.arrived).find_map(|version| {
-        let head = version.item.as_deref()?;
-        (!text(head, "lease").is_empty()).then_some(version.at)
-    });
-    let claimed = claimed.unwrap_or(seen.arrived);
+    let claimed = last_claim(delivery, seen).map_or(seen.arrived, |(at, _)| at);
     let states: Vec<_> = webhook.between(claimed.saturating_sub(OBEYED_WITHIN), seen.arrived).collect();
     let address = crate::endpoints::address(seen.slot, seen.address);
     let allowed = states.iter().flatten().any(|state| state.enabled && state.url == address);
