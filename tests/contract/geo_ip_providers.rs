@@ -206,7 +206,8 @@ async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     // Slow enough for the other run to begin.
     let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
     server.instead(&UpdateServer::download("Right"), [slow]);
-    let outcomes = join_all((0..2).map(|_| scheduled(api))).await;
+    let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
+    let outcomes: Vec<_> = answers.iter().map(task_result).collect();
     assert!(outcomes.iter().all(|(success, _)| *success), "{outcomes:#?}");
     let published = files(&folder(api));
     let all: Vec<_> = outcomes.iter().map(|(_, message)| lines(message)).collect();

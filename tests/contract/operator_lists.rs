@@ -79,10 +79,7 @@ async fn webhooks_that_fail_are_listed_across_entities(suite: Arc<Suite>) {
     tokio::join!(publish(failing, 2), publish(gone, 1), publish(healthy, 1), publish(off, 2));
     until_health(failing, &hooks[0], "failing").await;
     until_health(off, &hooks[3], "failing").await;
-    until("the service has disabled the webhook", LONG, async || {
-        (gone.listed(&hooks[1]).await["enabled"] == false).then_some(())
-    })
-    .await;
+    gone.until_gone(&hooks[1]).await;
     off.call("PATCH", &format!("/webhook/{}", hooks[3].id)).json(&json!({ "enabled": false })).expect(200).await;
 
     let found = listed(&suite, &["webhook", "list", "--failing"]).await;

@@ -112,7 +112,8 @@ impl Entity {
             let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
             for delivery in deliveries.iter().filter(|delivery| delivery["webhookIdentifier"] == *gone.id) {
                 let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-                self.until_status(id, &["failed"]).await;
+                // Cancelled, if an earlier 410 has disabled the webhook meanwhile.
+                self.until_status(id, &["failed", "cancelled"]).await;
             }
         }
     }
