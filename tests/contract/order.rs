@@ -44,7 +44,7 @@ fn event(kind: &str, subject: &str) -> Value {
 
 /// Publishes an event about a subject; returns its deliveries by their webhook.
 async fn deliveries_about(entity: &Entity, kind: &str, subject: &str) -> BTreeMap<String, String> {
-    deliveries(&entity.post("/webhook/event").json(&event(kind, subject)).expect(202).await)
+    deliveries(&entity.publish_event(&event(kind, subject)).await)
 }
 
 fn deliveries(published: &ApiResponse) -> BTreeMap<String, String> {

@@ -85,14 +85,17 @@ impl Entity {
         deliveries[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// Publishes as a client should: with a key, and again after a 503, which a machine that stalls for seconds causes.
     pub async fn publish_of_type(&self, kind: &str, data: Value) -> ApiResponse {
+        self.publish_event(&json!({ "type": kind, "data": data })).await
+    }
+
+    /// Publishes as a client should: with a key, and again after a 503, which a machine that stalls for seconds causes.
+    pub async fn publish_event(&self, event: &Value) -> ApiResponse {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let key = format!("publication-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let body = json!({ "type": kind, "data": data });
         let began = Instant::now();
         loop {
-            let answer = self.post("/webhook/event").header("idempotency-key", &key).json(&body).send().await;
+            let answer = self.post("/webhook/event").header("idempotency-key", &key).json(event).send().await;
             if answer.status != 503 || began.elapsed() > LONG {
                 assert!(answer.status == 202, "expected 202: {}", answer.exchange);
                 return answer;
