@@ -82,10 +82,10 @@ simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1
 	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) $(KIND:%=--kind %) \
 		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
-# Uses the debug build of `make test`: a release build would take longer than the test.
+# Uses the debug build of `make test`, in which one program contains all functions: a program for each, or a release build, would
+# take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
 	$(BUILD)
-	cargo build --package 'functions-*' --bins
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy
 
 browser-test: tools ## Runs only the tests that need chromium (on Debian: apt install chromium chromium-driver)

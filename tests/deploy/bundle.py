@@ -1,16 +1,21 @@
-"""The deployed parts: the functions as zips in a bucket, and the template, expanded by SAM's translator."""
+"""The deployed parts: the functions as zips in a bucket, and the template, expanded by SAM's translator.
+
+Every function is the program `functions`, which `make test` builds, too. It contains all functions, from the source files of the
+deployed programs, and runs the one with the name of its process. Linking a program for each would take longer than the test.
+The test therefore does not show that each program links. `make build` shows it, and `make test` for three
+(tests/contract/sam.rs); tests/architecture/endpoints.rs checks that each source file serves the endpoint of its name.
+"""
 
 import copy
 import hashlib
 import io
 import json
 import platform
-import shutil
+import shlex
 import subprocess
 import sys
 import tempfile
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +40,14 @@ class Bundle:
         self.source = source
         self.bucket = BUCKET
         self._emulator = emulator
-        names = sorted(set(programs(source).values()))
         self._s3 = emulator.client("s3")
         self._s3.create_bucket(Bucket=BUCKET)
-        with ThreadPoolExecutor(2) as pool:
-            upload = lambda name: self._upload(binaries / name, emulator.folder)
-            self.code = dict(zip(names, pool.map(upload, names), strict=True))
+        program = binaries / "functions"
+        if not program.is_file():
+            raise FileNotFoundError(f"{program} is missing; `make deploy-test` builds it")
+        links = emulator.folder / "functions"
+        links.mkdir()
+        self.code = {name: self._upload(name, program, links) for name in sorted(set(programs(source).values()))}
 
     def in_region(self, region: str) -> "Bundle":
         """The bundle with its functions in a bucket of another region, since Lambda reads programs from its own region only."""
@@ -52,18 +59,20 @@ class Bundle:
             there._s3.copy_object(Bucket=there.bucket, Key=key, CopySource={"Bucket": self.bucket, "Key": key})
         return there
 
-    def _upload(self, binary: Path, scratch: Path) -> str:
-        if not binary.is_file():
-            raise FileNotFoundError(f"{binary} is missing; `make deploy-test` builds it")
-        content = _stripped(binary, scratch)
+    def _upload(self, name: str, program: Path, links: Path) -> str:
+        """Uploads a zip with a script that starts the program under the function's name."""
+        link = links / name
+        link.symlink_to(program.resolve())
+        # `exec`, so that the emulator's signals reach the function.
+        script = f"#!/bin/sh\nexec {shlex.quote(str(link))}\n"
         archive = io.BytesIO()
-        # Without the file's time, so that the same program gives the same zip and an unchanged function is not updated.
+        # Without the file's time, so that the same function gives the same zip and an unchanged one is not updated.
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o100755 << 16
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            file.writestr(entry, content, zipfile.ZIP_DEFLATED, 1)
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr(entry, script)
         body = archive.getvalue()
-        key = f"{binary.name}-{hashlib.sha256(body).hexdigest()}"
+        key = f"{name}-{hashlib.sha256(body).hexdigest()}"
         self._s3.put_object(Bucket=BUCKET, Key=key, Body=body)
         return key
 
@@ -111,18 +120,6 @@ def failing(template: Template) -> Template:
         },
     }
     return template | {"Resources": template["Resources"] | fault}
-
-
-def _stripped(binary: Path, scratch: Path) -> bytes:
-    """The program without debug symbols, which are more than half of it."""
-    strip = shutil.which("strip")
-    if strip is None:
-        return binary.read_bytes()
-    stripped = scratch / binary.name
-    subprocess.run([strip, "-o", stripped, binary], check=True)
-    content = stripped.read_bytes()
-    stripped.unlink()
-    return content
 
 
 def architecture() -> str:
