@@ -7,6 +7,7 @@ The test therefore does not show that each program links. `make build` shows it,
 """
 
 import copy
+import functools
 import hashlib
 import io
 import json
@@ -78,8 +79,7 @@ class Bundle:
 
     def expanded(self, parameters: dict[str, str]) -> Template:
         """The template as CloudFormation gets it from `make deploy` with these parameters."""
-        source = yaml_parse(self.source.read_text(encoding="utf-8"))
-        filled_in = with_settings(with_table(source, parameters.get("TableName")), parameters)
+        filled_in = with_settings(with_table(_parsed(self.source), parameters.get("TableName")), parameters)
         script = Path(__file__).resolve().parents[1] / "python/expand_template.py"
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(filled_in, file)
@@ -99,12 +99,18 @@ class Bundle:
         return key
 
 
+@functools.cache
+def _parsed(template: Path) -> Template:
+    """The template as it is written."""
+    parsed: Template = yaml_parse(template.read_text(encoding="utf-8"))
+    return parsed
+
+
 def programs(template: Path) -> dict[str, str]:
     """The names of the functions' programs, by logical id."""
-    source = yaml_parse(template.read_text(encoding="utf-8"))
     return {
         name: resource["Properties"]["CodeUri"].rsplit("/", 1)[-1]
-        for name, resource in source["Resources"].items()
+        for name, resource in _parsed(template)["Resources"].items()
         if resource["Type"] == "AWS::Serverless::Function"
     }
 
