@@ -44,6 +44,8 @@ class DeployTest:
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
         self.delivery = ""
+        # A token that was issued before the emergency.
+        self.old_token = ""
         # A delivery that is open when the first environment leaves its region.
         self.open = ""
         self.backup = ""
@@ -73,13 +75,15 @@ class DeployTest:
         steps.run("a payment provider is set up", 60, self.set_up_provider)
         steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
+        # Functions read the new keys within a minute, and a sweep finds the delivery within two. The contract tests run meanwhile.
+        steps.run("a queue message is lost", 60, self.lose_message)
+        steps.run("the signing keys are replaced in an emergency", 60, self.replace_keys)
         steps.run("the contract tests pass against the second", CONTRACT_LIMIT, self.contract)
+        steps.run("tokens of the replaced keys are refused", 120, self.refuse_old_token)
+        steps.run("the scheduled sweep delivers the event of the lost message", SWEEP_LIMIT, self.sweep)
         steps.run("the same template again changes nothing", 60, self.unchanged)
         steps.run("a parameter is changed in place", 180, self.change)
         steps.run("an update that fails is rolled back", 90, self.roll_back)
-        steps.run("a queue message is lost", 60, self.lose_message)
-        steps.run("the signing keys are replaced in an emergency", 120, self.replace_keys)
-        steps.run("the scheduled sweep delivers the event of the lost message", SWEEP_LIMIT, self.sweep)
         steps.run("the secrets are backed up", 30, self.back_up)
         steps.run("the table is restored into a new one, which the stack then uses", 240, self.restore)
         steps.run("the second environment is removed, and its data remain", 60, self.remove_second)
@@ -411,12 +415,14 @@ class DeployTest:
         assert "status" not in said, said
 
     def replace_keys(self) -> None:
-        service = self.services[FIRST]
-        old = service.token()
+        self.old_token = self.services[FIRST].token()
         self.manual.follow("Rotating the keys that sign tokens")
 
+    def refuse_old_token(self) -> None:
+        service = self.services[FIRST]
+
         def refused() -> bool | None:
-            return service.call(old, "GET", "/webhook/list").status == 401 or None
+            return service.call(self.old_token, "GET", "/webhook/list").status == 401 or None
 
         # A function reads revocations and new keys once a minute.
         until("the refusal of an old token", 90, refused)
