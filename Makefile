@@ -84,9 +84,9 @@ simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1
 
 # Uses the debug build of `make test`, in which one program contains all functions: a program for each, or a release build, would
 # take longer than the test.
-deploy-test: tools ## Deploys template.yaml into an emulator of AWS, uses it, and runs the contract tests against it
+deploy-test: tools ## Deploys template.yaml into an emulator of AWS and uses it (ALL=1 for rare operations and all contract tests)
 	$(BUILD)
-	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy
+	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy $(if $(ALL),--all)
 
 browser-test: tools ## Runs only the tests that need chromium (on Debian: apt install chromium chromium-driver)
 	$(BUILD)

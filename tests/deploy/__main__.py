@@ -19,6 +19,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(prog="make deploy-test", description=main.__doc__)
     arguments.add_argument("--binaries", type=Path, default=PROJECT / "target/debug", help="the folder of the programs")
     arguments.add_argument("--tests", type=Path, help="the program with the contract tests; default: the newest one there")
+    arguments.add_argument("--all", action="store_true", help="run every step and every contract test")
     chosen = arguments.parse_args()
     begun = time.monotonic()
     emulator: Emulator | None = None
@@ -28,7 +29,7 @@ def main() -> int:
     try:
         tests = chosen.tests or newest(chosen.binaries)
         emulator, receiver = Emulator(Path(sys.executable).parent, chosen.binaries), Receiver()
-        test = DeployTest(emulator, receiver, chosen.binaries, PROJECT / "template.yaml", tests)
+        test = DeployTest(emulator, receiver, chosen.binaries, PROJECT / "template.yaml", tests, chosen.all)
         test.run(steps)
     except Interrupted:
         print("Interrupted.", file=sys.stderr)
