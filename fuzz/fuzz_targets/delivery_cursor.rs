@@ -1,5 +1,5 @@
 //! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted
-//! only if it holds a position, which is read back byte for byte.
+//! only if it holds the start of a page; a position alone is read back byte for byte.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -33,7 +33,7 @@ fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
 }
 
 fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
-    Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters)
+    Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters).map(|start| start.before)
 }
 
 fuzz_target!(|input: (bool, &[u8])| {
@@ -49,10 +49,12 @@ fuzz_target!(|input: (bool, &[u8])| {
         }
     } else {
         let cursor = sealed(&RING, bytes);
-        let found = read(&cursor, &RING, &hotel(), &Filters::default());
-        let position = std::str::from_utf8(bytes).ok().and_then(ListPosition::parse);
-        assert_eq!(found.ok(), position.clone());
-        assert!(position.is_none_or(|position| position.as_str().as_bytes() == bytes));
+        let found = read(&cursor, &RING, &hotel(), &Filters::default()).ok();
+        // Other texts may be the JSON of a start that postpones events.
+        if let Some(position) = std::str::from_utf8(bytes).ok().and_then(ListPosition::parse) {
+            assert_eq!(position.as_str().as_bytes(), bytes);
+            assert_eq!(found, Some(position));
+        }
         let other = EntityId::parse("other").expect("an entity");
         assert!(read(&cursor, &RING, &other, &Filters::default()).is_err());
     }

@@ -33,6 +33,9 @@ pub enum Allowance {
     Resends,
     /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
     FilterChecks,
+    /// Webhooks whose open deliveries a managing entity lists all together. A page reads three parts of an index for each
+    /// webhook.
+    OpenLists,
     /// Requests of a managing entity that read feeds.
     FeedReads,
     /// Reads of a managing entity's feeds that wait because the feed is empty. Each occupies an invocation for up to
@@ -54,6 +57,7 @@ impl Allowance {
             Self::Tests => "tests",
             Self::Resends => "resends",
             Self::FilterChecks => "filter-checks",
+            Self::OpenLists => "open-lists",
             Self::FeedReads => "feed-reads",
             Self::FeedWaits => "feed-waits",
             Self::LineWaits => "line-waits",
@@ -68,6 +72,8 @@ impl Allowance {
             Self::PanelLinks | Self::Tests | Self::FilterChecks => 60,
             Self::Recoveries => 20,
             Self::Resends => 300,
+            // 60 pages of an entity with 200 webhooks.
+            Self::OpenLists => 12_000,
             Self::FeedReads => 1_200,
             Self::FeedWaits | Self::LineWaits => 200,
         }
@@ -78,7 +84,9 @@ impl Allowance {
         match self {
             Self::FeedWaits | Self::LineWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
-            Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::FeedReads => MINUTE,
+            Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::OpenLists | Self::FeedReads => {
+                MINUTE
+            }
         }
     }
 

@@ -93,6 +93,10 @@ impl From<WebhookError> for Problem {
                 let limit = what.limit();
                 let may = match what {
                     Allowance::FeedWaits => format!("begin {limit} waits for its feeds in {} seconds", what.window()),
+                    Allowance::OpenLists => format!(
+                        "list the open deliveries of {limit} webhooks in a minute, and a page without \
+                         `webhookIdentifier` counts each of its webhooks"
+                    ),
                     _ => format!("send {limit} requests of this kind in a minute"),
                 };
                 let detail = format!("A managing entity may {may}; try again in {wait} seconds.");

@@ -23,7 +23,19 @@ impl RequestLimits {
         entity: &AuthorizedEntity,
         now: Time,
     ) -> Result<(), WebhookError> {
-        match self.0.spend(what, 1, entity.id().as_str(), now).await? {
+        self.count_many(what, 1, entity, now).await
+    }
+
+    /// Counts a request that counts several times, such as once for each webhook that it looks through.
+    pub(crate) async fn count_many(
+        &self,
+        what: Allowance,
+        times: usize,
+        entity: &AuthorizedEntity,
+        now: Time,
+    ) -> Result<(), WebhookError> {
+        let times = u32::try_from(times).unwrap_or(u32::MAX);
+        match self.0.spend(what, times, entity.id().as_str(), now).await? {
             None => Ok(()),
             Some(end) => Err(WebhookError::TooManyRequests { what, wait: end.since(now).as_secs() + 1 }),
         }
@@ -42,5 +54,7 @@ mod tests {
         assert!(problem.detail.contains("20 requests") && problem.detail.contains("17 seconds"), "{}", problem.detail);
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::FeedWaits, wait: 7 });
         assert!(problem.detail.contains("200 waits for its feeds in 10 seconds"), "{}", problem.detail);
+        let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::OpenLists, wait: 7 });
+        assert!(problem.detail.contains("`webhookIdentifier`"), "{}", problem.detail);
     }
 }

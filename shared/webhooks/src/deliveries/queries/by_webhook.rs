@@ -2,6 +2,8 @@
 //! index `byWebhook`. A delivery enters it when the sweep opens it, at the latest; until then, its event is among the
 //! new ones ([`super::fresh`]).
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::{
@@ -10,6 +12,10 @@ use crate::deliveries::{
 };
 use base::{DeliveryId, Time, WebhookId};
 use storage::table::{PageEnd, Query, TableError};
+
+/// Assumed maximum lag of an index.
+/// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
+pub(crate) const INDEX_LAG: Duration = Duration::from_secs(60);
 
 const LOOKING: &str = "looking through a webhook's deliveries";
 

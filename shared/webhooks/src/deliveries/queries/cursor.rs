@@ -1,10 +1,10 @@
 //! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
 //! the entity and the filters of its list: no client can forge or change it, or use it in another list. It holds the
-//! position of a delivery or an event, so that new ones do not shift the pages.
+//! position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use crate::deliveries::queries::{filters::Filters, range::ListPosition};
+use crate::deliveries::queries::{filters::Filters, next_page::NextPage};
 use auth::EntityId;
 use base::Random;
 use storage::{KeyRing, sealing::is_sealed};
@@ -29,16 +29,16 @@ pub enum List {
     Events,
 }
 
-/// The cursor of the page after this position.
+/// The cursor of a page.
 pub fn write(
     list: List,
-    position: &ListPosition,
+    next: &NextPage,
     ring: &KeyRing,
     random: &dyn Random,
     entity: &EntityId,
     filters: &Filters,
 ) -> String {
-    let sealed = ring.seal(random, &context(list, entity, filters), position.as_str().as_bytes());
+    let sealed = ring.seal(random, &context(list, entity, filters), next.text().as_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
@@ -58,16 +58,16 @@ impl Cursor {
         &self.0
     }
 
-    /// Opens the cursor and returns its position.
+    /// Opens the cursor and returns the start of its page.
     pub fn open(
         &self,
         list: List,
         ring: &KeyRing,
         entity: &EntityId,
         filters: &Filters,
-    ) -> Result<ListPosition, NotACursor> {
-        let position = ring.open(&context(list, entity, filters), &self.0).map_err(|_| NotACursor)?;
-        std::str::from_utf8(position.expose()).ok().and_then(ListPosition::parse).ok_or(NotACursor)
+    ) -> Result<NextPage, NotACursor> {
+        let start = ring.open(&context(list, entity, filters), &self.0).map_err(|_| NotACursor)?;
+        std::str::from_utf8(start.expose()).ok().and_then(NextPage::parse).ok_or(NotACursor)
     }
 }
 
@@ -95,23 +95,23 @@ mod tests {
         Filters { statuses: vec![Status::Failed], ..Filters::default() }
     }
 
-    fn position() -> ListPosition {
-        position_at(1_795_167_900_123, &CountingRandom::default())
+    fn start() -> NextPage {
+        NextPage::before(position_at(1_795_167_900_123, &CountingRandom::default()))
     }
 
-    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
+    fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<NextPage, NotACursor> {
         Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters)
     }
 
     fn cursor() -> String {
-        write(List::Deliveries, &position(), &ring("a"), &SystemRandom, &hotel(), &failed())
+        write(List::Deliveries, &start(), &ring("a"), &SystemRandom, &hotel(), &failed())
     }
 
     #[test]
     fn a_cursor_is_read_back_by_its_own_list_alone() {
         let cursor = cursor();
-        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Ok(position()));
-        assert_eq!(read(&cursor, &ring("b"), &hotel(), &failed()), Ok(position()), "a newer key is current");
+        assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Ok(start()));
+        assert_eq!(read(&cursor, &ring("b"), &hotel(), &failed()), Ok(start()), "a newer key is current");
         let other = EntityId::parse("other").expect("an entity");
         assert_eq!(read(&cursor, &ring("a"), &other, &failed()), Err(NotACursor));
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &Filters::default()), Err(NotACursor));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn texts_sealed_for_another_purpose_are_no_cursors() {
-        let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", position().as_str().as_bytes());
+        let elsewhere = ring("a").seal(&SystemRandom, "webhook/hotel/1", start().text().as_bytes());
         let cursor = BASE64_URL_SAFE_NO_PAD.encode(elsewhere);
         assert_eq!(read(&cursor, &ring("a"), &hotel(), &failed()), Err(NotACursor));
         let context = context(List::Deliveries, &hotel(), &failed());

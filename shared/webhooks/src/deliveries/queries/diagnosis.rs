@@ -102,13 +102,17 @@ impl Diagnosing {
             tokio::try_join!(self.showing.one(entity, id, now), self.showing.stats(entity, id, now))?;
         let kept = KeyRange::since(now - self.retention);
         let count = |group| self.deliveries.count_up_to(MAX_COUNT, id, group, vec![kept.clone()]);
-        let (counted, oldest, waiting, is_held, failures) = tokio::try_join!(
-            count(IndexGroup::Recoverable),
-            self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
-            count(IndexGroup::Waiting),
-            self.holds_deliveries(id, &kept),
-            self.failures(entity, id, kept.clone(), now),
-        )?;
+        let counts = async {
+            let counts = tokio::try_join!(
+                count(IndexGroup::Recoverable),
+                self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
+                count(IndexGroup::Waiting),
+                self.holds_deliveries(id, &kept),
+            );
+            counts.map_err(DeliveryError::from)
+        };
+        let ((counted, oldest, waiting, is_held), failures) =
+            tokio::try_join!(counts, self.failures(entity, id, kept.clone(), now))?;
         let oldest_created_date = oldest.found.first().map(DeliveryId::time);
         let recoverable = Recoverable { counted, oldest_created_date };
         let held_up_by = webhook.held_up_by().into_iter().chain(is_held.then_some(Cause::Held));
@@ -130,10 +134,10 @@ impl Diagnosing {
         webhook: &WebhookId,
         kept: KeyRange,
         now: Time,
-    ) -> Result<Vec<FailedDelivery>, TableError> {
+    ) -> Result<Vec<FailedDelivery>, DeliveryError> {
         let statuses = vec![Status::Failed, Status::Retrying];
         let filters = Filters { statuses, webhook: Some(webhook.clone()), ..Filters::default() };
-        let (found, _) = self.deliveries.page(entity, &filters, kept, FAILURES, now).await?;
+        let (found, _) = self.deliveries.page(entity, &filters, kept, None, FAILURES, now).await?;
         let whole = found.iter().map(|head| self.deliveries.with_attempts(entity, &head.delivery().id, now));
         Ok(try_join_all(whole).await?.into_iter().flatten().filter_map(FailedDelivery::of).collect())
     }

@@ -10,7 +10,9 @@ use crate::{
         queries::{
             cursor::{self, Cursor, EXPECTED, List},
             filters::Filters,
-            list::{Listing, MAX_ENTRIES_READ, MAX_HEADS_READ, limit, range},
+            list::{Listing, limit, range},
+            next_page::NextPage,
+            page::{MAX_ENTRIES_READ, MAX_HEADS_READ},
             range::{KeyRange, ListPosition},
         },
         store::{Deliveries, item::HeadItem},
@@ -87,15 +89,15 @@ impl Listing {
         request: &EventListRequest,
     ) -> Result<EventPage, DeliveryError> {
         let EventListRequest { filters, limit, cursor } = request;
-        let behind = match cursor {
-            Some(cursor) => Some(self.position(List::Events, cursor, entity, filters).await?),
-            None => None,
-        };
-        let range = range(filters, self.clock.now() - self.retention, behind.as_ref());
+        let mut range = range(filters, self.clock.now() - self.retention);
+        if let Some(cursor) = cursor {
+            range = range.before(&self.start(List::Events, cursor, entity, filters).await?.before);
+        }
         let (items, end) = self.deliveries.page_of_events(entity, filters, range, *limit, self.clock.now()).await?;
         let next_cursor = match end {
             Some(end) => {
-                Some(cursor::write(List::Events, &end, &*self.rings.get().await?, &*self.random, entity.id(), filters))
+                let ring = self.rings.get().await?;
+                Some(cursor::write(List::Events, &NextPage::before(end), &ring, &*self.random, entity.id(), filters))
             }
             None => None,
         };

@@ -9,7 +9,7 @@ use base::{DeliveryId, Time, ids::body_at};
 use storage::table::Query;
 
 /// The position of a delivery in the order of creation.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ListPosition(DeliveryId);
 
 impl ListPosition {

@@ -9,7 +9,7 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         jobs::{Include, Jobs, RecoveryScope},
-        queries::range::KeyRange,
+        queries::{by_webhook::INDEX_LAG, range::KeyRange},
         store::{Deliveries, index_group::IndexGroup},
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
@@ -22,10 +22,6 @@ use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableErr
 /// The most deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond the limit
 /// are recovered, too.
 const MAX_COUNT: usize = 10_000;
-
-/// Assumed maximum lag of the index of a webhook's deliveries. A range that ended more recently gets its job even if no
-/// delivery was counted. <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
-const INDEX_LAG: Duration = Duration::from_secs(60);
 
 /// How long the job of a recovery without counted deliveries waits for the index.
 const INDEX_WAIT: Duration = Duration::from_secs(5);
@@ -96,6 +92,7 @@ impl Recovery {
         )?;
         let count = failed.count + waiting.count;
         let is_future = asked.since >= asked.until;
+        // The index may not show the deliveries yet: the range gets its job even if none is counted.
         let is_recent = !is_future && now.since(scope.until) < INDEX_LAG;
         let message = if count > 0 {
             None
