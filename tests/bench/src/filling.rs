@@ -117,7 +117,7 @@ fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [V
         ("id", delivery),
         ("ownerIdentifier", entity.to_owned()),
         ("webhookIdentifier", webhook.to_owned()),
-        ("webhookKey", format!("DONE#{webhook}")),
+        ("webhookKey", format!("DELIVERED#{webhook}")),
         ("status", "delivered".to_owned()),
         ("subject", subject),
         ("type", "booking.created".to_owned()),
