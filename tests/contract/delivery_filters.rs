@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, announced, until},
+    harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, announced, now, until},
 };
 
 const STATES: [&str; 5] = ["pending", "retrying", "delivered", "failed", "cancelled"];
@@ -150,4 +150,36 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
     let moved = entity.until_status(&refused, &["delivered"]).await;
     assert_eq!((&moved["lastHttpStatus"], moved.get("lastError")), (&json!(204), None), "{moved:#}");
     assert_eq!(listed(&entity, "lastError=connect").await, Vec::<String>::new());
+}
+
+/// A page of them reads the index three times for each webhook.
+#[contract_test]
+async fn lists_of_many_webhooks_open_deliveries_are_limited(suite: Arc<Suite>) {
+    let (many, few) = (suite.entity().await, suite.entity().await);
+    let mut hooks = Vec::new();
+    for entity in [&many, &many, &many, &few, &few] {
+        hooks.push(hook_for(entity, "booking.expired", "http://127.0.0.1:9/").await);
+    }
+    for entity in [&many, &few] {
+        // The test may begin in one minute and end in the next.
+        for minute in [0, 60, 120] {
+            let minute = now() - now() % 60 + minute;
+            let item = json!({
+                "pk": { "S": format!("ALLOWANCE#open-lists#{}", entity.id) }, "sk": { "S": format!("{minute:010}") },
+                "count": { "N": "11998" },
+            });
+            suite.table().put(item).await;
+        }
+    }
+    for filters in ["status=pending", "status=retrying,failed", "lastError=timeout"] {
+        let call = many.get(&format!("/webhook/delivery/list?{filters}"));
+        let refused = call.refused(429, "too-many-requests").await;
+        assert_eq!(refused["properties"]["limit"], 12_000, "{filters}");
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("`webhookIdentifier`")), "{refused:#}");
+        assert_eq!(listed(&few, filters).await, Vec::<String>::new(), "{filters}");
+    }
+    let of_webhook = format!("status=pending&webhookIdentifier={}", hooks[0].id);
+    for filters in ["", "status=failed", "status=delivered", &of_webhook] {
+        assert_eq!(listed(&many, filters).await, Vec::<String>::new(), "{filters}");
+    }
 }

@@ -13,8 +13,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    delivery_list::{id, ids, items, page, publish, whole},
-    harness::{Behaviour, Entity, Receiver, Suite, now, stored},
+    delivery_list::{hook_for, id, ids, items, page, publish, whole},
+    harness::{Behaviour, Entity, Receiver, Settings, Suite, Table, now, stored},
 };
 
 #[contract_test]
@@ -211,4 +211,91 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     for frequent in ["status=delivered", "lastHttpStatus=200"] {
         assert_eq!(items(&page(&entity, &format!("?{frequent}&limit=100")).await).len(), 100, "{frequent}");
     }
+}
+
+/// Copies a stored event with this many numbers, each a millisecond after the one before, from this time on.
+async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
+    let event = table.event(&stored::event_of(model)).await.expect("it is there");
+    let copies = (0..count).map(|number| {
+        let id = stored::event_id(began + i64::try_from(number).expect("few"), number);
+        let (pk, sk) = stored::event_key(&id);
+        let mut copy = event.clone();
+        copy["pk"] = json!({ "S": pk });
+        copy["sk"] = json!({ "S": sk });
+        copy
+    });
+    table.put_all(copies.collect::<Vec<_>>()).await;
+}
+
+/// The sweep has not passed the events, so that their deliveries may be in no index.
+#[contract_test]
+async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suite>) {
+    /// More events than a page looks at one by one.
+    const MANY: usize = 3_000;
+    const QUIET: usize = 30;
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
+    let entity = Entity::new(&setup.api, "burst".to_owned()).await;
+    let receiver = Receiver::start().await;
+    // A wait of hours is in the index at once.
+    let later = Behaviour::answer(503, &[("Retry-After", "36000")], "");
+    let quiet = hook_for(&entity, "booking.cancelled", &receiver.on("/quiet", [later])).await;
+    let mut expected: Vec<String> = publish(&entity, "booking.cancelled", QUIET).await;
+    for delivery in &expected {
+        entity.until_status(delivery, &["retrying"]).await;
+    }
+    expected.sort_by(|one, other| other.cmp(one));
+    hook_for(&entity, "booking.created", &receiver.on("/busy", [Behaviour::status(200)])).await;
+    let model = publish(&entity, "booking.created", 1).await.remove(0);
+    entity.until_status(&model, &["delivered"]).await;
+    copied_events(&Table::of(&entity.api().env), &model, now() * 1_000, MANY).await;
+    let of_webhook = format!("webhookIdentifier={}", quiet.id);
+    for filters in [of_webhook.clone(), format!("{of_webhook}&status=retrying"), "status=retrying".to_owned()] {
+        setup.table.metered();
+        let first = page(&entity, &format!("?{filters}")).await;
+        assert_eq!(ids(&items(&first)), expected[..25], "{filters}");
+        let calls = setup.table.metered();
+        let reads: f64 = calls.iter().map(|call| call.reads).sum();
+        println!("a page of `{filters}` behind {MANY} new events: {} calls, {reads} read units", calls.len());
+        assert!(reads < 250.0, "{filters}: {reads}");
+    }
+    // The pages at the end may repeat a delivery, and leave none out.
+    let (found, _) = pages(&entity, &of_webhook).await;
+    assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
+    let (found, _) = pages(&entity, "status=pending").await;
+    assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), MANY, "deliveries that no index has");
+    assert!(setup.bundle.stop().await.success());
+}
+
+/// The number of a stranger's deliveries must not be visible.
+#[contract_test]
+async fn a_strangers_webhook_is_listed_like_one_that_does_not_exist(suite: Arc<Suite>) {
+    /// More deliveries than the service reads for one page.
+    const MANY: usize = 1_000;
+    let (owner, stranger) = (suite.entity().await, suite.entity().await);
+    let receiver = Receiver::start().await;
+    let hook = owner.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let model = owner.publish(json!({})).await;
+    owner.until_status(&model, &["delivered"]).await;
+    let table = suite.table();
+    let head = table.head(&model).await.expect("it is there");
+    let began = (now() - 600) * 1_000;
+    let copies = (0..MANY).map(|number| {
+        let id = stored::delivery_id(&stored::event_id(began, number), 0);
+        let (pk, sk) = stored::head_key(&id);
+        let mut copy = head.clone();
+        for (name, value) in [("pk", pk), ("sk", sk), ("id", id)] {
+            copy[name] = json!({ "S": value });
+        }
+        copy
+    });
+    table.put_all(copies.collect::<Vec<_>>()).await;
+    for filters in ["", "&status=delivered", "&status=delivered,failed", "&limit=100"] {
+        let listed = page(&stranger, &format!("?webhookIdentifier={}{filters}", hook.id)).await;
+        assert_eq!(listed, json!({ "items": [] }), "{filters}");
+    }
+    assert_eq!(whole(&owner, &format!("webhookIdentifier={}", hook.id), 100).await.len(), MANY + 1);
+    // A removed webhook has no item, and its owner still sees its deliveries.
+    owner.remove(&hook.id).expect(200).await;
+    assert_eq!(whole(&owner, &format!("webhookIdentifier={}", hook.id), 100).await.len(), MANY + 1);
 }

@@ -288,3 +288,44 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
     assert_low("a start", measure, |cost: &Cost| cost.in_a_row == 2 && cost.is_at_most(0.0, 1.0)).await;
     assert!(setup.bundle.stop().await.success());
 }
+
+/// A request of the API, and the queries and units that it may take.
+struct ListCost {
+    path: String,
+    queries: usize,
+    reads: f64,
+}
+
+#[contract_test]
+async fn lists_of_two_hundred_webhooks_cost_no_more_than_the_docs_say(suite: Arc<Suite>) {
+    let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
+    let entity = Entity::new(&setup.api, "lists".to_owned()).await;
+    let mut hooks = Vec::new();
+    for _ in 0..MOST {
+        hooks.push(entity.hook("http://127.0.0.1:9/").await);
+    }
+    let of_webhook = format!("/webhook/delivery/list?webhookIdentifier={}", hooks[0].id);
+    let cost = |path: &str, queries, reads| ListCost { path: path.to_owned(), queries, reads };
+    for ListCost { path, queries, reads } in [
+        cost("/webhook/delivery/list", 1, 1.0),
+        cost("/webhook/delivery/list?status=failed", 1, 1.0),
+        cost("/webhook/delivery/list?subject=B-1001", 1, 1.0),
+        cost(&of_webhook, 7, 5.0),
+        cost(&format!("{of_webhook}&status=pending"), 4, 4.0),
+        // The webhooks, the new events, and three groups of each webhook.
+        cost("/webhook/delivery/list?status=pending", 602, 360.0),
+        cost("/webhook/event/list", 1, 1.0),
+    ] {
+        // The function starts, and reads keys and revocations.
+        entity.get(&path).expect(200).await;
+        setup.table.metered();
+        entity.get(&path).expect(200).await;
+        let calls = setup.table.metered();
+        let made = calls.iter().filter(|metered| metered.call.operation == "Query").count();
+        let units: f64 = calls.iter().map(|metered| metered.reads).sum();
+        println!("{path}: {made} queries, {units} read units");
+        assert!(made <= queries && units <= reads, "{path}: {made} queries, {units} read units");
+    }
+    assert!(setup.bundle.stop().await.success());
+}
