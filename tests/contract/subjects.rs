@@ -197,3 +197,23 @@ async fn a_deployment_chooses_the_members_that_name_subjects(suite: Arc<Suite>) 
     }
     assert!(bundle.stop().await.success());
 }
+
+#[contract_test]
+async fn the_texts_of_one_number_are_one_subject(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let publish = async |number: &str| {
+        let body = format!(r#"{{"type":"booking.created","data":{{"bookingNumber":{number}}}}}"#);
+        let published = entity.post("/webhook/event").body("application/json", body).expect(202).await.json();
+        text(&published["deliveries"][0]["deliveryIdentifier"])
+    };
+    let mut expected = BTreeSet::new();
+    for number in ["20417", "20417.0", "20417.00", "2.0417E4"] {
+        expected.insert(publish(number).await);
+    }
+    let beyond = publish("9007199254740993.0").await;
+    assert_eq!(listed(&entity, "subject=20417").await, expected);
+    assert_eq!(listed(&entity, "subject=20417.0").await, BTreeSet::new());
+    assert_eq!(listed(&entity, "subject=9007199254740993.0").await, BTreeSet::from([beyond]), "as it was published");
+}

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
 use serde_json::value::RawValue;
 
+use crate::subscriptions::filter::decimal::Decimal;
 use base::{Environment, FromEnvironment};
 use problem::JsonBody;
 
@@ -84,10 +85,18 @@ fn text_of(value: &RawValue) -> Option<String> {
     let value = value.get();
     let text = match value.as_bytes().first()? {
         b'"' => serde_json::from_str(value).ok()?,
-        b'-' | b'0'..=b'9' => value.to_owned(),
+        b'-' | b'0'..=b'9' => text_of_number(value)?,
         _ => return None,
     };
     is_subject(&text).then_some(text)
+}
+
+/// The subject for a number: the shortest text of its value, so that `20417.0` and `2.0417E4` are the booking 20417.
+/// Beyond 2⁵³ the publisher's text: a program with doubles may have rounded the number, and people look for the digits
+/// that were sent. `None` if it is too long.
+fn text_of_number(json: &str) -> Option<String> {
+    let number = Decimal::read(json);
+    if number.is_up_to_exact_double() { number.plain(MAX_CHARACTERS) } else { Some(json.to_owned()) }
 }
 
 /// Whether a text can be a subject.
@@ -108,6 +117,7 @@ pub(super) fn take(body: &mut JsonBody<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn subject_of(data: &str) -> Option<String> {
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
@@ -138,6 +148,45 @@ mod tests {
         assert_eq!(of(r#"{"bookingNumber":null,"propertyIdentifier":"p-1"}"#), "p-1");
         for data in ["{}", r#"{"bookingNumber":""}"#, r#"{"bookingNumber":{}}"#, r#"{"data":{"bookingNumber":"1"}}"#] {
             assert_eq!(subject_of(data), None, "{data}");
+        }
+    }
+
+    #[test]
+    fn the_texts_of_one_number_are_one_subject() {
+        let of = |number: &str| subject_of(&format!(r#"{{"bookingNumber": {number} }}"#));
+        for number in ["20417", "20417.0", "20417.00", "2.0417E4", "204170e-1", "0.20417e+5"] {
+            assert_eq!(of(number).as_deref(), Some("20417"), "{number}");
+        }
+        for (number, subject) in [
+            ("-0", Some("0")),
+            ("-7.50", Some("-7.5")),
+            ("1e-2", Some("0.01")),
+            ("9007199254740992.0", Some("9007199254740992")),
+            ("9007199254740993.0", Some("9007199254740993.0")),
+            ("1E20", Some("1E20")),
+            ("1e-254", Some(&*format!("0.{}1", "0".repeat(253)))),
+            ("1e-255", None),
+            ("1e-99999999999999999999", None),
+        ] {
+            assert_eq!(of(number).as_deref(), subject, "{number}");
+        }
+        assert_eq!(subject_of(r#"{"bookingNumber":1e-300,"propertyIdentifier":"p-1"}"#).as_deref(), Some("p-1"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_up_to_two_to_the_53_has_one_subject(whole in 0..=1_u64 << 53, zeros in 0_usize..5, is_negative: bool) {
+            let sign = if is_negative && whole > 0 { "-" } else { "" };
+            let of = |number: String| subject_of(&format!(r#"{{"bookingNumber":{number}}}"#));
+            let plain = Some(format!("{sign}{whole}"));
+            prop_assert_eq!(of(format!("{sign}{whole}.0{}", "0".repeat(zeros))), plain.clone());
+            prop_assert_eq!(of(format!("{sign}{whole}{}E-{zeros}", "0".repeat(zeros))), plain);
+        }
+
+        #[test]
+        fn no_number_of_data_makes_a_subject_that_is_none(number in "-?(0|[1-9][0-9]{0,300})(\\.[0-9]{1,300})?([eE][+-]?[0-9]{1,30})?") {
+            let subject = subject_of(&format!(r#"{{"bookingNumber":{number}}}"#));
+            prop_assert!(subject.is_none_or(|subject| is_subject(&subject)));
         }
     }
 

@@ -40,6 +40,33 @@ impl Decimal {
         Some(Self::read(number.get()))
     }
 
+    /// The shortest text of the number without an exponent, such as `20417` or `-0.5`; `None` if it has more than
+    /// `longest` characters.
+    pub fn plain(&self, longest: usize) -> Option<String> {
+        if self.digits.is_empty() {
+            return Some("0".to_owned());
+        }
+        // A small number has zeros before its digits, and a large one after them. Compared before they are written: an
+        // exponent of a few characters can mean any number of zeros.
+        let zeros_before = usize::try_from((-self.magnitude).max(0)).ok()?;
+        let before_point = usize::try_from(self.magnitude.max(0)).ok()?.checked_add(1)?;
+        if zeros_before.max(before_point) > longest {
+            return None;
+        }
+        let digits = format!("{}{}", "0".repeat(zeros_before), self.digits);
+        let sign = if self.is_negative { "-" } else { "" };
+        let text = match digits.split_at_checked(before_point) {
+            None | Some((_, "")) => format!("{sign}{digits:0<before_point$}"),
+            Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+        };
+        (text.len() <= longest).then_some(text)
+    }
+
+    /// Whether every double of this size is exact to the last digit of an integer: up to 2⁵³, regardless of the sign.
+    pub fn is_up_to_exact_double(&self) -> bool {
+        self.cmp_absolute(&Self::read("9007199254740992")) != Ordering::Greater
+    }
+
     /// Compares two numbers regardless of their signs.
     fn cmp_absolute(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
@@ -148,7 +175,53 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_plain_text_is_the_shortest_without_an_exponent() {
+        for (number, plain) in [
+            ("20417", "20417"),
+            ("20417.0", "20417"),
+            ("20417.00", "20417"),
+            ("2.0417E4", "20417"),
+            ("2.0417e5", "204170"),
+            ("204.17e-1", "20.417"),
+            ("-0.50", "-0.5"),
+            ("5e-3", "0.005"),
+            ("1e3", "1000"),
+            ("-0.0e9", "0"),
+            ("1e15", "1000000000000000"),
+        ] {
+            assert_eq!(Decimal::read(number).plain(16).as_deref(), Some(plain), "{number}");
+        }
+        for long in
+            ["1e16", "1e-15", "-1000000000000000", "0.123456789012345", "1e999999999999999999", "1e-999999999999999999"]
+        {
+            assert_eq!(Decimal::read(long).plain(16), None, "{long}");
+        }
+    }
+
+    #[test]
+    fn the_largest_exact_double_is_two_to_the_53() {
+        for (number, is_exact) in [
+            ("0", true),
+            ("-9007199254740992", true),
+            ("9.007199254740992e15", true),
+            ("9007199254740992.1", false),
+            ("9007199254740993", false),
+            ("-1e400", false),
+        ] {
+            assert_eq!(Decimal::read(number).is_up_to_exact_double(), is_exact, "{number}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn the_plain_text_is_a_json_number_of_the_same_value(number in "-?(0|[1-9][0-9]{0,9})(\\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?") {
+            let read = Decimal::read(&number);
+            let plain = read.plain(256).expect("at most 99 zeros");
+            prop_assert_eq!(Decimal::of_text(&plain), Some(read), "{} {}", number, plain);
+            prop_assert!(!plain.contains(['e', 'E']) && !(plain.contains('.') && plain.ends_with('0')), "{}", plain);
+        }
+
         #[test]
         fn integers_compare_as_integers(one in any::<i64>(), other in any::<i64>(), zeros in 0_usize..5) {
             let padded = format!("{other}.{}", "0".repeat(zeros + 1));

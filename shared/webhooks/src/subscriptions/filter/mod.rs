@@ -2,7 +2,7 @@
 //! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is published.
 
 pub mod data;
-mod decimal;
+pub mod decimal;
 mod matching;
 pub mod pattern;
 #[cfg(test)]
