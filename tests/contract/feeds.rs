@@ -570,3 +570,18 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
     })
     .await;
 }
+
+#[contract_test]
+async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    entity.publish(json!({})).await;
+    let found = read_some(&entity, &hook, "").await;
+    let body = format!(r#"{{"failed":[{{"receipt":{},"reason":"HTTP \ud800"}}]}}"#, found[0]["receipt"]);
+    let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).body("application/json", body);
+    let problem = call.refused(400, "invalid-request").await;
+    let violations = &problem["properties"]["violations"];
+    assert_eq!((violations.as_array().map(Vec::len), &violations[0]["field"]), (Some(1), &json!("failed[0].reason")));
+    assert!(violations[0].to_string().contains("unpaired surrogate"), "{problem:#}");
+    assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contract_test::contract_test;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     harness::{Application, Behaviour, Entity, Receiver, Suite, send_raw},
@@ -37,7 +37,7 @@ async fn data_are_sent_byte_for_byte(suite: Arc<Suite>) {
         &numbers,
         r#"{"zero":[0,-0,0.0,-0.0,0e0,-0E+0],"one":[1,1.0,1.00,1e0,1E0,10e-1],"huge":[1e400,-1e400,1e-400]}"#,
         r#"{"a":1,"b":2,"a":{"a":3,"a":4},"A":5,"\u0061":6}"#,
-        r#"{"lone":"\ud800","reversed":"\udc00\ud800","half":"\uDBFFx","names":{"\udfff":1},"noncharacter":"\uffff"}"#,
+        r#"{"noncharacter":"\uffff","escaped backslash":"\\ud800"}"#,
         r#"{"big":123456789012345678901234567890,"precise":0.1000000000000000055511151231257827,"exponent":1E+400,"zero":-0.0}"#,
         r#"{"9007199254740993":9007199254740993,"1":1.0,"2":1.50,"3":1e2}"#,
         r#"{"escapes":"\u00e9\u00E9\/\"\\\b\f\n\r\t","plain":"é/😀","surrogates":"\ud83d\ude00","nul":"\u0000"}"#,
@@ -70,7 +70,7 @@ async fn data_that_no_parser_agrees_on_are_shown_as_they_are_sent(suite: Arc<Sui
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let token = suite.api.token(Application::Platform, "").await;
-    let data = r#"{"huge":1e400,"lone":"\ud800","a":1,"a":-0}"#;
+    let data = r#"{"huge":1e400,"a":1,"a":-0}"#;
     let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
     let answer = entity.post("/webhook/event").body("application/json", body).expect(202).await;
     let id = deliveries(&answer)[0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
@@ -240,4 +240,34 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
     let body = format!(r#"{{"type":"booking.created","data":{spaced}}}"#);
     let call = entity.post("/webhook/event").body("application/json", body);
     assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 256 * 1_024);
+}
+
+#[contract_test]
+async fn an_unpaired_surrogate_is_refused_with_its_path(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (data, paths) in [
+        (r#"{"lone":"\ud800"}"#, &["data/lone"][..]),
+        (
+            r#"{"a/b":[{"reversed":"\udc00\ud800"},1,"half \uDBFFx"],"pair":"\ud83d\ude00"}"#,
+            &["data/a~1b/0/reversed", "data/a~1b/2"],
+        ),
+        (r#"{"names":{"\udfff":1}}"#, &[r"data/names/\udfff"]),
+    ] {
+        let problem = refused(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await;
+        assert_eq!(fields(&problem), paths, "{data}");
+        let message = problem["properties"]["violations"][0]["message"].as_str().expect("a text");
+        assert!(message.contains("unpaired surrogate"), "{message}");
+    }
+    let subject = r#"{"type":"booking.created","subject":"B-\ud800","data":{}}"#;
+    let problem = refused(&entity, subject).await;
+    assert_eq!(fields(&problem), ["subject"]);
+    assert!(problem["properties"]["violations"][0].to_string().contains("unpaired surrogate"), "{problem:#}");
+    let name = r#"{"type":"booking.created","data":{},"\ud800":1}"#;
+    assert_eq!(fields(&refused(&entity, name).await), ["body"]);
+}
+
+/// The Problem that refuses a body.
+async fn refused(entity: &Entity, body: &str) -> Value {
+    let call = entity.post("/webhook/event").body("application/json", body.to_owned());
+    call.refused(400, "invalid-request").await
 }

@@ -17,7 +17,7 @@ use base::Time;
 use crate::{
     Problem, Violation,
     near::{self, MAX_COMPARED},
-    time,
+    surrogates, time,
 };
 
 /// The largest body that is read, in bytes. It is several times the largest event, so that the response to a slightly
@@ -48,6 +48,14 @@ impl Violations {
     /// Returns a checked value, or adds the error as a violation of `field`.
     pub fn note<T, E: fmt::Display>(&mut self, field: &str, checked: Result<T, E>) -> Option<T> {
         checked.map_err(|error| self.add(field, error.to_string())).ok()
+    }
+
+    /// Adds a violation for each text of a member's JSON that has an unpaired surrogate, and returns whether there are
+    /// any.
+    pub fn note_surrogates(&mut self, name: &str, json: &str) -> bool {
+        let paths = surrogates::unpaired(json);
+        paths.iter().for_each(|path| self.add(format!("{name}{path}"), surrogates::MESSAGE));
+        !paths.is_empty()
     }
 
     /// All violations.
@@ -93,6 +101,11 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
+            let is_well_formed = || serde_json::from_str::<&RawValue>(text).is_ok();
+            if error.is_syntax() && !surrogates::unpaired(text).is_empty() && is_well_formed() {
+                // The name of a member has it. In a value, its reader finds it.
+                return Problem::invalid_value("body", format!("{} in the name of a member", surrogates::MESSAGE));
+            }
             // Name only the position and the kind of the error: serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
@@ -122,19 +135,27 @@ impl<'a> JsonBody<'a> {
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
-        self.violations.note(name, value.ok_or_else(|| format!("must be {what}")))
+        self.value_or_violation(name, text, value, what)
     }
 
     /// Takes an optional member that is an object of texts. A duplicate name in it is a violation.
     pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
-        let members = self.take_raw(name).map(serde_json::from_str::<Members<'_>>)?;
-        let texts = members.ok().and_then(|Members { members, doubled }| {
+        let json = self.take_raw(name)?;
+        let texts = serde_json::from_str::<Members<'_>>(json).ok().and_then(|Members { members, doubled }| {
             for member in doubled {
                 self.violations.add(format!("{name}.{member}"), "must not come twice");
             }
             members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
         });
-        self.violations.note(name, texts.ok_or_else(|| format!("must be {what}")))
+        self.value_or_violation(name, json, texts, what)
+    }
+
+    /// Returns the value that was read from a member's JSON, or adds a violation that says why it could not be read.
+    fn value_or_violation<T>(&mut self, name: &str, json: &str, value: Option<T>, what: &str) -> Option<T> {
+        if value.is_none() && !self.violations.note_surrogates(name, json) {
+            self.violations.add(name, format!("must be {what}"));
+        }
+        value
     }
 
     /// Takes a required member.
@@ -336,6 +357,36 @@ mod tests {
         let text = format!(r#"{{"type": "x", "data": {data}}}"#);
         let mut body = JsonBody::read(text.as_bytes()).expect("an object");
         assert_eq!(body.take_raw("data"), Some(data));
+    }
+
+    #[test]
+    fn an_unpaired_surrogate_is_the_reason_and_has_its_path() {
+        let reasons = |body: &str, read: fn(&mut JsonBody<'_>)| {
+            let problem = match JsonBody::read(body.as_bytes()) {
+                Ok(mut body) => {
+                    read(&mut body);
+                    body.finish().expect_err("refused")
+                }
+                Err(problem) => problem,
+            };
+            let list = problem.properties["violations"].as_array().expect("a list").clone();
+            let text = |violation: &serde_json::Value, name: &str| violation[name].as_str().expect("a text").to_owned();
+            assert!(list.iter().all(|violation| text(violation, "message").contains("unpaired surrogate")), "{list:?}");
+            list.iter().map(|violation| text(violation, "field")).collect::<Vec<_>>()
+        };
+        let text = |body: &mut JsonBody<'_>| drop(body.required::<String>("a", "a text"));
+        assert_eq!(reasons(r#"{"a":"x\ud800"}"#, text), ["a"]);
+        let list = |body: &mut JsonBody<'_>| drop(body.optional::<Vec<BTreeMap<String, String>>>("a", "a list"));
+        assert_eq!(
+            reasons(r#"{"a":[{"b":"c"},{"b":"\udc00"},{"\ud800":"\ud83d\ude00"}]}"#, list),
+            ["a[1].b", "a[2].\\ud800"]
+        );
+        let texts = |body: &mut JsonBody<'_>| drop(body.optional_texts("a", "an object of texts"));
+        assert_eq!(reasons(r#"{"a":{"b":"\ud800","\ud800":""}}"#, texts), ["a.b", "a.\\ud800"]);
+        assert_eq!(reasons(r#"{"a":1,"\ud800":1}"#, text), ["body"]);
+        let mut other = JsonBody::read(br#"{"a":"\ud83d\ude00","b":"\ud800"}"#).expect("an object");
+        assert_eq!(other.required::<String>("a", "a text").as_deref(), Some("😀"));
+        assert_eq!(violations(other.finish().expect_err("b is unknown")), ["b"]);
     }
 
     #[test]

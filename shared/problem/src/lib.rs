@@ -7,6 +7,7 @@ pub mod near;
 pub mod overlap;
 mod problem;
 pub mod query;
+pub mod surrogates;
 mod time;
 pub mod unseen;
 

@@ -119,7 +119,9 @@ impl RpcError {
 
     /// The body is not JSON, or exceeds the limits of the parser.
     pub fn not_json() -> Self {
-        let limits = format!("numbers in the range of a double, and at most {MAX_DEPTH} levels of nesting");
+        let limits = format!(
+            "numbers in the range of a double, no unpaired surrogates, and at most {MAX_DEPTH} levels of nesting"
+        );
         let message = format!("Parse error: the body must be JSON in UTF-8, with {limits}");
         Self::new(-32700, message).with_status(StatusCode::BAD_REQUEST)
     }
@@ -298,11 +300,12 @@ mod tests {
 
     #[test]
     fn the_error_on_unreadable_json_names_the_limits() {
-        for value in ["1e400".to_owned(), "9".repeat(400), "[".repeat(127) + &"]".repeat(127)] {
+        for value in ["1e400".to_owned(), r#""\ud800""#.to_owned(), "9".repeat(400), "[".repeat(127) + &"]".repeat(127)]
+        {
             let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{value}}}}}"#);
             let (id, error) = Message::read(body.as_bytes()).expect_err("refused");
             assert_eq!((error.code, id), (-32700, None));
-            for limit in ["UTF-8", "range of a double", "127 levels"] {
+            for limit in ["UTF-8", "range of a double", "unpaired surrogates", "127 levels"] {
                 assert!(error.message.contains(limit), "{}", error.message);
             }
         }

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_data_of_a_detail_are_taken_as_they_came() {
-        let data = r#"{ "b" : 1e400,"a":-0 , "u":"\ud800\u0000é" }"#;
+        let data = r#"{ "b" : 1e400,"a":-0 , "u":"\ud83d\ude00\u0000é" }"#;
         let detail =
             format!(r#"{{ "data" : {data}, "managingEntityIdentifier":"demo-hotel","type":"booking.created"}}"#);
         assert_eq!(read(&detail), Ok(("demo-hotel".into(), data.into())));
@@ -197,6 +197,10 @@ mod tests {
                 &["detail.managingEntityIdentifier", "detail.type", "detail.data", "detail.body"],
             ),
             (r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{},"data":{}}"#, &["detail.data"]),
+            (
+                r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{"b":"\ud800"},"subject":"\ud800"}"#,
+                &["detail.data/b", "detail.subject"],
+            ),
         ] {
             assert_eq!(read(detail), invalid(fields), "{detail}");
         }

@@ -14,7 +14,7 @@ use super::{
 };
 use auth::EntityId;
 use base::{EventId, Time};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, surrogates};
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 /// A client's request to publish an event.
@@ -106,14 +106,21 @@ pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'stati
     body.violations.note("type", found)
 }
 
-/// Takes the data, which must be an object. Subscribers get its exact text.
+/// Takes the data, which must be an object. Subscribers get its exact text. An unpaired surrogate is refused, since
+/// filters and many receivers could not read the member, or the whole event. Its violation has the JSON Pointer of the
+/// member, like those of the schema.
 pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     let data = body.take_raw("data").filter(|data| data.starts_with('{'));
-    let data = data.and_then(|data| serde_json::from_str(data).ok());
-    if data.is_none() {
+    let data = data.and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
+    let Some(data) = data else {
         body.violations.add("data", "must be there and be an object");
+        return None;
+    };
+    let unpaired = surrogates::unpaired(data.get());
+    for path in &unpaired {
+        body.violations.add(format!("data{}", path.pointer()), surrogates::MESSAGE);
     }
-    data
+    unpaired.is_empty().then_some(data)
 }
 
 #[cfg(test)]
@@ -137,6 +144,18 @@ mod tests {
         );
         assert_eq!(fields(None, "{}"), ["type", "data"]);
         assert_eq!(fields(None, r#"{"type":"booking.created","data":null}"#), ["data"]);
+    }
+
+    #[test]
+    fn data_with_an_unpaired_surrogate_are_refused_with_its_path() {
+        let body =
+            r#"{"type":"booking.created","subject":"\udfff","data":{"a/b":["\ud800","\ud83d\ude00",{"\udc00":1}]}}"#;
+        assert_eq!(fields(None, body), ["data/a~1b/0", "data/a~1b/2/\\udc00", "subject"]);
+        let problem = NewEvent::read(body.as_bytes(), Ok(None), SENDER, LONGEST).expect_err("refused");
+        let messages = problem.properties["violations"].as_array().expect("a list");
+        assert!(messages.iter().all(|violation| violation["message"] == surrogates::MESSAGE), "{messages:?}");
+        let pairs = r#"{"type":"booking.created","data":{"a":"\ud83d\ude00","\\ud800":"\\ud800","b":"\uffff"}}"#;
+        assert!(NewEvent::read(pairs.as_bytes(), Ok(None), SENDER, LONGEST).is_ok());
     }
 
     #[test]

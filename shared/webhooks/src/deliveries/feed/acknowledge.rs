@@ -279,6 +279,8 @@ mod tests {
         let twice = format!(r#"{{"confirmed":["{RECEIPT}"],"failed":[{{"receipt":"{RECEIPT}","reason":""}}]}}"#);
         assert_eq!(violations(&twice), ["failed[0].reason", "failed[0].receipt"]);
         assert_eq!(violations(r#"{"failed":[{"receipt":"x"}]}"#), ["failed"]);
+        let unpaired = format!(r#"{{"failed":[{{"receipt":"{RECEIPT}","reason":"\ud800"}}]}}"#);
+        assert_eq!(violations(&unpaired), ["failed[0].reason"]);
         let many = format!(r#"{{"confirmed":[{}]}}"#, vec!["\"x\""; 101].join(","));
         assert_eq!(violations(&many), ["confirmed"]);
     }

@@ -149,6 +149,7 @@ mod tests {
                 &["eventFilter.a", "eventList[0]", "limit", "more"],
             ),
             (r#"{"eventFilter":{"a":[1]},"limit":0}"#, &["limit"]),
+            (r#"{"eventFilter":{"a":["x","\ud800"],"\udc00":[1]}}"#, &["eventFilter.a[1]", "eventFilter.\\udc00"]),
         ] {
             assert_eq!(crate::testing::fields(&read(body).expect_err(body)), expected, "{body}");
         }

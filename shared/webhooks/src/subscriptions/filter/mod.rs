@@ -44,6 +44,9 @@ impl EventFilter {
 
     /// Takes the filter from the member of this name; the faults become violations.
     pub(crate) fn take(name: &str, json: &str, violations: &mut Violations) -> Option<Self> {
+        if violations.note_surrogates(name, json) {
+            return None;
+        }
         let noted = |faults: Vec<Fault>| {
             faults.into_iter().for_each(|Fault { path, message }| violations.add(format!("{name}{path}"), message));
         };

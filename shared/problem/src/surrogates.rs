@@ -1,0 +1,257 @@
+//! Unpaired surrogates in JSON. Its grammar permits an escape such as `\ud800` without its other half (RFC 8259 §8.2),
+//! but such a text is not Unicode: parsers refuse it or replace it, each in its own way. I-JSON forbids it (RFC 7493
+//! §2.1), and so does this service.
+
+use std::fmt;
+
+/// The violation of a text with an unpaired surrogate.
+pub const MESSAGE: &str =
+    "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
+
+/// The most texts that are reported, and the longest name in a path, in characters.
+const MOST: usize = 100;
+
+/// The path of a value in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonPath(Vec<Step>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// The name of a member. A name with an unpaired surrogate is written as in the JSON, with its escapes.
+    Member(String),
+    Element(usize),
+}
+
+impl JsonPath {
+    /// The path as a JSON Pointer (RFC 6901), such as `/guests/0/name`.
+    pub fn pointer(&self) -> String {
+        let step = |step: &Step| match step {
+            Step::Member(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+            Step::Element(index) => format!("/{index}"),
+        };
+        self.0.iter().map(step).collect()
+    }
+}
+
+/// The path in the form of violations, such as `.guests[0].name`.
+impl fmt::Display for JsonPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|step| match step {
+            Step::Member(name) => write!(f, ".{name}"),
+            Step::Element(index) => write!(f, "[{index}]"),
+        })
+    }
+}
+
+/// An array or object around the text that is read.
+enum Level<'a> {
+    /// With the name of the present member, as written.
+    Object(&'a str),
+    /// With the position of the present element.
+    Array(usize),
+}
+
+/// The paths of the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. Reads the
+/// JSON once, regardless of its depth.
+pub fn unpaired(json: &str) -> Vec<JsonPath> {
+    let mut found: Vec<JsonPath> = Vec::new();
+    if !has_surrogates(json) {
+        return found;
+    }
+    let mut levels = Vec::new();
+    let mut is_name = false;
+    let mut rest = json;
+    while let Some(start) = rest.find(['{', '[', '}', ']', ',', '"']).filter(|_| found.len() < MOST) {
+        let (sign, after) = rest.split_at(start).1.split_at(1);
+        rest = after;
+        match sign {
+            "{" => levels.push(Level::Object("")),
+            "[" => levels.push(Level::Array(0)),
+            "}" | "]" => drop(levels.pop()),
+            "," => {
+                if let Some(Level::Array(index)) = levels.last_mut() {
+                    *index += 1;
+                }
+            }
+            _ => {
+                let (text, after) = rest.split_at(length_of_text(rest));
+                rest = after.strip_prefix('"').unwrap_or(after);
+                if let Some(Level::Object(name)) = levels.last_mut().filter(|_| is_name) {
+                    *name = text;
+                }
+                if is_unpaired(text) {
+                    let path = path(&levels);
+                    // A name and its value have the same path.
+                    if found.last() != Some(&path) {
+                        found.push(path);
+                    }
+                }
+            }
+        }
+        // A name follows the beginning of an object, and each of its commas.
+        is_name = matches!((sign, levels.last()), ("{" | ",", Some(Level::Object(_))));
+    }
+    found
+}
+
+/// Whether JSON may have an escaped surrogate, paired or not.
+fn has_surrogates(json: &str) -> bool {
+    json.as_bytes().windows(4).any(|letters| letters.starts_with(b"\\u") && is_surrogate_digits(&letters[2..]))
+}
+
+/// Whether these are the first two digits of a surrogate: `d8` to `df`.
+fn is_surrogate_digits(digits: &[u8]) -> bool {
+    matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
+}
+
+/// The length of a text up to its closing quote, in bytes.
+fn length_of_text(json: &str) -> usize {
+    let mut escaped = false;
+    let end = json.bytes().position(|byte| match byte {
+        _ if escaped => {
+            escaped = false;
+            false
+        }
+        b'\\' => {
+            escaped = true;
+            false
+        }
+        byte => byte == b'"',
+    });
+    end.unwrap_or(json.len())
+}
+
+/// Whether a text, as written in JSON, has half of a pair of surrogates.
+fn is_unpaired(text: &str) -> bool {
+    let mut rest = text;
+    // Whether the escape just before is the first half of a pair.
+    let mut awaits_second = false;
+    while let Some(start) = rest.find('\\') {
+        if awaits_second && start > 0 {
+            return true;
+        }
+        let escape = rest.split_at(start).1;
+        let digits = escape.strip_prefix("\\u").and_then(|digits| u16::from_str_radix(digits.get(..4)?, 16).ok());
+        match digits {
+            Some(0xd800..=0xdbff) if awaits_second => return true,
+            Some(0xd800..=0xdbff) => awaits_second = true,
+            Some(0xdc00..=0xdfff) if awaits_second => awaits_second = false,
+            Some(0xdc00..=0xdfff) => return true,
+            _ if awaits_second => return true,
+            _ => {}
+        }
+        // An escape other than `\u….` has two characters, of which the second may be a backslash.
+        let length = if digits.is_some() { 6 } else { 2 };
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    awaits_second
+}
+
+fn path(levels: &[Level<'_>]) -> JsonPath {
+    let step = |level: &Level<'_>| match level {
+        Level::Object(name) => {
+            let written = format!("\"{name}\"");
+            let read = serde_json::from_str::<String>(&written).unwrap_or_else(|_| (*name).to_owned());
+            Step::Member(read.chars().take(MOST).collect())
+        }
+        Level::Array(index) => Step::Element(*index),
+    };
+    JsonPath(levels.iter().map(step).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, value::RawValue};
+
+    use super::*;
+
+    fn paths(json: &str) -> Vec<String> {
+        unpaired(json).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn half_of_a_pair_is_found_wherever_it_is() {
+        for text in [
+            r"\ud800",
+            r"\uDBFFx",
+            r"\udc00\ud800",
+            r"\ud83d\ud83d\ude00",
+            r"\ud83d \ude00",
+            r"\ud83d\n\ude00",
+            r"\\\ud800",
+            r#"\"\udfff"#,
+            r"\ud83d\\ude00",
+        ] {
+            assert_eq!(paths(&format!(r#"{{"a":"{text}"}}"#)), [".a"], "{text}");
+            assert_eq!(paths(&format!(r#"{{"{text}":1}}"#)), [format!(".{text}")], "{text}");
+        }
+        for text in
+            [r"\ud83d\ude00", r"\uD83D\uDE00\ud83d\ude00", r"\\ud800", r#"\"\\ud800"#, r"\ud7ff\ue000", r"ud800"]
+        {
+            assert_eq!(paths(&format!(r#"{{"a":"{text}","{text}":["{text}"]}}"#)), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn every_text_is_found_with_its_path() {
+        let json = r#" { "a" : [ 1 , "x" , {"b,{[\"" : "\ud800" , "c":[[],["\udfff"]]} ] ,
+            "d\u00e9/~" : {"\ud800":"\ud800","e":{}} , "f":"\ud83d\ude00","g":"\udc00"} "#;
+        assert_eq!(paths(json), [".a[2].b,{[\"", ".a[2].c[1][0]", ".dé/~.\\ud800", ".g"]);
+        let pointers: Vec<_> = unpaired(json).iter().map(JsonPath::pointer).collect();
+        assert_eq!(pointers, ["/a/2/b,{[\"", "/a/2/c/1/0", "/dé~1~0/\\ud800", "/g"]);
+        assert_eq!((paths(r#""\ud800""#), paths(r#"["\ud800"]"#)), (vec![String::new()], vec!["[0]".to_owned()]));
+    }
+
+    #[test]
+    fn a_report_is_bounded() {
+        let many = vec![r#""\ud800""#; 10_000].join(",");
+        assert_eq!(unpaired(&format!("[{many}]")).len(), MOST);
+        let long = format!(r#"{{"{}":"\ud800"}}"#, "n".repeat(100_000));
+        assert_eq!(paths(&long)[0].len(), 1 + MOST);
+    }
+
+    /// A text in JSON, with and without pairs.
+    fn text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just(r"\ud83d"),
+            Just(r"\ude00"),
+            Just(r"\uD800"),
+            Just(r"\uDFFF"),
+            Just(r"\ud83d\ude00"),
+            Just(r"\\"),
+            Just(r#"\""#),
+            Just(r"\u00e9"),
+            Just("ud800"),
+            Just("é"),
+            Just("[{,"),
+        ];
+        prop::collection::vec(piece, 0..4).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
+    }
+
+    fn json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![text(), Just("1.5e3".to_owned()), Just("null".to_owned())];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|elements| format!("[ {} ]", elements.join(" ,"))),
+                prop::collection::vec((text(), inner), 0..4).prop_map(|members| {
+                    let members = members.into_iter().map(|(name, value)| format!("{name} : {value}"));
+                    format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn json_without_a_finding_is_what_a_strict_parser_reads(json in json()) {
+            prop_assert!(serde_json::from_str::<&RawValue>(&json).is_ok(), "it is well-formed: {}", json);
+            prop_assert_eq!(unpaired(&json).is_empty(), serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
+        }
+
+        #[test]
+        fn no_text_makes_the_search_panic(text in "[\\[\\]{}\":,a0é\\\\ud8c ]{0,60}") {
+            let _ = unpaired(&text);
+        }
+    }
+}
