@@ -74,8 +74,8 @@ async fn a_request_of_the_newest_revision_needs_no_handshake(suite: Arc<Suite>) 
     for (method, member, scope) in [
         ("server/discover", "supportedVersions", "public"),
         ("tools/list", "tools", "private"),
-        ("resources/list", "resources", "public"),
-        ("resources/templates/list", "resourceTemplates", "public"),
+        ("resources/list", "resources", "private"),
+        ("resources/templates/list", "resourceTemplates", "private"),
         ("prompts/list", "prompts", "public"),
     ] {
         let result = ask(method).await;

@@ -74,3 +74,36 @@ async fn a_prompt_brings_what_the_person_filled_in(suite: Arc<Suite>) {
     let answer = agent.send("prompts/get", Some("set_up_webhook"), missing).await;
     assert_eq!(answer.json()["error"]["code"], -32602, "{}", answer.exchange);
 }
+
+#[contract_test]
+async fn a_resource_is_offered_only_with_a_tool_that_shows_it(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let agent = Agent::of(&entity).await;
+    entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let delivery = entity.publish(json!({ "say": "something" })).await;
+    let delivery = format!("waypost://{}/delivery/{delivery}", entity.id);
+    let uris = ["waypost://catalogue/events", "waypost://problems", "waypost://problems/not-found", &delivery];
+    for (header, value, resources, templates, readable) in [
+        ("x-mcp-tools", "list_webhooks", &[][..], &[][..], &[][..]),
+        ("x-mcp-tools", "list_event_types", &["event_types"], &[], &uris[..1]),
+        ("x-mcp-tools", "explain_problem", &["problems"], &["problem"], &uris[1..3]),
+        ("x-mcp-tools", "show_delivery", &[], &["delivery"], &uris[3..]),
+        ("x-mcp-readonly", "true", &["event_types", "problems"], &["delivery", "problem"], &uris),
+    ] {
+        let names = async |method: &str, member: &str| -> Vec<String> {
+            let answer = agent.message(method, None, json!({})).header(header, value).expect(200).await;
+            let listed = answer.json()["result"][member].as_array().expect("a list").clone();
+            listed.iter().map(|resource| text(&resource["name"])).collect()
+        };
+        assert_eq!(names("resources/list", "resources").await, resources, "{value}");
+        assert_eq!(names("resources/templates/list", "resourceTemplates").await, templates, "{value}");
+        for uri in uris {
+            let read = agent.message("resources/read", Some(uri), json!({ "uri": uri })).header(header, value);
+            let answer = read.expect(200).await.json();
+            let shown = answer["result"]["contents"][0]["uri"] == uri;
+            assert_eq!(shown, readable.contains(&uri), "{value}: {answer:#}");
+            assert!(shown || answer["error"]["code"] == -32602, "{value}: {answer:#}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use webhooks::{deliveries::DeliveryError, events::catalogue};
 
-use crate::{caller::Caller, tools, use_cases::UseCases};
+use crate::{caller::Caller, selection::Selection, tool::Tool, tools, use_cases::UseCases};
 
 const CATALOGUE: &str = "waypost://catalogue/events";
 const PROBLEMS: &str = "waypost://problems";
@@ -47,6 +47,9 @@ pub struct ResourceTemplate {
     pub description: &'static str,
     /// The media type of their content.
     pub mime_type: &'static str,
+    /// An address of this form.
+    #[serde(skip)]
+    example: &'static str,
 }
 
 /// The content of a resource.
@@ -88,6 +91,7 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         title: "A delivery",
         description: "One event on its way to one webhook, with its last attempts, as in `show_delivery`.",
         mime_type: JSON,
+        example: "waypost://demo-hotel/delivery/dlv_01m7w5gmev32p3wwt3y0b8j32h",
     },
     ResourceTemplate {
         uri_template: "waypost://problems/{kind}",
@@ -95,6 +99,7 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         title: "A kind of error",
         description: "The meaning and the remedy of a kind of error (the `kind` of a Problem).",
         mime_type: MARKDOWN,
+        example: "waypost://problems/not-found",
     },
 ];
 
@@ -120,6 +125,31 @@ impl<'a> Address<'a> {
             _ => None,
         }
     }
+}
+
+/// The tool that shows what the resource at this address shows. A client that hides the tool must not get the resource
+/// either.
+fn tool(address: &Address<'_>) -> &'static Tool {
+    match address {
+        Address::Catalogue => &tools::LIST_EVENT_TYPES,
+        Address::Problems | Address::Problem(_) => &tools::EXPLAIN_PROBLEM,
+        Address::Delivery { .. } => &tools::SHOW_DELIVERY,
+    }
+}
+
+/// Whether the client selects the tool that shows the resource at this address; `false` for an unknown address.
+pub fn is_selected(uri: &str, selection: &Selection) -> bool {
+    Address::parse(uri).is_some_and(|address| selection.has(tool(&address)))
+}
+
+/// The listed resources whose tools the client selects.
+pub fn listed(selection: &Selection) -> impl Iterator<Item = &'static Resource> {
+    ALL.iter().filter(|resource| is_selected(resource.uri, selection))
+}
+
+/// The templates whose tools the client selects.
+pub fn listed_templates(selection: &Selection) -> impl Iterator<Item = &'static ResourceTemplate> {
+    TEMPLATES.iter().filter(|template| is_selected(template.example, selection))
 }
 
 /// The scopes that the resource at this address needs beside `mcp.read`.
@@ -184,7 +214,42 @@ mod tests {
         }
         for template in TEMPLATES {
             let uri = template.uri_template.replace("{kind}", "not-found");
+            let uri = uri.replace("{managingEntity}", "demo-hotel");
+            let uri = uri.replace("{deliveryIdentifier}", "dlv_01m7w5gmev32p3wwt3y0b8j32h");
+            assert_eq!(uri, template.example);
             assert!(Address::parse(&uri).is_some(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_resource_is_offered_with_the_tool_that_shows_it() {
+        let offered = |name: &'static str, value: &str| {
+            let headers = [(name.parse().expect("a name"), value.parse().expect("a value"))].into_iter().collect();
+            let selection = Selection::of(&headers).expect("a selection");
+            let resources = listed(&selection).map(|resource| resource.name);
+            resources.chain(listed_templates(&selection).map(|template| template.name)).collect::<Vec<_>>()
+        };
+        let all = ["event_types", "problems", "delivery", "problem"];
+        assert_eq!(offered("x-other", ""), all);
+        assert_eq!(offered("x-mcp-readonly", "true"), all, "resources change nothing");
+        for (tools, names) in [
+            ("list_webhooks", &[][..]),
+            ("list_event_types", &["event_types"]),
+            ("explain_problem, list_deliveries", &["problems", "problem"]),
+            ("show_delivery", &["delivery"]),
+            ("show_deliver", &[]),
+        ] {
+            assert_eq!(offered("x-mcp-tools", tools), names, "{tools}");
+        }
+        let everything = Selection::default();
+        assert!(is_selected("waypost://a%3Ab/delivery/x", &everything) && !is_selected("waypost://x", &everything));
+    }
+
+    #[test]
+    fn a_resource_needs_the_scopes_of_its_tool() {
+        for uri in ALL.iter().map(|resource| resource.uri).chain(TEMPLATES.iter().map(|template| template.example)) {
+            let address = Address::parse(uri).expect("an address");
+            assert_eq!(scopes(uri), tool(&address).scopes, "{uri}");
         }
     }
 

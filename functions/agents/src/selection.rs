@@ -1,8 +1,11 @@
-//! The selection of tools by headers, which a person sets in the client's configuration. A read-only agent cannot
-//! change anything, regardless of its token, and a short list takes less of a model's context.
+//! The selection of tools by headers, which a person sets in the client's configuration. It selects the resources that
+//! the tools show, too. A read-only agent cannot change anything, regardless of its token, and a short list takes less
+//! of a model's context.
 
 use http::HeaderMap;
 use problem::Problem;
+
+use crate::tool::Tool;
 
 /// `true` excludes tools that change something.
 const READ_ONLY: &str = "X-MCP-Readonly";
@@ -25,10 +28,10 @@ impl Selection {
         Ok(Self { is_read_only: is_read_only(headers)?, names: names(headers)? })
     }
 
-    /// Whether the tool of this name is selected. An unknown name selects nothing.
-    pub fn has(&self, name: &str, only_reads: bool) -> bool {
-        let is_named = |names: &Vec<String>| names.iter().any(|selected| selected == name);
-        (only_reads || !self.is_read_only) && self.names.as_ref().is_none_or(is_named)
+    /// Whether a tool is selected. An unknown name selects nothing.
+    pub fn has(&self, tool: &Tool) -> bool {
+        let is_named = |names: &Vec<String>| names.iter().any(|selected| selected == tool.name);
+        (tool.hints.read_only || !self.is_read_only) && self.names.as_ref().is_none_or(is_named)
     }
 }
 
@@ -68,11 +71,7 @@ mod tests {
             headers.append(*name, value.parse().expect("a value"));
         }
         let selection = Selection::of(&headers)?;
-        Ok(tools::ALL
-            .iter()
-            .filter(|tool| selection.has(tool.name, tool.hints.read_only))
-            .map(|tool| tool.name)
-            .collect())
+        Ok(tools::ALL.iter().filter(|tool| selection.has(tool)).map(|tool| tool.name).collect())
     }
 
     #[test]

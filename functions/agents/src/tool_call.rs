@@ -26,9 +26,7 @@ pub async fn result(
     name: &str,
     arguments: Map<String, Value>,
 ) -> Result<ToolResult, Refusal> {
-    let tool = tools::find(name)
-        .filter(|tool| caller.selection.has(tool.name, tool.hints.read_only))
-        .ok_or(Refusal::Unknown)?;
+    let tool = tools::find(name).filter(|tool| caller.selection.has(tool)).ok_or(Refusal::Unknown)?;
     tracing::info!(tool = tool.name, "called");
     let notes = caller.notes.clone();
     if !tool.hints.read_only {

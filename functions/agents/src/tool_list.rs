@@ -18,7 +18,7 @@ use crate::{
 /// are unknown, all selected tools.
 pub async fn of(use_cases: &UseCases, caller: &Caller) -> Vec<Value> {
     // If the token suffices for every tool, the application need not be read.
-    let selected = || tools::ALL.iter().filter(|tool| caller.selection.has(tool.name, tool.hints.read_only));
+    let selected = || tools::ALL.iter().filter(|tool| caller.selection.has(tool));
     let lacks_some = selected().any(|tool| !caller.has(tool.scopes));
     let registered = if lacks_some { registration::scopes(use_cases, caller).await } else { None };
     let listed = selected().filter(|tool| is_callable(tool, caller, registered));

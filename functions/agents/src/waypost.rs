@@ -44,15 +44,18 @@ impl Server for UseCases {
         tool_call::result(self, caller, name, arguments)
     }
 
-    fn resources(&self) -> Vec<Value> {
-        resources::ALL.iter().map(|resource| json!(resource)).collect()
+    fn resources(&self, caller: &Caller) -> Vec<Value> {
+        resources::listed(&caller.selection).map(|resource| json!(resource)).collect()
     }
 
-    fn resource_templates(&self) -> Vec<Value> {
-        resources::TEMPLATES.iter().map(|template| json!(template)).collect()
+    fn resource_templates(&self, caller: &Caller) -> Vec<Value> {
+        resources::listed_templates(&caller.selection).map(|template| json!(template)).collect()
     }
 
     async fn read_resource(&self, caller: &Caller, uri: &str) -> Result<Value, Refusal> {
+        if !resources::is_selected(uri, &caller.selection) {
+            return Err(Refusal::Unknown);
+        }
         registration::check(self, caller, resources::scopes(uri)).await?;
         let contents = resources::read(self, caller, uri).await?;
         contents.map(|contents| json!(contents)).ok_or(Refusal::Unknown)

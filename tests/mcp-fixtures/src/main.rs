@@ -48,11 +48,11 @@ impl Server for Fixtures {
         tools::called(name)
     }
 
-    fn resources(&self) -> Vec<Value> {
+    fn resources(&self, _: &Caller) -> Vec<Value> {
         resources::listed()
     }
 
-    fn resource_templates(&self) -> Vec<Value> {
+    fn resource_templates(&self, _: &Caller) -> Vec<Value> {
         resources::templates()
     }
 

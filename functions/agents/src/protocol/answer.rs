@@ -34,7 +34,7 @@ pub struct Caching {
 impl Caching {
     /// For results that change only with a release, and are the same for all callers.
     pub const OF_RELEASE: Self = Self { milliseconds: 3_600_000, scope: "public" };
-    /// For results that change only with a release, and depend on the token.
+    /// For results that change only with a release, and depend on the token or the client's selection of tools.
     pub const OF_TOKEN: Self = Self { milliseconds: 300_000, scope: "private" };
     /// For results that may change at any time.
     pub const OF_MOMENT: Self = Self { milliseconds: 0, scope: "private" };

@@ -29,9 +29,9 @@ pub async fn answer<S: Server>(
             Ok(Answer::kept(json!({"tools": server.tools(&caller).await}), Caching::OF_TOKEN))
         }
         "tools/call" => call_tool(server, caller, request).await,
-        "resources/list" => list(request, Caching::OF_RELEASE, || json!({"resources": server.resources()})),
+        "resources/list" => list(request, Caching::OF_TOKEN, || json!({"resources": server.resources(&caller)})),
         "resources/templates/list" => {
-            list(request, Caching::OF_RELEASE, || json!({"resourceTemplates": server.resource_templates()}))
+            list(request, Caching::OF_TOKEN, || json!({"resourceTemplates": server.resource_templates(&caller)}))
         }
         "resources/read" => read_resource(server, &caller, revision, request).await,
         "prompts/list" => list(request, Caching::OF_RELEASE, || json!({"prompts": server.prompts()})),

@@ -29,11 +29,11 @@ pub trait Server: Sync + 'static {
         arguments: Map<String, Value>,
     ) -> impl Future<Output = Result<ToolResult, Refusal>> + Send;
 
-    /// The resources that are few enough to list (`Resource`).
-    fn resources(&self) -> Vec<Value>;
+    /// The resources for this caller that are few enough to list (`Resource`).
+    fn resources(&self, caller: &Caller) -> Vec<Value>;
 
-    /// The address templates of the other resources (`ResourceTemplate`).
-    fn resource_templates(&self) -> Vec<Value>;
+    /// The address templates of this caller's other resources (`ResourceTemplate`).
+    fn resource_templates(&self, caller: &Caller) -> Vec<Value>;
 
     /// The content of the resource at an address (`TextResourceContents` or `BlobResourceContents`).
     fn read_resource(&self, caller: &Caller, uri: &str) -> impl Future<Output = Result<Value, Refusal>> + Send;

@@ -19,13 +19,15 @@ mod show_delivery;
 mod show_event;
 mod show_webhook;
 
+pub use explain_problem::EXPLAIN_PROBLEM;
+pub use list_event_types::LIST_EVENT_TYPES;
 pub use show_delivery::{SHOW_DELIVERY, shown as delivery};
 
 use crate::tool::Tool;
 
 /// Every tool, in the order in which clients list them: reading tools before changing ones.
 pub const ALL: &[Tool] = &[
-    list_event_types::LIST_EVENT_TYPES,
+    LIST_EVENT_TYPES,
     list_webhooks::LIST_WEBHOOKS,
     show_webhook::SHOW_WEBHOOK,
     diagnose_webhook::DIAGNOSE_WEBHOOK,
@@ -34,7 +36,7 @@ pub const ALL: &[Tool] = &[
     list_events::LIST_EVENTS,
     show_event::SHOW_EVENT,
     list_connections::LIST_CONNECTIONS,
-    explain_problem::EXPLAIN_PROBLEM,
+    EXPLAIN_PROBLEM,
     create_webhook::CREATE_WEBHOOK,
     change_webhook::CHANGE_WEBHOOK,
     rotate_webhook_secret::ROTATE_WEBHOOK_SECRET,
