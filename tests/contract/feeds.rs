@@ -572,6 +572,46 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
 }
 
 #[contract_test]
+async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "0s,40s,40s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let entity = Entity::new(&api, "waits".to_owned()).await;
+    let hook = pulled(&entity).await;
+    // One waits for its next attempt when the reader begins, and the other is still held by its first reader.
+    let mut reported = Vec::new();
+    for is_held in [false, true] {
+        let published = entity.publish(json!({ "isHeld": is_held })).await;
+        let [delivery] = &read_some(&entity, &hook, "visibility=60").await[..] else { panic!("one delivery") };
+        assert_eq!(id(delivery), published);
+        let failure = json!({ "failed": [{ "receipt": delivery["receipt"], "reason": "busy" }] });
+        let report = async || assert_eq!(answer(&entity, &hook, failure.clone()).await, ["failed"]);
+        if !is_held {
+            report().await;
+        }
+        let resending = async {
+            sleep(Duration::from_secs(2)).await;
+            if is_held {
+                report().await;
+            }
+            entity.post(&format!("/webhook/delivery/{published}/resend")).expect(202).await;
+            Instant::now()
+        };
+        let reading = async { (read(&entity, &hook, "wait=10").await, Instant::now()) };
+        let ((found, arrived), resent) = tokio::join!(reading, resending);
+        assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [&published]);
+        // A second, and some more for a slow machine.
+        let took = arrived.saturating_duration_since(resent);
+        assert!(took < Duration::from_secs(4), "it came {took:?} after the resend");
+        assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
+        reported.push(published);
+    }
+    for delivery in &reported {
+        assert_eq!(entity.delivery(delivery).await["status"], "delivered");
+    }
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
 async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;

@@ -30,21 +30,61 @@ const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
 /// and the response another text within JSON. The largest answer of a function is 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
-/// Later than the end of any request.
-const FOREVER: Time = Time::from_millis(i64::MAX);
+/// How many deliveries that wait or are held a look reads again, at half a read unit each. They may have become due
+/// earlier than they were: by a resend, or by the answer of their reader. Two looks a second read twice as many within
+/// a second.
+const MAX_READ_AGAIN: usize = 20;
 
-/// Deliveries that a request passes over, each until a time, so that not every look at the feed reads them again.
+/// Deliveries that a request passes over, so that not every look at the feed reads all of them again.
 #[derive(Debug, Default)]
-pub(super) struct Passed(HashMap<DeliveryId, Time>);
+pub(super) struct Passed(HashMap<DeliveryId, PassedOver>);
+
+/// A delivery that a request passes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PassedOver {
+    /// Until the end of the request.
+    ForGood,
+    /// Until this time, unless a later look finds another one.
+    Until {
+        time: Time,
+        /// Whether a reader or a worker holds it. Otherwise it waits for its next attempt, which a person may request.
+        is_held: bool,
+        /// When its head was read.
+        read: Time,
+    },
+}
 
 impl Passed {
     /// Passes over these deliveries until the end of the request.
     pub(super) fn for_good(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
-        self.0.extend(ids.into_iter().map(|id| (id, FOREVER)));
+        self.0.extend(ids.into_iter().map(|id| (id, PassedOver::ForGood)));
+    }
+
+    /// Passes over a delivery until this time.
+    fn until(&mut self, time: Time, head: &HeadItem, read: Time) {
+        let passed = PassedOver::Until { time, is_held: head.lease.is_some(), read };
+        self.0.insert(head.delivery.id.clone(), passed);
+    }
+
+    /// Forgets some deliveries, so that the next look reads their heads again: those without a holder first, and then
+    /// in the order in which they were read.
+    fn forget_some(&mut self) {
+        let times = self.0.iter().filter_map(|(id, passed)| match *passed {
+            PassedOver::ForGood => None,
+            PassedOver::Until { is_held, read, .. } => Some((is_held, read, id.clone())),
+        });
+        let mut times: Vec<_> = times.collect();
+        times.sort();
+        for (_, _, id) in times.into_iter().take(MAX_READ_AGAIN) {
+            self.0.remove(&id);
+        }
     }
 
     fn has(&self, id: &DeliveryId, now: Time) -> bool {
-        self.0.get(id).is_some_and(|until| *until > now)
+        self.0.get(id).is_some_and(|passed| match passed {
+            PassedOver::ForGood => true,
+            PassedOver::Until { time, .. } => *time > now,
+        })
     }
 }
 
@@ -93,13 +133,15 @@ fn pages(limit: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Feeds {
-    /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held and expired ones to `passed`.
+    /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held, waiting and expired ones to
+    /// `passed`, and reads some of those again that an earlier look added.
     pub(super) async fn readable(
         &self,
         webhook: &WebhookId,
         limit: usize,
         passed: &mut Passed,
     ) -> Result<Vec<HeadItem>, TableError> {
+        passed.forget_some();
         let mut range = KeyRange::since(Time::from_millis(0));
         let (mut found, mut expired) = (Vec::new(), Vec::new());
         let mut looked_at = 0;
@@ -124,7 +166,7 @@ impl Feeds {
                     // The dispatcher cancels it.
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
-                    Some(from) => drop(passed.0.insert(head.delivery.id.clone(), from)),
+                    Some(from) => passed.until(from, &head, now),
                     // It is final: the index lags behind.
                     None => {}
                 }
@@ -221,6 +263,57 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deliveries::store::item::tests::{LATER, NOW, head};
+    use base::{EventId, SystemRandom};
+
+    /// A delivery that waits, or that a reader holds.
+    fn waiting(lease: Option<&str>) -> HeadItem {
+        let mut head = HeadItem { lease: lease.map(str::to_owned), ..head() };
+        head.delivery.id = DeliveryId::of(&EventId::new(NOW, &SystemRandom), 0);
+        head
+    }
+
+    /// Which of these are not passed over after the next look has forgotten some.
+    fn forgotten(passed: &mut Passed, heads: &[HeadItem]) -> Vec<usize> {
+        passed.forget_some();
+        let is_forgotten = |position: &usize| !passed.has(&heads[*position].delivery.id, NOW);
+        (0..heads.len()).filter(is_forgotten).collect()
+    }
+
+    #[test]
+    fn every_look_reads_a_few_passed_deliveries_again() {
+        let few: Vec<_> = [None, Some("reader")].map(waiting).into();
+        let mut passed = Passed::default();
+        few.iter().for_each(|head| passed.until(LATER, head, NOW));
+        let unreadable = waiting(None);
+        passed.for_good([unreadable.delivery.id.clone()]);
+        assert!(few.iter().all(|head| passed.has(&head.delivery.id, NOW) && !passed.has(&head.delivery.id, LATER)));
+        assert_eq!(forgotten(&mut passed, &few), [0, 1]);
+        assert!(passed.has(&unreadable.delivery.id, LATER));
+    }
+
+    #[test]
+    fn looks_take_turns_and_begin_with_deliveries_that_no_reader_holds() {
+        let held = (0..3 * MAX_READ_AGAIN).map(|_| waiting(Some("reader")));
+        let heads: Vec<_> = held.chain([waiting(None)]).collect();
+        let mut passed = Passed::default();
+        for (head, milliseconds) in heads.iter().zip(0..) {
+            passed.until(LATER, head, NOW + Duration::from_millis(milliseconds));
+        }
+        let unheld = heads.len() - 1;
+        let mut read_again = Vec::new();
+        for look in 1..=4 {
+            let some = forgotten(&mut passed, &heads);
+            assert!(some.len() == MAX_READ_AGAIN && some.contains(&unheld), "{some:?}");
+            for position in &some {
+                passed.until(LATER, &heads[*position], NOW + Duration::from_secs(look));
+            }
+            read_again.extend(some);
+        }
+        read_again.sort_unstable();
+        read_again.dedup();
+        assert_eq!(read_again.len(), heads.len(), "each in its turn");
+    }
 
     #[test]
     fn a_thousand_held_deliveries_are_passed_over_in_few_calls() {

@@ -28,7 +28,8 @@ use storage::{Allowance, KeyRings, TableError};
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
 const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
-/// The pause between two looks at an empty feed. A look costs half a read unit.
+/// The pause between two looks at a feed without a delivery for the reader. A look at an empty feed costs half a read
+/// unit; each delivery that waits or is held adds half a unit, up to ten units (`find::Passed`).
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// The latest time at which a request hands out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the
 /// request after 20 s: a reader without a response must not hold deliveries.
