@@ -67,6 +67,8 @@ pub fn process(
         command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.env("AWS_LAMBDA_RUNTIME_API", &attachment.address);
+        // Unlike Lambda's, this Runtime API says whether the client of a request still waits.
+        command.env("CLIENT_PRESENCE", "true");
         attachment
     })
 }

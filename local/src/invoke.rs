@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time};
 use crate::{
     function_processes,
     processes::Supervised,
-    runtime_api::{Failure, RuntimeApi},
+    runtime_api::{Caller, Event, Failure, RuntimeApi},
 };
 
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Invoker {
 
     /// Invokes a function and returns its answer. Waits for a permit while the function is busy.
     ///
-    /// The invocation continues if the caller gives up, as on AWS.
+    /// The invocation continues if the caller gives up, as on AWS, but the function may ask whether it has.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         self.invoke_traced(function, event, None).await
     }
@@ -93,10 +93,12 @@ impl Invoker {
         let permit = permits.acquire_owned().await.map_err(|_| unknown())?;
         let invoker = self.clone();
         let function = function.to_owned();
-        let event = event.into();
+        // Dropped with this future, if the caller gives up.
+        let caller = Caller::default();
+        let event = Event { content: event.into(), trace, caller: caller.presence() };
         let running = tokio::spawn(async move {
             let _permit = permit;
-            invoker.run(&function, event, trace).await
+            invoker.run(&function, event).await
         });
         // The panic hook reports a panic of the task.
         running.await.unwrap_or(Err(InvokeError::Died))
@@ -112,11 +114,11 @@ impl Invoker {
         }
     }
 
-    async fn run(&self, function: &str, event: Bytes, trace: Option<String>) -> Result<Bytes, InvokeError> {
+    async fn run(&self, function: &str, event: Event) -> Result<Bytes, InvokeError> {
         let worker = self.functions.get(function).ok_or_else(|| InvokeError::Unknown(function.to_owned()))?;
         let _use = worker.process.want();
         let deadline = self.clock.now() + worker.time_limit;
-        let invoked = self.runtime_api.invoke(function, event, trace, deadline);
+        let invoked = self.runtime_api.invoke(function, event, deadline);
         match time::timeout(worker.time_limit, invoked).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(Failure::Error(error))) => Err(InvokeError::Failed(String::from_utf8_lossy(&error).into_owned())),

@@ -5,10 +5,13 @@
 //! and that is only in the functions' environments. Every process has a separate address with the number of its start.
 //! When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request of an
 //! ended process gets no invocation. A poll with a closed connection loses no invocation.
+//!
+//! Lambda does not say whether the caller of an invocation still waits. Here a function may ask, since the gateway
+//! knows its clients' connections.
 
 mod invocations;
 
-pub use invocations::{Failure, InvocationOutcome};
+pub use invocations::{Caller, Failure, InvocationOutcome, Presence};
 
 use std::{collections::HashMap, error::Error, net::SocketAddr, sync::Arc};
 
@@ -47,6 +50,14 @@ pub struct RuntimeApi {
     random: SharedRandom,
 }
 
+/// An event for a function.
+pub struct Event {
+    pub content: Bytes,
+    /// Its trace, in the form of `X-Amzn-Trace-Id`.
+    pub trace: Option<String>,
+    pub caller: Presence,
+}
+
 /// A process that is served under its own address, until this is dropped.
 pub struct Attachment {
     invocations: Arc<Invocations>,
@@ -65,6 +76,7 @@ impl RuntimeApi {
         let service = Router::new()
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
+            .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/caller", get(caller))
             // The function's log has the error, and its process ends.
             .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
@@ -85,16 +97,11 @@ impl RuntimeApi {
 
     /// Invokes the function as soon as its process polls, and waits for the answer. If the caller gives up before the
     /// poll, the function is not invoked.
-    pub async fn invoke(
-        &self,
-        function: &str,
-        event: Bytes,
-        trace: Option<String>,
-        deadline: Time,
-    ) -> InvocationOutcome {
+    pub async fn invoke(&self, function: &str, event: Event, deadline: Time) -> InvocationOutcome {
         let Some(invocations) = self.function(function) else { return Err(Failure::Died) };
+        let Event { content, trace, caller } = event;
         let id = random::uuid(self.random.as_ref());
-        let answered = invocations.add(Work { id, event, trace, deadline });
+        let answered = invocations.add(Work { id, event: content, trace, deadline }, caller);
         answered.await.unwrap_or(Err(Failure::Died))
     }
 
@@ -175,6 +182,18 @@ async fn complete(
     status.into_response()
 }
 
+/// Says whether the caller of a running invocation still waits: 204 if it does, and 410 if it has given up.
+async fn caller(
+    State(api): State<RuntimeApi>,
+    Path((_, function, _, id)): Path<(String, String, u64, String)>,
+) -> StatusCode {
+    match api.function(&function).and_then(|invocations| invocations.caller_waits(&id)) {
+        Some(true) => StatusCode::NO_CONTENT,
+        Some(false) => StatusCode::GONE,
+        None => StatusCode::BAD_REQUEST,
+    }
+}
+
 fn error_json(kind: &str, message: &str) -> String {
     json!({ "errorType": kind, "errorMessage": message }).to_string()
 }
@@ -201,7 +220,12 @@ mod tests {
 
     fn invoke(api: &RuntimeApi, event: &'static str) -> JoinHandle<InvocationOutcome> {
         let api = api.clone();
-        tokio::spawn(async move { api.invoke("hello", event.into(), None, DEADLINE).await })
+        tokio::spawn(async move { invoke_for(&api, event, &Caller::default()).await })
+    }
+
+    async fn invoke_for(api: &RuntimeApi, event: &'static str, caller: &Caller) -> InvocationOutcome {
+        let event = Event { content: event.into(), trace: None, caller: caller.presence() };
+        api.invoke("hello", event, DEADLINE).await
     }
 
     /// Sends a request on a new connection, which stays open.
@@ -256,6 +280,29 @@ mod tests {
         let failed = other.await.expect("no panic");
         assert!(matches!(failed, Err(Failure::Error(error)) if error == "{\"a\":2}"));
         complete(&process, &format!("invocation/{first}/response"), "late", "400 Bad Request").await;
+    }
+
+    #[tokio::test]
+    async fn a_function_may_ask_whether_its_caller_still_waits() {
+        let api = api().await;
+        let process = api.attach("hello");
+        let caller = Caller::default();
+        let event = Event { content: "[1]".into(), trace: None, caller: caller.presence() };
+        let running = tokio::spawn({
+            let api = api.clone();
+            async move { api.invoke("hello", event, DEADLINE).await }
+        });
+        let id = take(&process, "[1]").await;
+        let ask = async |status: &str| {
+            let mut connection = send(&process, "GET", &format!("invocation/{id}/caller"), "").await;
+            read_until(&mut connection, status).await;
+        };
+        ask("204 No Content").await;
+        drop(caller);
+        ask("410 Gone").await;
+        complete(&process, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
+        assert!(running.await.expect("no panic").is_ok(), "the invocation ends as it would otherwise");
+        ask("400 Bad Request").await;
     }
 
     #[tokio::test]

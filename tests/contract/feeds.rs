@@ -11,11 +11,16 @@ use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::{
     harness::{
-        Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, now, signature, stored, time, until,
+        Application, Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, now, signature, stored,
+        time, until,
     },
     sweep::{LONG_AGO, overdue},
     webhook_changes::violations,
@@ -624,4 +629,29 @@ async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc
     assert_eq!((violations.as_array().map(Vec::len), &violations[0]["field"]), (Some(1), &json!("failed[0].reason")));
     assert!(violations[0].to_string().contains("unpaired surrogate"), "{problem:#}");
     assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
+}
+
+/// As a browser or a program does that is ended while it waits.
+#[contract_test]
+async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let token = suite.api.token(Application::Platform, "").await;
+    let path = entity.path(&format!("/webhook/{}/feed?wait=10&visibility=3600", hook.id));
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    for _ in 0..2 {
+        let mut waiting = TcpStream::connect(("127.0.0.1", suite.bundle().port)).await.expect("the bundle listens");
+        waiting.write_all(request.as_bytes()).await.expect("sent");
+        let early = timeout(Duration::from_secs(2), waiting.read_u8()).await;
+        assert!(early.is_err(), "it waits for an event");
+        drop(waiting);
+    }
+    // The gateway reads the end of the connections.
+    sleep(Duration::from_millis(500)).await;
+    let published = entity.publish(json!({})).await;
+    let found = read_some(&entity, &hook, "").await;
+    assert_eq!((id(&found[0]), &found[0]["attemptNumber"]), (published.as_str(), &json!(1)));
+    assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
+    let delivered = entity.until_status(&published, &["delivered"]).await;
+    assert_eq!(delivered["attemptCount"], 1, "no reader was given it before: {delivered:#}");
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use axum::body::Bytes;
@@ -37,7 +37,34 @@ struct State {
     /// Polls of a process that is being ended. They are not answered before the next process begins, since the process
     /// would log an answer as an error.
     left: Vec<oneshot::Sender<Offer>>,
-    running: HashMap<String, oneshot::Sender<InvocationOutcome>>,
+    running: HashMap<String, Running>,
+}
+
+/// The caller of an invocation. Dropped when the caller has the answer, or gives up.
+#[derive(Default)]
+pub struct Caller(Arc<()>);
+
+/// Knows whether the caller of an invocation still waits.
+#[derive(Clone)]
+pub struct Presence(Weak<()>);
+
+impl Caller {
+    /// The presence of this caller.
+    pub fn presence(&self) -> Presence {
+        Presence(Arc::downgrade(&self.0))
+    }
+}
+
+impl Presence {
+    fn waits(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+/// An invocation that a process has.
+struct Running {
+    answer: oneshot::Sender<InvocationOutcome>,
+    caller: Presence,
 }
 
 /// An invocation as a process gets it.
@@ -51,6 +78,7 @@ pub struct Work {
 
 struct Invocation {
     work: Work,
+    caller: Presence,
     answer: oneshot::Sender<InvocationOutcome>,
 }
 
@@ -67,9 +95,9 @@ impl Invocations {
     }
 
     /// Adds an invocation. If the receiver is dropped before a process accepts the invocation, no process gets it.
-    pub fn add(self: &Arc<Self>, work: Work) -> oneshot::Receiver<InvocationOutcome> {
+    pub fn add(self: &Arc<Self>, work: Work, caller: Presence) -> oneshot::Receiver<InvocationOutcome> {
         let (answer, answered) = oneshot::channel();
-        self.state().waiting.push_back(Invocation { work, answer });
+        self.state().waiting.push_back(Invocation { work, caller, answer });
         self.serve();
         answered
     }
@@ -117,7 +145,12 @@ impl Invocations {
 
     /// Removes a running invocation, to be answered.
     pub fn finish(&self, id: &str) -> Option<oneshot::Sender<InvocationOutcome>> {
-        self.state().running.remove(id)
+        self.state().running.remove(id).map(|running| running.answer)
+    }
+
+    /// Whether the caller of a running invocation still waits for the answer; `None` if no such invocation runs.
+    pub fn caller_waits(&self, id: &str) -> Option<bool> {
+        self.state().running.get(id).map(|running| running.caller.waits())
     }
 
     /// Detaches a process without running and waiting invocations, and returns whether it did. The process gets no
@@ -140,7 +173,7 @@ impl Invocations {
         }
         state.process += 1;
         state.polls.clear();
-        let mut lost: Vec<_> = state.running.drain().map(|(_, answer)| answer).collect();
+        let mut lost: Vec<_> = state.running.drain().map(|(_, running)| running.answer).collect();
         if !std::mem::take(&mut state.started) {
             // The process failed to start, and the next one may fail, too: waiting invocations fail, as on AWS.
             lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
@@ -167,8 +200,8 @@ impl Offer {
             drop(state);
             return None;
         }
-        let Invocation { work, answer } = self.invocation.take()?;
-        state.running.insert(work.id.clone(), answer);
+        let Invocation { work, caller, answer } = self.invocation.take()?;
+        state.running.insert(work.id.clone(), Running { answer, caller });
         Some(work)
     }
 }

@@ -168,7 +168,7 @@ impl Tenants {
                     let [limit, visibility, wait] = [limit, visibility, wait].map(|number| number.to_string());
                     let pairs = [("limit", &*limit), ("visibility", &*visibility), ("wait", &*wait)];
                     let request = FeedRequest::read(Query::new(pairs))?;
-                    done(bundle.feeds().read(&bundle.rings, &entity(slot.0), &id, request).await)
+                    done(bundle.feeds().read(&bundle.rings, &entity(slot.0), &id, request, &()).await)
                 }
             })
             .await;

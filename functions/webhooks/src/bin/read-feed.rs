@@ -1,6 +1,6 @@
 //! GET …/webhook/{webhookIdentifier}/feed: the oldest deliveries of a webhook that is pulled.
 
-use function::{Service, StartError};
+use function::{ClientPresence, Service, StartError};
 use functions_webhooks::{feeds, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
@@ -8,7 +8,10 @@ use storage::{KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
         dispatch::schedule::ScheduleSettings,
-        feed::{Feeds, read::FeedRequest},
+        feed::{
+            Feeds,
+            read::{FeedRequest, Reader},
+        },
     },
     subscriptions::breaker::BreakerSettings,
 };
@@ -18,15 +21,31 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (secrets, settings)) =
-        Service::start::<(SecretSettings, (ScheduleSettings, BreakerSettings))>().await?;
+    let (service, (secrets, settings, clients)) =
+        Service::start::<(SecretSettings, (ScheduleSettings, BreakerSettings), ClientPresence)>().await?;
     let feeds = feeds(&service, settings);
     let rings = KeyRings::warm(service.secrets(secrets), service.clock()).await;
-    service.serve(endpoints::READ_FEED, (feeds, rings), read).await
+    service.serve(endpoints::READ_FEED, (feeds, rings, clients), read).await
 }
 
-async fn read((feeds, rings): &(Feeds, KeyRings), call: EntityCall) -> Result<Reply, Problem> {
+/// The client of a request.
+struct Client<'a> {
+    presence: &'a ClientPresence,
+    request_id: &'a str,
+}
+
+impl Reader for Client<'_> {
+    async fn may_wait(&self) -> bool {
+        self.presence.may_wait(self.request_id).await
+    }
+}
+
+async fn read(
+    (feeds, rings, presence): &(Feeds, KeyRings, ClientPresence),
+    call: EntityCall,
+) -> Result<Reply, Problem> {
     let webhook = webhook_id(&call)?;
     let request = FeedRequest::read(call.read_query())?;
-    Reply::ok(&feeds.read(rings, &call.entity, &webhook, request).await?)
+    let client = Client { presence, request_id: &call.request_id };
+    Reply::ok(&feeds.read(rings, &call.entity, &webhook, request, &client).await?)
 }

@@ -39,7 +39,7 @@ pub enum ErrorCode {
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
-    /// The reader of a feed did not confirm the delivery in time.
+    /// No reader of the feed answered for the delivery in time. Whether the response reached its reader is unknown.
     Unconfirmed,
     /// The worker that sends the request ended before it recorded the outcome, which is unknown.
     Interrupted,

@@ -45,7 +45,9 @@ impl Outcome {
             Self::Reported(reason) => Some(format!("{}: {reason}", ErrorCode::Reported.as_str())),
             Self::Unknown { .. } => {
                 let code = ErrorCode::Unconfirmed.as_str();
-                Some(format!("{code}: the reader of the feed did not confirm the delivery in time"))
+                Some(format!(
+                    "{code}: no answer came within the visibility time; the response may not have reached a reader"
+                ))
             }
         }
     }

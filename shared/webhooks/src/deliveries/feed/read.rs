@@ -46,6 +46,20 @@ pub struct FeedRequest {
     visibility: Duration,
 }
 
+/// The client that reads a feed.
+pub trait Reader: Sync {
+    /// Whether it may still wait for the response. A delivery that is given to a client without a connection comes
+    /// again only when the visibility time is over.
+    fn may_wait(&self) -> impl Future<Output = bool> + Send;
+}
+
+/// A reader of which nothing is known.
+impl Reader for () {
+    async fn may_wait(&self) -> bool {
+        true
+    }
+}
+
 /// A delivery as its reader gets it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,13 +114,14 @@ struct Signing {
 
 impl Feeds {
     /// The oldest deliveries of the feed that no reader holds. An empty feed is looked at again until the wait of the
-    /// request is over, unless too many requests of the entity wait.
+    /// request is over or the reader has gone, unless too many requests of the entity wait.
     pub async fn read(
         &self,
         rings: &KeyRings,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         request: FeedRequest,
+        reader: &impl Reader,
     ) -> Result<FeedPage, DeliveryError> {
         let began = Instant::now();
         let end = began + request.wait;
@@ -118,6 +133,10 @@ impl Feeds {
         loop {
             let found = self.readable(webhook, request.limit, &mut passed).await?;
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
+            // Right before they are given: a reader that leaves later holds them for the visibility time.
+            if !reader.may_wait().await {
+                return Ok(FeedPage { deliveries: Vec::new() });
+            }
             if !free.is_empty() {
                 // The steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {

@@ -28,7 +28,7 @@ pub enum Cause {
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
-    /// The reader of a feed did not answer in time.
+    /// No reader of the feed answered in time.
     Unconfirmed,
     /// A fault of the service cut the attempt off.
     Interrupted,
