@@ -1,11 +1,11 @@
-// The warnings about an event whose data do not conform to the schema of its type.
+// The warnings about an event whose data do not conform to the schema of its type, or have too many values for filters.
 import { html } from "./html.js";
 import { Card } from "./card.js";
 import { Words } from "./words.js";
 
 export const DataWarnings = ({ texts }) => texts && html`
   <${Card} title="Warnings about the data">
-    <p>The data of this event do not match the schema of its type. The event was published unchanged.</p>
+    <p>The event was published unchanged.</p>
     <ul>${texts.map((text) => html`<li key=${text}><${Warning} text=${text} /></li>`)}</ul>
   <//>`;
 

@@ -1,7 +1,11 @@
 //! Filters of webhooks by the data of events: set, changed and removed, effective at publication, and tried on recent
 //! events.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
@@ -108,6 +112,36 @@ async fn only_matching_events_are_delivered(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/filtered").len(), matching);
     entity.changed(&filtered.id, json!({ "eventFilter": null })).await;
     assert_eq!(targets(&entity, "booking.created", &json!({})).await.len(), 2);
+}
+
+/// A hundred alternatives in each filter, and sixty thousand texts that are numbers, none of which matches.
+#[contract_test]
+async fn dear_filters_and_a_large_event_take_little_time(suite: Arc<Suite>) {
+    const HOOKS: usize = 12;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/", [Behaviour::status(204)]);
+    let mut dear = BTreeSet::new();
+    for hook in 0..HOOKS {
+        let condition = |at: usize| json!({ "a": [{ "numeric": ["<", -((hook * 100 + at) as f64)] }] });
+        let alternatives: Vec<_> = (0..100).map(condition).collect();
+        dear.insert(hook_with(&entity, &address, json!({ "$or": alternatives })).await.id);
+    }
+    hook_with(&entity, &address, json!({ "currency": ["EUR"] })).await;
+    let began = Instant::now();
+    let data = json!({ "currency": "USD", "a": vec!["1"; 60_000] });
+    let published = entity.publish_of_type("booking.created", data).await.json();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so").iter();
+    let delivered: BTreeSet<_> =
+        deliveries.map(|one| one["webhookIdentifier"].as_str().expect("openapi.yaml says so").to_owned()).collect();
+    assert_eq!(delivered, dear, "a filter that takes too many steps lets the event pass, and others are obeyed");
+    let warning = &published["warnings"][0];
+    assert_eq!(warning["pointer"], "", "{warning}");
+    let detail = warning["detail"].as_str().expect("openapi.yaml says so");
+    assert!(detail.starts_with("has too many values for the filters of 12 webhooks"), "{detail}");
+    let checked = checked(&entity, json!({ "eventFilter": { "currency": ["EUR"] } })).await;
+    assert_eq!((&checked["eventsRead"], &checked["matchCount"]), (&json!(1), &json!(0)));
 }
 
 #[contract_test]

@@ -4,7 +4,7 @@
 //! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A repetition
 //! after a crash in between finds the same identifiers and creates nothing new.
 
-use std::{cell::LazyCell, collections::HashMap, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use futures::{
     FutureExt,
@@ -13,7 +13,7 @@ use futures::{
 use serde::Serialize;
 
 use super::{
-    data_warning::{self, DataWarning},
+    data_warning::{self, DataWarning, MAX_WARNINGS},
     event::{Event, MAX_BYTES, TooLarge},
     line::Ordered,
     new_event::{Content, NewEvent},
@@ -27,7 +27,10 @@ use crate::{
         queue::message::{AttemptMessage, DeliveryOwner},
         queue::{Lane, Queue},
     },
-    subscriptions::{Webhook, Webhooks, filter::data::EventData},
+    subscriptions::{
+        Webhook, Webhooks,
+        filter::outcomes::{FilterOutcome, FilterOutcomes},
+    },
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, trace::Trace};
@@ -143,9 +146,10 @@ impl Publisher {
         match once {
             Some(once) => self.publish_once(entity, &content, &once, trace).await,
             None => {
-                let event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
+                let mut event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
-                Ok(self.deliver(&event, targets(&event, &webhooks), &webhooks).boxed().await?)
+                let targets = targets(&mut event, &webhooks);
+                Ok(self.deliver(&event, targets, &webhooks).boxed().await?)
             }
         }
     }
@@ -173,16 +177,13 @@ impl Publisher {
         trace: &Trace,
     ) -> Result<Published, PublishError> {
         // An event that is too large is refused before its key is claimed.
-        let event = self.event_now(entity, content)?;
+        let mut event = self.event_now(entity, content)?;
         let now = event.timestamp;
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        let plan = PublicationPlan {
-            event: event.id.clone(),
-            timestamp: now,
-            targets: targets(&event, &webhooks),
-            warnings: event.warnings.clone(),
-        };
+        let targets = targets(&mut event, &webhooks);
+        let plan =
+            PublicationPlan { event: event.id.clone(), timestamp: now, targets, warnings: event.warnings.clone() };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
         let first = first.ok_or(PublishError::KeyConflict)?;
         let is_repeated = first.event != event.id;
@@ -196,7 +197,9 @@ impl Publisher {
     pub(super) async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = self.webhooks.of(entity).boxed().await?;
-        self.deliver(event, targets(event, &webhooks), &webhooks).boxed().await.map(drop)
+        let mut event = event.clone();
+        let targets = targets(&mut event, &webhooks);
+        self.deliver(&event, targets, &webhooks).boxed().await.map(drop)
     }
 
     /// Publishes an event to one webhook, regardless of its types and its filter, in one transaction with the record of
@@ -318,13 +321,23 @@ impl Publisher {
 }
 
 /// The targets of an event: each webhook that subscribes to it and whose filter its data match, except for the webhooks
-/// that it is about.
-pub(crate) fn targets(event: &Event, webhooks: &[Webhook]) -> Vec<Target> {
+/// that it is about. The event gets a warning if it is delivered regardless of filters.
+pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
-    // Parsed once, and only if a webhook has a filter.
-    let data = LazyCell::new(|| EventData::of_body(&event.body));
-    let matches = |webhook: &Webhook| webhook.event_filter.as_ref().is_none_or(|filter| filter.matches(&data));
-    others.filter(|webhook| webhook.subscribes_to(event.kind) && matches(webhook)).map(target).collect()
+    let subscribed: Vec<_> = others.filter(|webhook| webhook.subscribes_to(event.kind)).collect();
+    let filters = || subscribed.iter().filter_map(|webhook| webhook.event_filter.as_ref());
+    let outcomes = FilterOutcomes::of(filters(), &event.body);
+    let unfiltered = filters().filter(|filter| outcomes.get(filter) == FilterOutcome::TooManySteps).count();
+    if unfiltered > 0 {
+        tracing::warn!(eventId = %event.id, webhooks = unfiltered, "filters took too many steps; the event is delivered");
+        let detail =
+            format!("has too many values for the filters of {unfiltered} webhooks, which get the event regardless");
+        event.warnings.insert(0, DataWarning::new("", &detail));
+        event.warnings.truncate(MAX_WARNINGS);
+    }
+    let passes =
+        |webhook: &&&Webhook| webhook.event_filter.as_ref().is_none_or(|filter| outcomes.get(filter).delivers());
+    subscribed.iter().filter(passes).copied().map(target).collect()
 }
 
 fn target(webhook: &Webhook) -> Target {

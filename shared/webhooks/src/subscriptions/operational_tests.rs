@@ -79,7 +79,7 @@ impl World {
     }
 
     fn publish(&mut self, event: &Event) {
-        for planned in targets(event, &self.webhooks) {
+        for planned in targets(&mut event.clone(), &self.webhooks) {
             let webhook =
                 self.webhooks.iter().position(|webhook| webhook.id == planned.webhook).expect("it was planned");
             self.open.push(Open { webhook, event: event.id.clone(), kind: event.kind, attempts: 0 });

@@ -1,100 +1,146 @@
-//! Whether data match a pattern. Each node of a pattern is compared once with each value at its path, so the time is
-//! limited by the sizes of both.
+//! Whether data match a pattern. Each node of a pattern is compared once with each value at its path. This can be a
+//! hundred comparisons for each of a hundred thousand values, so the steps are counted and limited.
 
-use std::{borrow::Cow, cell::OnceCell, cmp::Ordering, collections::BTreeMap};
+use std::cmp::Ordering;
 
 use super::{
-    data::{DataValue, EventData, Leaf},
+    data::{DataLeaf, DataValue, EventData, Leaf, Object},
     decimal::Decimal,
     pattern::{Comparison, Condition, Node, Pattern, TextTest},
 };
 
-type Object<'a> = BTreeMap<Cow<'a, str>, DataValue<'a>>;
+/// The bytes of a text that one step compares.
+const BYTES_OF_STEP: usize = 64;
+/// The steps of beginning an array, whose elements are elsewhere in memory.
+const STEPS_OF_ARRAY: usize = 5;
+
+/// The steps that are left for comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps(pub u32);
+
+/// A comparison needs more steps than are left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the comparison takes too many steps")]
+pub struct TooManySteps;
+
+/// Whether something matches, if that was found within the steps.
+pub type Compared = Result<bool, TooManySteps>;
+
+impl Steps {
+    fn take(&mut self, steps: usize) -> Result<(), TooManySteps> {
+        let left = u32::try_from(steps).ok().and_then(|steps| self.0.checked_sub(steps));
+        self.0 = left.unwrap_or(0);
+        left.map(drop).ok_or(TooManySteps)
+    }
+
+    /// Takes the steps of a comparison with a text of this length.
+    fn take_for(&mut self, text: &str) -> Result<(), TooManySteps> {
+        self.take(1 + text.len() / BYTES_OF_STEP)
+    }
+}
 
 impl Pattern {
     /// Whether the data of an event match.
-    pub fn matches(&self, data: &EventData<'_>) -> bool {
-        self.matches_value(Some(&data.0))
+    ///
+    /// # Errors
+    /// If that takes more steps than are left.
+    pub fn matches(&self, data: &EventData<'_>, steps: &mut Steps) -> Compared {
+        self.matches_value(Some(&data.0), steps)
     }
 
     /// Whether a value matches. One element of an array must match as a whole. A value without members matches like an
     /// empty object, so that `exists: false` is true within a missing object.
-    fn matches_value(&self, value: Option<&DataValue<'_>>) -> bool {
+    fn matches_value(&self, value: Option<&DataValue<'_>>, steps: &mut Steps) -> Compared {
         match value {
-            Some(DataValue::Object(object)) => self.matches_object(object),
+            Some(DataValue::Object(object)) => self.matches_object(object, steps),
             Some(DataValue::Array(elements)) if !elements.is_empty() => {
-                elements.iter().any(|element| self.matches_value(Some(element)))
+                steps.take(STEPS_OF_ARRAY)?;
+                any(elements, |element| self.matches_value(Some(element), steps))
             }
-            _ => self.matches_object(&Object::new()),
+            _ => self.matches_object(&Object::new(), steps),
         }
     }
 
-    fn matches_object(&self, object: &Object<'_>) -> bool {
-        let member = |(name, node): &(String, Node)| node.matches(object.get(name.as_str()));
-        let alternatives = |patterns: &Vec<Self>| patterns.iter().any(|pattern| pattern.matches_object(object));
-        self.members.iter().all(member) && self.any_of.as_ref().is_none_or(alternatives)
+    fn matches_object(&self, object: &Object<'_>, steps: &mut Steps) -> Compared {
+        steps.take(1)?;
+        for (name, node) in &self.members {
+            steps.take_for(name)?;
+            if !node.matches(object.get(name.as_str()), steps)? {
+                return Ok(false);
+            }
+        }
+        match &self.any_of {
+            Some(alternatives) => any(alternatives, |pattern| pattern.matches_object(object, steps)),
+            None => Ok(true),
+        }
     }
 }
 
 impl Node {
-    fn matches(&self, value: Option<&DataValue<'_>>) -> bool {
+    fn matches(&self, value: Option<&DataValue<'_>>, steps: &mut Steps) -> Compared {
         match self {
-            Self::Within(pattern) => pattern.matches_value(value),
+            Self::Within(pattern) => pattern.matches_value(value, steps),
             Self::OneOf(conditions) => {
+                steps.take(conditions.len())?;
                 let exists =
                     |condition: &Condition| matches!(condition, Condition::Exists(is) if value.is_some() == *is);
-                conditions.iter().any(exists) || value.is_some_and(|value| has_a_leaf(value, conditions))
+                match value {
+                    _ if conditions.iter().any(exists) => Ok(true),
+                    Some(value) => has_a_leaf(value, conditions, steps),
+                    None => Ok(false),
+                }
             }
         }
     }
 }
 
 /// Whether the value, or an element of an array at any depth, fulfils one of the conditions.
-fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition]) -> bool {
+fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition], steps: &mut Steps) -> Compared {
+    steps.take(1)?;
     match value {
-        DataValue::Leaf(leaf) => {
-            let leaf = TestedLeaf::of(leaf);
-            conditions.iter().any(|condition| condition.accepts(&leaf))
+        DataValue::Leaf(leaf) => any(conditions, |condition| condition.accepts(leaf, steps)),
+        DataValue::Array(elements) => {
+            steps.take(STEPS_OF_ARRAY)?;
+            any(elements, |element| has_a_leaf(element, conditions, steps))
         }
-        DataValue::Array(elements) => elements.iter().any(|element| has_a_leaf(element, conditions)),
-        DataValue::Object(_) | DataValue::Unreadable => false,
-    }
-}
-
-/// A value that is compared with many conditions, and its conversions for some of them, made at most once.
-struct TestedLeaf<'a> {
-    leaf: &'a Leaf<'a>,
-    number: OnceCell<Option<Decimal>>,
-    lower: OnceCell<String>,
-}
-
-impl<'a> TestedLeaf<'a> {
-    fn of(leaf: &'a Leaf<'a>) -> Self {
-        Self { leaf, number: OnceCell::new(), lower: OnceCell::new() }
-    }
-
-    /// The value as a number. The catalogue's amounts are texts.
-    fn number(&self) -> Option<&Decimal> {
-        match self.leaf {
-            Leaf::Number(number) => Some(number),
-            Leaf::Text(text) => self.number.get_or_init(|| Decimal::of_text(text)).as_ref(),
-            Leaf::Null | Leaf::Bool(_) => None,
-        }
+        DataValue::Object(_) | DataValue::Unreadable => Ok(false),
     }
 }
 
 impl Condition {
-    fn accepts(&self, tested: &TestedLeaf<'_>) -> bool {
-        match (self, tested.leaf) {
-            (Self::Equals(wanted), leaf) => wanted == leaf,
-            (Self::Text(TextTest::Prefix(prefix)), Leaf::Text(text)) => text.starts_with(prefix.as_str()),
-            (Self::Text(TextTest::Suffix(suffix)), Leaf::Text(text)) => text.ends_with(suffix.as_str()),
-            (Self::Text(TextTest::EqualsIgnoringCase(lower)), Leaf::Text(text)) => {
-                tested.lower.get_or_init(|| text.to_lowercase()) == lower
+    fn accepts(&self, tested: &DataLeaf<'_>, steps: &mut Steps) -> Compared {
+        Ok(match self {
+            Self::Equals(wanted) => {
+                steps.take_for(if let Leaf::Text(text) = wanted { text } else { "" })?;
+                *wanted == tested.leaf
             }
-            (Self::Numeric(comparisons), _) => tested.number().is_some_and(|number| is_in_range(comparisons, number)),
-            (Self::AnythingBut(refused), _) => !refused.iter().any(|condition| condition.accepts(tested)),
-            (Self::Text(_) | Self::Exists(_), _) => false,
+            Self::Text(test) => {
+                steps.take_for(test.text())?;
+                test.accepts(tested)
+            }
+            Self::Numeric(comparisons) => {
+                steps.take(comparisons.len())?;
+                tested.number().is_some_and(|number| is_in_range(comparisons, number))
+            }
+            Self::AnythingBut(refused) => !any(refused, |condition| condition.accepts(tested, steps))?,
+            Self::Exists(_) => false,
+        })
+    }
+}
+
+impl TextTest {
+    fn text(&self) -> &str {
+        match self {
+            Self::Prefix(text) | Self::Suffix(text) | Self::EqualsIgnoringCase(text) => text,
+        }
+    }
+
+    fn accepts(&self, tested: &DataLeaf<'_>) -> bool {
+        match (self, &tested.leaf) {
+            (Self::Prefix(prefix), Leaf::Text(text)) => text.starts_with(prefix.as_str()),
+            (Self::Suffix(suffix), Leaf::Text(text)) => text.ends_with(suffix.as_str()),
+            (Self::EqualsIgnoringCase(lower), _) => tested.lower() == Some(lower),
+            _ => false,
         }
     }
 }
@@ -115,18 +161,12 @@ impl Comparison {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A hundred conditions may meet a hundred thousand values.
-    #[test]
-    fn a_value_is_read_once_for_all_conditions() {
-        let text = Leaf::Text("830.00".into());
-        let leaf = TestedLeaf::of(&text);
-        let numbers = [leaf.number(), leaf.number()].map(|number| number.expect("it is a number"));
-        assert!(std::ptr::eq(numbers[0], numbers[1]));
-        let lower = Condition::Text(TextTest::EqualsIgnoringCase("830.00".into()));
-        assert!(leaf.lower.get().is_none() && lower.accepts(&leaf) && leaf.lower.get().is_some());
+/// Whether the test holds for one of the items; the first for which it holds or fails is the last that is tested.
+fn any<T>(items: impl IntoIterator<Item = T>, mut test: impl FnMut(T) -> Compared) -> Compared {
+    for item in items {
+        if test(item)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }

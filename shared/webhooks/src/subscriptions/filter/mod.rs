@@ -3,8 +3,11 @@
 
 pub mod data;
 pub mod decimal;
-mod matching;
+pub mod matching;
+pub mod outcomes;
 pub mod pattern;
+#[cfg(test)]
+mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +16,8 @@ use serde_json::value::RawValue;
 
 use self::{
     data::EventData,
+    matching::{Steps, TooManySteps},
+    outcomes::FilterOutcome,
     pattern::{Fault, Pattern},
 };
 use crate::events::json_text::without_space;
@@ -22,7 +27,7 @@ use problem::Violations;
 pub const MAX_BYTES: usize = 4 * 1024;
 
 /// A filter, as JSON without white space.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventFilter(String);
 
@@ -63,16 +68,18 @@ impl EventFilter {
         RawValue::from_string(self.0.clone()).ok()
     }
 
-    /// Whether an event with these data is delivered. A filter that cannot be read, such as one of a newer release, lets
+    /// Compares the data of an event with the filter. A filter that cannot be read, such as one of a newer release, lets
     /// every event pass: a receiver can ignore an event, and cannot notice a missing one.
-    pub fn matches(&self, data: &EventData<'_>) -> bool {
+    pub fn compare(&self, data: &EventData<'_>, steps: &mut Steps) -> FilterOutcome {
         let raw = serde_json::from_str::<&RawValue>(&self.0).ok();
-        match raw.and_then(|raw| Pattern::read(raw).ok()) {
-            Some(pattern) => pattern.matches(data),
-            None => {
-                tracing::error!("the filter of a webhook cannot be read; the event is delivered");
-                true
-            }
+        let Some(pattern) = raw.and_then(|raw| Pattern::read(raw).ok()) else {
+            tracing::error!("the filter of a webhook cannot be read; the event is delivered");
+            return FilterOutcome::Matches;
+        };
+        match pattern.matches(data, steps) {
+            Ok(true) => FilterOutcome::Matches,
+            Ok(false) => FilterOutcome::Differs,
+            Err(TooManySteps) => FilterOutcome::TooManySteps,
         }
     }
 }

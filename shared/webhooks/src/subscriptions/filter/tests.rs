@@ -1,3 +1,4 @@
+use super::outcomes::{FilterOutcomes, MAX_STEPS};
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +9,22 @@ fn raw(json: impl ToString) -> Box<RawValue> {
 
 fn matches(filter: &str, data: &str) -> bool {
     let filter = EventFilter::read(filter).unwrap_or_else(|faults| panic!("{filter}: {faults:?}"));
-    filter.matches(&EventData::read(&raw(data)))
+    compared(&filter, &raw(data)) == FilterOutcome::Matches
+}
+
+fn compared(filter: &EventFilter, data: &RawValue) -> FilterOutcome {
+    filter.compare(&EventData::read(data), &mut Steps(u32::MAX))
+}
+
+/// The outcomes of these filters for data, within these steps.
+fn outcomes(steps: u32, filters: &[&EventFilter], data: &Value) -> Vec<FilterOutcome> {
+    let body = json!({ "id": "evt_1", "data": data }).to_string();
+    let outcomes = FilterOutcomes::within(Steps(steps), filters.iter().copied(), &body);
+    filters.iter().map(|filter| outcomes.get(filter)).collect()
+}
+
+fn filter(json: &Value) -> EventFilter {
+    EventFilter::read(&json.to_string()).expect("a filter")
 }
 
 /// The paths of the faults of a filter.
@@ -134,7 +150,7 @@ fn the_operators_of_a_filter_may_be_escaped() {
     let filter = r#"{"a":[{"\u006eumeric":["\u003e",0,"\u003c\u003d",5]}],"b":[{"numeric":["\u003d",1]}]}"#;
     let filter = EventFilter::read(filter).expect("a filter");
     for (data, matches) in [(r#"{"a":5,"b":1}"#, true), (r#"{"a":0,"b":1}"#, false), (r#"{"a":6,"b":1}"#, false)] {
-        assert_eq!(filter.matches(&EventData::read(&raw(data))), matches, "{data}");
+        assert_eq!(compared(&filter, &raw(data)) == FilterOutcome::Matches, matches, "{data}");
     }
 }
 
@@ -154,8 +170,52 @@ fn filters_are_limited_in_size_depth_and_values() {
 #[test]
 fn an_unreadable_stored_filter_lets_every_event_pass() {
     for stored in [r#"{"a":[{"of_a_newer_release":1}]}"#, "{", ""] {
-        assert!(EventFilter(stored.to_owned()).matches(&EventData::read(&raw("{}"))), "{stored}");
+        let outcome = compared(&EventFilter(stored.to_owned()), &raw("{}"));
+        assert_eq!((outcome, outcome.delivers()), (FilterOutcome::Matches, true), "{stored}");
     }
+}
+
+/// A hundred alternatives of a filter, none of which the number 1 fulfils.
+fn dear(number: i64) -> EventFilter {
+    let alternative = |at: i64| json!({ "a": [{ "numeric": ["<", -(number * 100 + at)] }] });
+    filter(&json!({ "$or": (0..100).map(alternative).collect::<Vec<_>>() }))
+}
+
+#[test]
+fn an_event_with_too_many_values_for_a_filter_is_delivered() {
+    let one = filter(&json!({ "a": [2] }));
+    let data = json!({ "a": vec![1; 1_000] });
+    assert_eq!(outcomes(5_000, &[&one], &data), [FilterOutcome::Differs]);
+    assert_eq!(outcomes(500, &[&one], &data), [FilterOutcome::TooManySteps]);
+    assert!(FilterOutcome::TooManySteps.delivers() && !FilterOutcome::Differs.delivers());
+}
+
+#[test]
+fn a_dear_filter_leaves_steps_to_others() {
+    let data = json!({ "a": vec!["1"; 1_000], "b": 1 });
+    let many: Vec<_> = (0..9).map(dear).collect();
+    let cheap = filter(&json!({ "b": [2] }));
+    let mut filters: Vec<_> = many.iter().collect();
+    filters.push(&cheap);
+    let outcomes = outcomes(100_000, &filters, &data);
+    assert_eq!(outcomes[..9], [FilterOutcome::TooManySteps; 9]);
+    assert_eq!(outcomes[9], FilterOutcome::Differs);
+}
+
+#[test]
+fn equal_filters_are_compared_once() {
+    let data = json!({ "a": vec![1; 1_000] });
+    let one = filter(&json!({ "a": [2] }));
+    assert_eq!(outcomes(5_000, &[&one.clone(); 200], &data), [FilterOutcome::Differs; 200]);
+}
+
+/// Two hundred filters with lists of ten values, and a large event that none of them matches.
+#[test]
+fn the_filters_of_two_hundred_webhooks_are_compared_within_the_limit() {
+    let filters: Vec<_> = (0..200).map(|at| filter(&json!({ "rooms": { "type": vec![at + 2; 10] } }))).collect();
+    let rooms: Vec<_> = (0..1_000).map(|room| json!({ "type": 1, "room": room })).collect();
+    let outcomes = outcomes(MAX_STEPS, &filters.iter().collect::<Vec<_>>(), &json!({ "rooms": rooms }));
+    assert_eq!(outcomes, [FilterOutcome::Differs; 200]);
 }
 
 /// A value that a pattern can name.
@@ -180,6 +240,18 @@ fn data() -> impl Strategy<Value = Value> {
     proptest::collection::btree_map("[a-e]", inner, 1..4).prop_map(|members| json!(members))
 }
 
+/// Data whose arrays may be empty and contain arrays, and whose texts may be numbers.
+fn deep_data() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![leaf(), "-?[0-9]{1,2}(\\.[0-9])?".prop_map(Value::from)];
+    let inner = word.prop_recursive(5, 48, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("[a-e]", inner, 0..4).prop_map(|members| json!(members)),
+        ]
+    });
+    proptest::collection::btree_map("[a-e]", inner, 0..4).prop_map(|members| json!(members))
+}
+
 /// A filter that names every leaf of the data outside of arrays, and the first leaf of each array of leaves.
 fn filter_of(value: &Value) -> Option<Value> {
     match value {
@@ -191,6 +263,37 @@ fn filter_of(value: &Value) -> Option<Value> {
         Value::Array(elements) => elements.iter().find_map(filter_of),
         leaf => Some(json!([leaf])),
     }
+}
+
+/// A filter with every condition, in members, objects and alternatives.
+fn a_filter() -> impl Strategy<Value = Value> {
+    let text = || "-?[a-c0-9é]{1,2}";
+    let operator = prop_oneof![Just("prefix"), Just("suffix"), Just("equals-ignore-case")];
+    let text_test = (operator, text()).prop_map(|(operator, text)| json!({ operator: text }));
+    let comparison = prop_oneof![Just("<"), Just("<="), Just("="), Just(">="), Just(">")];
+    let numeric = (comparison, -20..20).prop_map(|(comparison, number)| json!({ "numeric": [comparison, number] }));
+    let refused = prop_oneof![leaf(), text_test.clone(), proptest::collection::vec(leaf(), 1..3).prop_map(Value::from)];
+    let condition = prop_oneof![
+        leaf(),
+        text().prop_map(Value::from),
+        text_test,
+        numeric,
+        any::<bool>().prop_map(|exists| json!({ "exists": exists })),
+        refused.prop_map(|refused| json!({ "anything-but": refused })),
+    ];
+    let conditions = proptest::collection::vec(condition, 1..4).prop_map(Value::from);
+    let members = |node: BoxedStrategy<Value>| proptest::collection::btree_map("[a-e]", node, 1..3);
+    let of_members = |members| json!(members);
+    members(conditions.clone().boxed()).prop_map(of_members).prop_recursive(3, 16, 3, move |inner| {
+        let node = prop_oneof![conditions.clone(), inner.clone()].boxed();
+        let alternatives = proptest::collection::vec(inner, 1..3);
+        let with_alternatives = (members(node.clone()), alternatives).prop_map(move |(members, alternatives)| {
+            let mut pattern = of_members(members);
+            pattern["$or"] = alternatives.into();
+            pattern
+        });
+        prop_oneof![members(node).prop_map(of_members), with_alternatives]
+    })
 }
 
 /// Any JSON that looks like a filter, valid or not.
@@ -220,6 +323,20 @@ proptest! {
         if let Some(filter) = filter_of(&data) {
             prop_assert!(matches(&filter.to_string(), &data.to_string()), "{filter}");
         }
+    }
+
+    #[test]
+    fn a_filter_matches_as_the_plain_evaluation_says(json in a_filter(), data in deep_data()) {
+        let data = raw(serde_json::to_string_pretty(&data).expect("JSON"));
+        let pattern = Pattern::read(&raw(&json)).expect("a filter");
+        prop_assert_eq!(compared(&filter(&json), &data) == FilterOutcome::Matches, plain::matches(&pattern, &data));
+    }
+
+    #[test]
+    fn data_read_as_serde_reads_them(data in deep_data(), pretty in any::<bool>()) {
+        let text = if pretty { serde_json::to_string_pretty(&data) } else { serde_json::to_string(&data) };
+        let data = raw(text.expect("JSON"));
+        prop_assert_eq!(EventData::read(&data), EventData(plain::read(&data)));
     }
 
     #[test]
@@ -258,7 +375,7 @@ proptest! {
     #[test]
     fn no_text_makes_the_reader_panic(text in "[\\[\\]{}\":,a0<$or\\\\ ]{0,60}", data in data()) {
         if let Ok(filter) = EventFilter::read(&text) {
-            let _ = filter.matches(&EventData::read(&raw(data)));
+            compared(&filter, &raw(data));
         }
     }
 }

@@ -1,0 +1,62 @@
+//! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise
+//! two hundred of the dearest filters would take minutes for the largest event.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{EventFilter, data::EventData, matching::Steps};
+
+/// The most steps of comparing an event with all filters of an entity, some 60 ms. A step compares one value of the data
+/// with one of a filter.
+pub const MAX_STEPS: u32 = 10_000_000;
+
+/// The outcome of comparing an event with a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterOutcome {
+    /// The event passes the filter.
+    Matches,
+    /// The event does not pass.
+    Differs,
+    /// The comparison would take too many steps, so the event is delivered: a receiver can ignore an event, and cannot
+    /// notice a missing one.
+    TooManySteps,
+}
+
+impl FilterOutcome {
+    /// Whether the event is delivered.
+    pub fn delivers(self) -> bool {
+        self != Self::Differs
+    }
+}
+
+/// The outcomes of the filters of an entity for one event.
+pub struct FilterOutcomes<'f>(HashMap<&'f EventFilter, FilterOutcome>);
+
+impl<'f> FilterOutcomes<'f> {
+    /// Compares the event of this body with each of these filters: equal ones once, and each with an equal part of the
+    /// steps that are left, so that a dear filter leaves enough to others.
+    pub fn of(filters: impl Iterator<Item = &'f EventFilter>, body: &str) -> Self {
+        Self::within(Steps(MAX_STEPS), filters, body)
+    }
+
+    pub(super) fn within(mut left: Steps, filters: impl Iterator<Item = &'f EventFilter>, body: &str) -> Self {
+        let filters: BTreeSet<_> = filters.collect();
+        if filters.is_empty() {
+            return Self(HashMap::new());
+        }
+        let data = EventData::of_body(body);
+        let remaining = (1..=u32::try_from(filters.len()).unwrap_or(u32::MAX)).rev();
+        let outcomes = filters.into_iter().zip(remaining).map(|(filter, remaining)| {
+            let part = Steps(left.0 / remaining);
+            let mut unused = part;
+            let outcome = filter.compare(&data, &mut unused);
+            left.0 -= part.0 - unused.0;
+            (filter, outcome)
+        });
+        Self(outcomes.collect())
+    }
+
+    /// The outcome of a filter, which must be one of those that were compared.
+    pub fn get(&self, filter: &EventFilter) -> FilterOutcome {
+        self.0[filter]
+    }
+}
