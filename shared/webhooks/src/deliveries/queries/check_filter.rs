@@ -10,9 +10,12 @@ use crate::{
         queries::{filters::Filters, range::KeyRange},
         store::Deliveries,
     },
-    events::{catalogue, store::EventItem},
+    events::{
+        catalogue,
+        store::{EventItem, StoredEvent},
+    },
     subscriptions::{
-        filter::{EventFilter, data::EventData},
+        filter::{EventFilter, data::EventData, matching::Steps, outcomes::MAX_STEPS},
         members,
         request_limits::RequestLimits,
     },
@@ -26,6 +29,9 @@ use storage::{Allowance, TableError};
 const MAX_EVENTS: u16 = 100;
 /// How many bodies are read at once: each may have 256 KiB.
 const AT_ONCE: usize = 20;
+/// The steps after which a dry run looks at no further event: those of five events that take as many as publishing
+/// allows.
+const ENOUGH_STEPS: u32 = 5 * MAX_STEPS;
 
 /// A request for a dry run.
 #[derive(Debug)]
@@ -57,6 +63,13 @@ struct CheckedEvent {
     subject: Option<String>,
     created_date: Time,
     matches: bool,
+}
+
+impl FilterCheck {
+    fn add(&mut self, event: CheckedEvent) {
+        self.match_count += usize::from(event.matches);
+        self.items.push(event);
+    }
 }
 
 impl FilterCheckRequest {
@@ -94,33 +107,47 @@ impl Deliveries {
         let range = KeyRange::since(Time::from_millis(0));
         let page = self.events_of(entity.id(), &range, &Filters::default(), i32::from(request.limit)).await?;
         let kept: Vec<_> = page.found.into_iter().filter(|event| event.is_kept(now)).collect();
-        let events_read = kept.len();
-        let wanted = kept.into_iter().filter(|event| catalogue::list_includes(&request.event_list, &event.r#type));
-        let checked = stream::iter(wanted).map(|event| self.checked(event, &request.filter)).buffered(AT_ONCE);
-        let items: Vec<_> = checked.try_filter_map(async |checked| Ok(checked)).try_collect().await?;
-        let match_count = items.iter().filter(|checked| checked.matches).count();
-        Ok(FilterCheck { events_read, match_count, items })
+        let wanted = |event: &EventItem| catalogue::list_includes(&request.event_list, &event.r#type);
+        let stored = async |event| if wanted(&event) { self.stored(event).await } else { Ok(None) };
+        let mut stored = stream::iter(kept).map(stored).buffered(AT_ONCE);
+        let mut check = FilterCheck { events_read: 0, match_count: 0, items: Vec::new() };
+        let mut taken = 0;
+        while let Some(stored) = stored.try_next().await? {
+            check.events_read += 1;
+            let Some(stored) = stored else { continue };
+            let mut left = Steps(MAX_STEPS);
+            check.add(checked(stored, &request.filter, &mut left));
+            taken += MAX_STEPS - left.0;
+            if taken >= ENOUGH_STEPS {
+                break;
+            }
+        }
+        Ok(check)
     }
 
-    /// An event with its match; `None` if its body cannot be read, which does not hold up others.
-    async fn checked(&self, event: EventItem, filter: &EventFilter) -> Result<Option<CheckedEvent>, TableError> {
+    /// An event with its body; `None` if its body cannot be read, which does not hold up others.
+    async fn stored(&self, event: EventItem) -> Result<Option<StoredEvent>, TableError> {
         let id = event.id().clone();
-        let stored = match self.events.with_body(event).await {
-            Ok(stored) => stored,
+        match self.events.with_body(event).await {
+            Ok(stored) => Ok(Some(stored)),
             Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
                 tracing::error!(
                     error = %logging::chain(&error),
                     eventId = %id,
                     "an event is left out of the dry run of a filter, since its body cannot be read"
                 );
-                return Ok(None);
+                Ok(None)
             }
-            Err(error) => return Err(error),
-        };
-        let EventItem { r#type, subject, .. } = stored.item;
-        let matches = filter.matches(&EventData::of_body(&stored.body));
-        Ok(Some(CheckedEvent { created_date: id.time(), event_identifier: id, r#type, subject, matches }))
+            Err(error) => Err(error),
+        }
     }
+}
+
+fn checked(stored: StoredEvent, filter: &EventFilter, steps: &mut Steps) -> CheckedEvent {
+    let matches = filter.compare(&EventData::of_body(&stored.body), steps).delivers();
+    let id = stored.item.id().clone();
+    let EventItem { r#type, subject, .. } = stored.item;
+    CheckedEvent { created_date: id.time(), event_identifier: id, r#type, subject, matches }
 }
 
 #[cfg(test)]
