@@ -97,6 +97,34 @@ async fn a_large_event_counts_once_for_each_4_kib(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn an_event_counts_once_for_each_webhook_that_it_goes_to(suite: Arc<Suite>) {
+    const LIMIT: usize = 60;
+    const HOOKS: usize = 10;
+    let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;
+    let entity = Entity::new(&api, "many".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let address = receiver.on("/", [Behaviour::status(200)]);
+    for _ in 0..HOOKS {
+        entity.hook(&address).await;
+    }
+    let minute = now() / 60;
+    let mut accepted = 0;
+    let refused = loop {
+        let answer = event(&entity, accepted).send().await;
+        if answer.status != 202 {
+            break answer;
+        }
+        accepted += 1;
+        assert!(accepted <= 2 * LIMIT / HOOKS, "{accepted} events accepted");
+    };
+    is_refusal(&refused, LIMIT);
+    assert!(accepted == LIMIT / HOOKS || now() / 60 > minute, "{accepted} events accepted");
+    // A refusal leaves no delivery, and the last event that was accepted has all of its deliveries.
+    receiver.until("/", accepted * HOOKS).await;
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
 async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suite: Arc<Suite>) {
     const LIMIT: usize = 3;
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("PUBLISH_LIMIT", LIMIT.to_string())).await;

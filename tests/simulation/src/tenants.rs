@@ -176,7 +176,7 @@ impl Tenants {
                             let read = read.map(Option::flatten);
                             let event = NewEvent::read(body.as_bytes(), read, Sender { ..sender }, longest)?;
                             let trace = Trace::derived_from(&body);
-                            done(publisher.publish(&entity(tenant), event, &trace).await)
+                            done(publisher.publish(&entity(tenant), event, &trace, None).await)
                         }
                     })
                     .await;

@@ -7,7 +7,12 @@ use function::{
 use functions_webhooks::publisher;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::events::{NewEvent, publish::Publisher, share::PublishingShare, validation::DataValidator};
+use webhooks::events::{
+    NewEvent,
+    publish::Publisher,
+    share::{AdmittedPublication, PublishingShare},
+    validation::DataValidator,
+};
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -27,16 +32,22 @@ async fn publish_within_share(
     (publisher, validator, share): &(Publisher, DataValidator, PublishingShare),
     call: EntityCall,
 ) -> Result<Reply, Problem> {
-    share.within(&call.entity, call.body.len(), publish(publisher, validator, &call)).await
+    let publication = |admitted| publish(publisher, validator, &call, admitted);
+    share.within(&call.entity, call.body.len(), publication).await
 }
 
-async fn publish(publisher: &Publisher, validator: &DataValidator, call: &EntityCall) -> Result<Reply, Problem> {
+async fn publish(
+    publisher: &Publisher,
+    validator: &DataValidator,
+    call: &EntityCall,
+    admitted: AdmittedPublication<'_>,
+) -> Result<Reply, Problem> {
     let mut event = NewEvent::read(&call.body, idempotency_key(call), sender(call)?, publisher.retention())?;
     if let Err(refused) = validator.check(&mut event)
         && !publisher.has_accepted(&event).await?
     {
         return Err(refused);
     }
-    let published = publisher.publish(&call.entity, event, &call.trace).await?;
+    let published = publisher.publish(&call.entity, event, &call.trace, Some(&admitted)).await?;
     Ok(Reply::accepted(&published)?.replayed(published.is_repeated))
 }

@@ -55,22 +55,34 @@ impl Counts {
     /// Admits a publication that counts `times` times, unless the entity has used up its share. The last admitted
     /// publication may exceed the share, so that a large event fits into a small share.
     pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
+        let count = self.count_of(entity, now);
+        if count.here.saturating_add(count.elsewhere) >= self.limit {
+            let end = Time::from_millis((self.minute + 1) * MINUTE * 1000);
+            return QuotaDecision::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
+        }
+        self.add(entity, times, now)
+    }
+
+    /// Counts an admitted publication `times` times more.
+    pub(super) fn add(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
+        let step = self.step;
+        let count = self.count_of(entity, now);
+        let steps_before = count.here / step;
+        count.here = count.here.saturating_add(times);
+        match (count.here / step - steps_before) * step {
+            0 => QuotaDecision::Admitted,
+            publications => QuotaDecision::EndsSteps { minute: self.minute, publications },
+        }
+    }
+
+    /// The count of an entity in this minute.
+    fn count_of(&mut self, entity: &EntityId, now: Time) -> &mut Count {
         let minute = now.as_seconds().div_euclid(MINUTE);
         if minute != self.minute {
             self.minute = minute;
             self.entities = HashMap::new();
         }
-        let count = self.entities.entry(entity.clone()).or_default();
-        if count.here.saturating_add(count.elsewhere) >= self.limit {
-            let end = Time::from_millis((minute + 1) * MINUTE * 1000);
-            return QuotaDecision::Refused(end.since(now).as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX));
-        }
-        let steps_before = count.here / self.step;
-        count.here = count.here.saturating_add(times);
-        match (count.here / self.step - steps_before) * self.step {
-            0 => QuotaDecision::Admitted,
-            publications => QuotaDecision::EndsSteps { minute, publications },
-        }
+        self.entities.entry(entity.clone()).or_default()
     }
 
     /// Learns the total that all processes have counted.
@@ -151,6 +163,17 @@ mod tests {
         for (counted, here) in [(64, 65), (64, 129), (64, 193), (64, 257)] {
             assert_eq!(counts.admit(&entity, 64, NOW), ends_step(THIS_MINUTE, counted), "{here} so far");
         }
+        assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Refused(48));
+    }
+
+    #[test]
+    fn the_targets_of_an_admitted_publication_count_even_beyond_the_share() {
+        let mut counts = counts(100);
+        let entity = entity("e");
+        assert_eq!(counts.admit(&entity, 1, NOW), ends_step(THIS_MINUTE, 1));
+        assert_eq!(counts.add(&entity, 0, NOW), QuotaDecision::Admitted);
+        assert_eq!(counts.add(&entity, 199, NOW), ends_step(THIS_MINUTE, 199));
+        assert_eq!(counts.add(&entity, 1, NOW), ends_step(THIS_MINUTE, 1));
         assert_eq!(counts.admit(&entity, 1, NOW), QuotaDecision::Refused(48));
     }
 

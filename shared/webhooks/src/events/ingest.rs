@@ -122,7 +122,8 @@ impl Ingestion {
         {
             return Err(Unpublished::Rejected(Rejection::members(&problem, "detail")));
         }
-        let published = self.publisher.publish_once(&AuthorizedEntity::by_bus(entity), &content, &once, trace).await;
+        let entity = AuthorizedEntity::by_bus(entity);
+        let published = self.publisher.publish_once(&entity, &content, &once, trace, None).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),

@@ -8,7 +8,7 @@ use std::{collections::HashMap, time::Duration};
 
 use futures::{
     FutureExt,
-    future::{BoxFuture, join_all},
+    future::{BoxFuture, join_all, ready},
 };
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ use super::{
     event::{Event, MAX_BYTES, TooLarge},
     line::Ordered,
     new_event::{Content, NewEvent},
+    share::AdmittedPublication,
     store::{EventItem, Events, PublicationPlan, Target},
     subject::SubjectMembers,
 };
@@ -136,20 +137,24 @@ impl Publisher {
         self.queue.open_connection()
     }
 
-    /// Publishes an event of a client to every webhook that subscribes to it, within this span.
+    /// Publishes an event of a client to every webhook that subscribes to it, within this span. The publication is
+    /// counted if a share admitted it.
     pub async fn publish(
         &self,
         entity: &AuthorizedEntity,
         NewEvent { content, once }: NewEvent<'_>,
         trace: &Trace,
+        admitted: Option<&AdmittedPublication<'_>>,
     ) -> Result<Published, PublishError> {
         match once {
-            Some(once) => self.publish_once(entity, &content, &once, trace).await,
+            Some(once) => self.publish_once(entity, &content, &once, trace, admitted).await,
             None => {
                 let mut event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
                 let webhooks = self.webhooks.of(entity).boxed().await?;
                 let targets = targets(&mut event, &webhooks);
-                Ok(self.deliver(&event, targets, &webhooks).boxed().await?)
+                let count = targets.len();
+                let delivering = self.deliver(&event, targets, &webhooks).boxed();
+                Ok(counted(admitted, count, &webhooks, delivering).await?)
             }
         }
     }
@@ -175,6 +180,7 @@ impl Publisher {
         content: &Content<'_>,
         once: &IdempotentRequest,
         trace: &Trace,
+        admitted: Option<&AdmittedPublication<'_>>,
     ) -> Result<Published, PublishError> {
         // An event that is too large is refused before its key is claimed.
         let mut event = self.event_now(entity, content)?;
@@ -185,11 +191,16 @@ impl Publisher {
         let plan =
             PublicationPlan { event: event.id.clone(), timestamp: now, targets, warnings: event.warnings.clone() };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
-        let first = first.ok_or(PublishError::KeyConflict)?;
+        let Some(first) = first else {
+            // The filters were compared nevertheless.
+            return counted(admitted, 0, &webhooks, ready(Err(PublishError::KeyConflict))).await;
+        };
         let is_repeated = first.event != event.id;
         let event = content.event(first.event, first.timestamp, entity.id().clone(), &self.subjects)?;
         let event = Event { trace: trace.if_named(), warnings: first.warnings, ..event };
-        let published = self.deliver(&event, first.targets, &webhooks).boxed().await?;
+        let count = first.targets.len();
+        let delivering = self.deliver(&event, first.targets, &webhooks).boxed();
+        let published = counted(admitted, count, &webhooks, delivering).await?;
         Ok(Published { is_repeated, ..published })
     }
 
@@ -317,6 +328,19 @@ impl Publisher {
                 .map(|(lane, messages)| self.queue.announce_in_time(lane, &event.entity, messages, first_attempt, now)),
         )
         .await;
+    }
+}
+
+/// Runs the rest of a publication. If a share admitted it, it is counted for its targets.
+async fn counted<T>(
+    admitted: Option<&AdmittedPublication<'_>>,
+    targets: usize,
+    webhooks: &[Webhook],
+    rest: impl Future<Output = T>,
+) -> T {
+    match admitted {
+        Some(admitted) => admitted.counted_for(targets, webhooks.len(), rest).await,
+        None => rest.await,
     }
 }
 

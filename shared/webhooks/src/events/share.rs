@@ -1,13 +1,17 @@
-//! Each managing entity's share of publishing over HTTP: a limit of publications per minute, so that an entity that
-//! publishes as fast as it can leaves capacity to others. A publication counts once for each 4 KiB of its body begun.
+//! Each managing entity's share of publishing over HTTP: a limit of deliveries per minute that its events may cause, so
+//! that an entity that publishes as fast as it can leaves capacity to others. A publication counts once for each webhook
+//! that its event goes to, and this once for each 4 KiB of its body begun, since each delivery reads and sends the body.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! Each process counts in memory, and adds publications to the item in steps; the addition returns the total of all
+//! A publication counts for its size before its body is read, and for its webhooks when they are known, before the event
+//! is written.
+//!
+//! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
-//! refused from memory. Each process may admit one step more before it learns of the others.
+//! refused from memory. Each process may admit one step and one publication more before it learns of the others.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -26,13 +30,15 @@ use storage::table::{Change, Table, TableError, Written};
 /// Time limit for counting a step, which runs concurrently with the publication.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
-/// The bytes of a body that count as one publication.
+/// The bytes of a body that count as one.
 const BYTES_OF_ONE: usize = 4 * 1024;
+/// The webhooks that count as one delivery if fewer get the event: each is read, and its filter compared.
+const WEBHOOKS_OF_ONE: usize = 10;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// Publications of up to 4 KiB in a minute; 60 000 unless set.
+    /// Deliveries of up to 4 KiB that events may cause in a minute; 60 000 unless set.
     pub per_minute: u32,
 }
 
@@ -50,9 +56,18 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
+/// A publication that the share of its entity admitted and counted for its size.
+#[derive(Clone, Copy)]
+pub struct AdmittedPublication<'a> {
+    share: &'a PublishingShare,
+    entity: &'a EntityId,
+    /// How many times each delivery of the event counts.
+    size: u32,
+}
+
 /// The entity has used up its share of the minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the entity has published {limit} events in a minute")]
+#[error("the entity has published events for {limit} deliveries in a minute")]
 pub struct ShareExceeded {
     limit: u32,
     /// Seconds until the next minute.
@@ -62,7 +77,8 @@ pub struct ShareExceeded {
 impl From<ShareExceeded> for Problem {
     fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
         let detail = format!(
-            "A managing entity may publish {limit} events of up to 4 KiB in a minute; try again in {seconds} seconds."
+            "The events that a managing entity publishes in a minute may cause {limit} deliveries of up to 4 KiB; try \
+             again in {seconds} seconds."
         );
         Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
     }
@@ -84,25 +100,34 @@ impl PublishingShare {
     /// minute. A repetition counts like any other request, since it costs as much.
     ///
     /// If the table cannot count, the publication still runs, and this process counts only its own.
-    pub async fn within<T, E: From<ShareExceeded>>(
-        &self,
-        entity: &AuthorizedEntity,
+    pub async fn within<'a, T, E: From<ShareExceeded>, F: Future<Output = Result<T, E>>>(
+        &'a self,
+        entity: &'a AuthorizedEntity,
         bytes: usize,
-        publication: impl Future<Output = Result<T, E>>,
+        publication: impl FnOnce(AdmittedPublication<'a>) -> F,
     ) -> Result<T, E> {
-        match self.admit(entity.id(), times(bytes)) {
-            QuotaDecision::Admitted => publication.await,
-            QuotaDecision::EndsSteps { minute, publications } => {
-                join!(publication, self.count(entity.id(), minute, publications)).0
-            }
-            QuotaDecision::Refused(seconds) => Err(ShareExceeded { limit: self.counts().limit, seconds }.into()),
+        let entity = entity.id();
+        let size = size(bytes);
+        // The clock is read while the counts are locked, so that no request resets them to the minute before.
+        let decision = {
+            let mut counts = self.counts();
+            counts.admit(entity, size, self.clock.now())
+        };
+        if let QuotaDecision::Refused(seconds) = decision {
+            return Err(ShareExceeded { limit: self.counts().limit, seconds }.into());
         }
+        self.counting(entity, &decision, publication(AdmittedPublication { share: self, entity, size })).await
     }
 
-    fn admit(&self, entity: &EntityId, times: u32) -> QuotaDecision {
-        let mut counts = self.counts();
-        // The clock is read while the counts are locked, so that no request resets them to the minute before.
-        counts.admit(entity, times, self.clock.now())
+    /// Runs the work, and concurrently adds the steps that end by this decision to the table's count. The addition
+    /// begins first, so that it is under way if the work blocks this thread.
+    async fn counting<T>(&self, entity: &EntityId, decision: &QuotaDecision, work: impl Future<Output = T>) -> T {
+        match *decision {
+            QuotaDecision::EndsSteps { minute, publications } => {
+                join!(self.count(entity, minute, publications), work).1
+            }
+            QuotaDecision::Admitted | QuotaDecision::Refused(_) => work.await,
+        }
     }
 
     async fn count(&self, entity: &EntityId, minute: i64, publications: u32) {
@@ -140,9 +165,26 @@ impl PublishingShare {
     }
 }
 
-/// How many times a publication of a body of this many bytes counts.
-fn times(bytes: usize) -> u32 {
+impl AdmittedPublication<'_> {
+    /// Counts the publication for its targets among the webhooks of its entity, and runs the rest of it.
+    pub(super) async fn counted_for<T>(&self, targets: usize, webhooks: usize, rest: impl Future<Output = T>) -> T {
+        let more = self.size.saturating_mul(fan_out(targets, webhooks) - 1);
+        let decision = {
+            let mut counts = self.share.counts();
+            counts.add(self.entity, more, self.share.clock.now())
+        };
+        self.share.counting(self.entity, &decision, rest).await
+    }
+}
+
+/// How many times each delivery of a body of this many bytes counts.
+fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
+}
+
+/// How many deliveries an event counts for that goes to some webhooks of its entity; at least one.
+fn fan_out(targets: usize, webhooks: usize) -> u32 {
+    targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -152,8 +194,17 @@ mod tests {
 
     #[test]
     fn a_publication_counts_once_for_each_4_kib_of_its_body_begun() {
-        let counted = [0, 1, 4 * 1024, 4 * 1024 + 1, 256 * 1024].map(times);
+        let counted = [0, 1, 4 * 1024, 4 * 1024 + 1, 256 * 1024].map(size);
         assert_eq!(counted, [1, 1, 1, 2, 64]);
+    }
+
+    #[test]
+    fn a_publication_counts_once_for_each_target_or_ten_webhooks() {
+        for (targets, webhooks, counted) in
+            [(0, 0, 1), (0, 10, 1), (1, 1, 1), (2, 2, 2), (1, 11, 2), (0, 200, 20), (30, 200, 30), (200, 200, 200)]
+        {
+            assert_eq!(fan_out(targets, webhooks), counted, "{targets} of {webhooks}");
+        }
     }
 
     #[test]
