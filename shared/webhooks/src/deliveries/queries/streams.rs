@@ -72,7 +72,7 @@ impl Stream {
         self.is_due = true;
     }
 
-    /// Adds what was read, up to `most` deliveries. The others are read again.
+    /// Adds the read deliveries, up to `most`. The others are read again.
     pub(super) fn add(&mut self, Listed { mut found, looked_at, end }: Listed, most: usize) {
         let last = most.checked_sub(1).and_then(|last| found.get(last)).map(|(id, _)| ListPosition::of(id));
         self.end = if found.len() > most { last } else { end };
