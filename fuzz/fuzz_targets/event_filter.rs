@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use webhooks::subscriptions::filter::{
-    EventFilter, MAX_BYTES, data::EventData, matching::Steps, outcomes::FilterOutcome, pattern::Pattern,
+    EventFilter, MAX_BYTES, data::EventData, matching::{FilterOutcome, Steps}, pattern::Pattern,
 };
 
 fuzz_target!(|text: &str| {

@@ -30,7 +30,7 @@ use crate::{
     },
     subscriptions::{
         Webhook, Webhooks,
-        filter::outcomes::{FilterOutcome, FilterOutcomes},
+        filter::{matching::FilterOutcome, outcomes::FilterOutcomes},
     },
 };
 use auth::AuthorizedEntity;

@@ -83,7 +83,7 @@ impl Stream {
     }
 }
 
-/// What a read of a source has found.
+/// The result of one read of a source.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub(super) found: Vec<Candidate>,

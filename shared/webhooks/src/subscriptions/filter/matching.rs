@@ -23,6 +23,25 @@ pub struct Steps(pub u32);
 #[error("the comparison takes too many steps")]
 pub struct TooManySteps;
 
+/// The outcome of comparing an event with a filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterOutcome {
+    /// The event passes the filter.
+    Matches,
+    /// The event does not pass.
+    Differs,
+    /// The comparison would take too many steps, so the event is delivered: a receiver can ignore an event, and cannot
+    /// notice a missing one.
+    TooManySteps,
+}
+
+impl FilterOutcome {
+    /// Whether the event is delivered.
+    pub fn delivers(self) -> bool {
+        self != Self::Differs
+    }
+}
+
 /// Whether something matches, if that was found within the steps.
 pub type Compared = Result<bool, TooManySteps>;
 

@@ -16,8 +16,7 @@ use serde_json::value::RawValue;
 
 use self::{
     data::EventData,
-    matching::{Steps, TooManySteps},
-    outcomes::FilterOutcome,
+    matching::{FilterOutcome, Steps, TooManySteps},
     pattern::{Fault, Pattern},
 };
 use crate::events::json_text::without_space;

@@ -3,30 +3,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{EventFilter, data::EventData, matching::Steps};
+use super::{
+    EventFilter,
+    data::EventData,
+    matching::{FilterOutcome, Steps},
+};
 
 /// The most steps of comparing an event with all filters of an entity, some 60 ms. A step compares one value of the data
 /// with one of a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
-
-/// The outcome of comparing an event with a filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterOutcome {
-    /// The event passes the filter.
-    Matches,
-    /// The event does not pass.
-    Differs,
-    /// The comparison would take too many steps, so the event is delivered: a receiver can ignore an event, and cannot
-    /// notice a missing one.
-    TooManySteps,
-}
-
-impl FilterOutcome {
-    /// Whether the event is delivered.
-    pub fn delivers(self) -> bool {
-        self != Self::Differs
-    }
-}
 
 /// The outcomes of the filters of an entity for one event.
 pub struct FilterOutcomes<'f>(HashMap<&'f EventFilter, FilterOutcome>);
