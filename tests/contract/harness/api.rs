@@ -5,13 +5,14 @@ use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
+    time::Instant,
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::{Application, Bundle, Contract, promises::common_faults, stack::needs_bundle};
+use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack::needs_bundle};
 
 /// A client of one bundle.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub struct Api {
 }
 
 /// A request under construction.
+#[derive(Clone)]
 #[must_use]
 pub struct Call {
     api: Api,
@@ -168,11 +170,28 @@ impl Call {
         self
     }
 
-    /// Sends the request; asserts this status.
+    /// Sends the request; asserts this status, other than 503, as [`Self::answered`] gets it.
     pub async fn expect(self, status: u16) -> ApiResponse {
-        let answer = self.send().await;
+        let answer = if status == 503 { self.send().await } else { self.answered().await };
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
         answer
+    }
+
+    /// Sends the request. A machine that stalls for seconds causes a 503, which asks the client to try again: the request
+    /// is repeated if its repetition has no further effect.
+    pub async fn answered(self) -> ApiResponse {
+        let began = Instant::now();
+        loop {
+            let answer = self.clone().send().await;
+            if answer.status != 503 || !self.may_be_repeated() || began.elapsed() > LONG {
+                return answer;
+            }
+        }
+    }
+
+    fn may_be_repeated(&self) -> bool {
+        let is_idempotent = matches!(self.method, Method::GET | Method::HEAD | Method::PUT);
+        is_idempotent || self.headers.contains_key("idempotency-key") || self.path.ends_with("/feed/ack")
     }
 
     /// Sends the request; asserts that the response is a Problem of this kind.

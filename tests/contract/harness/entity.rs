@@ -65,7 +65,9 @@ impl Entity {
     }
 
     pub async fn hook_with(&self, body: Value) -> Hook {
-        let json = self.post("/webhook").json(&body).expect(201).await.json();
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let key = format!("webhook-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let json = self.post("/webhook").header("idempotency-key", key).json(&body).expect(201).await.json();
         let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
         Hook { id: text("id"), secret: text("signingSecret"), json }
     }

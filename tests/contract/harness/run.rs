@@ -20,7 +20,7 @@ use super::{
     Browser, Bundle, Suite,
     rights::{self, Whole},
     stack::NeedsBundle,
-    suite::Service,
+    suite::{Service, take_waited},
     until_gone,
 };
 
@@ -98,15 +98,18 @@ impl Test {
     }
 }
 
-/// How long each test took, with its wait for the permit of another bundle.
+/// How long each test took, without its wait for the permit of another bundle.
 #[derive(Default)]
 struct Times(Mutex<Vec<(&'static str, Duration)>>);
 
 impl Times {
     async fn of(&self, test: Test, suite: Arc<Suite>) {
+        // A failed test may have left its wait on this thread.
+        take_waited();
         let began = Instant::now();
         (test.run)(suite).await;
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((test.short_name(), began.elapsed()));
+        let took = began.elapsed().saturating_sub(take_waited());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((test.short_name(), took));
     }
 
     /// Adds the times to the file that `tests/timetable.py` reads.

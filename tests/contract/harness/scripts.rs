@@ -1,11 +1,16 @@
 //! Third-party libraries, run as by their users: in the project's Python and Node.js.
 
-use std::{fs, path::PathBuf, process::Stdio};
+use std::{fs, path::PathBuf, process::Stdio, time::Instant};
 
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::project;
+use super::{LONG, project};
+
+/// The texts by which libraries report a 503. A machine that stalls for seconds causes it, and it asks the client to try
+/// again, which these libraries leave to their users.
+const TEMPORARY: [&str; 3] =
+    ["503 Server Error", "temporarily_unavailable", "ClientError: unexpected HTTP response status code"];
 
 /// Runs a script of `tests/python` with a JSON value as its input, and returns the value that it prints.
 pub async fn python(script: &str, input: &Value) -> Value {
@@ -18,6 +23,21 @@ pub async fn node(script: &str, input: &Value) -> Value {
 }
 
 async fn run(options: &[&str], script: &str, input: &Value) -> Value {
+    let began = Instant::now();
+    loop {
+        let printed = run_once(options, script, input).await;
+        let text = printed.as_ref().unwrap_or_else(|complaint| complaint);
+        if !TEMPORARY.iter().any(|temporary| text.contains(temporary)) || began.elapsed() > LONG {
+            let printed = printed.unwrap_or_else(|complaint| {
+                panic!("{script} failed (has `make tools` installed its libraries?): {complaint}")
+            });
+            return serde_json::from_str(&printed).unwrap_or_else(|_| panic!("{script} printed no JSON: {printed}"));
+        }
+    }
+}
+
+/// The text that a script prints, or its complaint if it fails.
+async fn run_once(options: &[&str], script: &str, input: &Value) -> Result<String, String> {
     let mut child = Command::new(project().join(".venv/bin/python"))
         .args(options)
         .arg(project().join(script))
@@ -31,9 +51,8 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     stdin.write_all(input.to_string().as_bytes()).await.expect("the script reads its input");
     drop(stdin);
     let output = child.wait_with_output().await.expect("a child can be waited for");
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script} failed (has `make tools` installed its libraries?): {complaint}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{script} printed no JSON: {complaint}"))
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
 /// The folder of the PyPI packages in an environment of the project.

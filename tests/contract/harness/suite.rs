@@ -1,12 +1,14 @@
 //! The shared state of all tests: the bundle, its client, and the contract in machine-readable form.
 
 use std::{
+    cell::Cell,
     net::Ipv4Addr,
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -73,6 +75,16 @@ impl Application {
     }
 }
 
+thread_local! {
+    /// How long this thread's test waited for permits of other bundles.
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// How long this thread's test waited for permits of other bundles, from the last call on.
+pub(super) fn take_waited() -> Duration {
+    WAITED.take()
+}
+
 impl Suite {
     /// Starts the payment providers, and then the bundle, which gets their addresses; or uses the deployed stack.
     pub async fn start() -> Result<Self, String> {
@@ -121,9 +133,11 @@ impl Suite {
         if let Service::Stack(_) = self.service {
             needs_bundle("a separate bundle");
         }
+        let began = Instant::now();
         self.turns.add_permits(1);
         let permit = self.other_bundles.acquire().await.expect("the semaphore is never closed");
         self.turn().await.forget();
+        WAITED.set(WAITED.get() + began.elapsed());
         permit
     }
 
