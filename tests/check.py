@@ -44,18 +44,35 @@ def changed_files(base: str) -> list[str]:
     return sorted({*lines("diff", "--name-only", base), *lines("ls-files", "--others", "--exclude-standard")})
 
 
-def packages() -> dict[str, str]:
-    """The crates of the workspace by folder."""
+def packages() -> dict[str, dict]:
+    """The crates of the workspace by folder, the deepest first."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     metadata = json.loads(subprocess.run(command, cwd=PROJECT, check=True, capture_output=True).stdout)
-    folders = {str(Path(each["manifest_path"]).parent.relative_to(PROJECT)): each["name"] for each in metadata["packages"]}
+    folders = {str(Path(each["manifest_path"]).parent.relative_to(PROJECT)): each for each in metadata["packages"]}
     return dict(sorted(folders.items(), key=lambda entry: -len(entry[0])))
 
 
-def crates_of(files: list[str]) -> list[str]:
+def crates_of(files: list[str]) -> list[dict]:
     known = packages()
-    of_file = (next((name for folder, name in known.items() if file.startswith(folder + "/")), None) for file in files)
-    return sorted({name for name in of_file if name})
+    of_file = (next((crate for folder, crate in known.items() if file.startswith(folder + "/")), None) for file in files)
+    return sorted({crate["name"]: crate for crate in of_file if crate}.values(), key=lambda crate: crate["name"])
+
+
+def unit_tests(crates: list[dict]) -> list[list[str]]:
+    """The commands that run the tests of these crates. With the service, so that the shared crates are not compiled a second
+    time with fewer features."""
+    libraries = [crate for crate in crates if any("lib" in target["kind"] for target in crate["targets"])]
+    others = [crate for crate in crates if crate not in libraries]
+
+    def command(of: list[dict], kind: str, *with_them: str) -> list[str]:
+        return ["cargo", "test", kind, *(f"--package={name}" for name in [*(crate["name"] for crate in of), *with_them])]
+
+    found = []
+    if libraries:
+        found.append(command(libraries, "--lib", "local", "local-functions"))
+    if others:
+        found.append(command(others, "--tests"))
+    return found
 
 
 def stem(word: str) -> str:
@@ -84,14 +101,14 @@ def main() -> int:
         return 0
     rust = [file for file in files if file.endswith(".rs") or Path(file).name in OF_ALL]
     crates = crates_of([file for file in rust if not file.startswith("tests/contract/")])
+    names = [crate["name"] for crate in crates]
     modules = contract_modules(files)
-    print(f"{len(files)} changed files, the crates {', '.join(crates) or '-'}, the contract tests {', '.join(modules) or '-'}")
+    print(f"{len(files)} changed files, the crates {', '.join(names) or '-'}, the contract tests {', '.join(modules) or '-'}")
     workspace = ["--workspace", "--exclude", "functions-*", "--exclude", "bench", "--exclude", "hello"]
     steps = [("format", ["cargo", "fmt", "--all", "--check"])]
     if rust:
         steps.append(("clippy", ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
-    if crates:
-        steps.append(("unit tests", ["cargo", "test", "--tests", *(f"--package={crate}" for crate in crates)]))
+    steps.extend(("unit tests", command) for command in unit_tests(crates))
     if modules:
         steps.append(("build", ["cargo", "build", *workspace, "--bins", "--test", "contract"]))
         steps.append(("contract tests", ["cargo", "test", *workspace, "--test", "contract", "--", ",".join(f"{each}::" for each in modules)]))
