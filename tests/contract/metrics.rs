@@ -72,7 +72,7 @@ async fn successful_failed_and_exhausted_deliveries_are_counted(suite: Arc<Suite
         (!lines.is_empty()).then_some(lines)
     })
     .await;
-    for metric in ["OldestOverdue", "OutboxAge"] {
+    for metric in ["OldestOverdue", "DeliveriesSwept", "OutboxAge"] {
         assert_eq!(values(&swept, metric).len(), swept.len(), "every sweep logs {metric}");
         assert!(values(&swept, metric).iter().all(|seconds| (0.0..3_600.0).contains(seconds)), "{swept:#?}");
     }

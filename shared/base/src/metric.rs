@@ -93,6 +93,9 @@ names! {
     InFlightSlow("Count"),
     /// How long the most overdue delivery has waited for its attempt.
     OldestOverdue("Seconds"),
+    /// Deliveries that the sweep announced: their message was lost or their function died, or their wait exceeds the longest
+    /// delay of a message.
+    DeliveriesSwept("Count"),
     /// The age of the oldest internal event that waits to be published.
     OutboxAge("Seconds"),
     /// From the publication of the canary's event to its recorded arrival.

@@ -12,8 +12,10 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    ops::Add,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -122,6 +124,8 @@ struct Opening {
 struct Overdue {
     /// The longest time for which a delivery was overdue.
     longest: Longest,
+    /// How many deliveries were announced.
+    announced: AtomicUsize,
     /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
     /// How many deliveries of a webhook could not be postponed.
@@ -137,33 +141,6 @@ fn add_error<K: Eq + Hash>(errors: &Errors<K>, of: K) {
 
 fn has_too_many_errors<K: Eq + Hash>(errors: &Errors<K>, of: &K) -> bool {
     errors.lock().unwrap_or_else(PoisonError::into_inner).get(of).is_some_and(|errors| *errors >= MAX_ERRORS)
-}
-
-/// The outcome of a part of a sweep.
-#[derive(Debug, Default)]
-struct Swept {
-    announced: usize,
-    /// The first error; it left work for the next sweep.
-    error: Option<TableError>,
-}
-
-impl Swept {
-    fn failed(error: TableError) -> Self {
-        Self { announced: 0, error: Some(error) }
-    }
-
-    /// The number of announced deliveries; an error if any was left out.
-    fn finish(self) -> Result<usize, TableError> {
-        self.error.map_or(Ok(self.announced), Err)
-    }
-}
-
-impl Add for Swept {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { announced: self.announced + other.announced, error: self.error.or(other.error) }
-    }
 }
 
 /// Why a sweep is incomplete.
@@ -187,9 +164,11 @@ impl Sweeper {
         let overdue = Overdue::default();
         let in_outbox = Longest::default();
         let swept = self.sweep_and_note(&overdue, &in_outbox).await;
-        let overdue = overdue.longest;
-        let numbers =
-            [Number::seconds(Name::OldestOverdue, overdue.get()), Number::seconds(Name::OutboxAge, in_outbox.get())];
+        let numbers = [
+            Number::seconds(Name::OldestOverdue, overdue.longest.get()),
+            Number::count(Name::DeliveriesSwept, overdue.announced.load(Ordering::Relaxed)),
+            Number::seconds(Name::OutboxAge, in_outbox.get()),
+        ];
         // Zeros are published as well: they end an alarm.
         Metrics { environment: &self.environment, by: &[], numbers: &numbers, at: self.clock.now() }.publish();
         swept
@@ -199,25 +178,25 @@ impl Sweeper {
         let began = self.clock.now();
         // Concurrent, so that no part waits for a busy one. Boxed, here and below: the nested types of futures and
         // streams exceed the compiler's limits.
-        let (published, opened, swept, worked) = futures::join!(
+        let (published, opened, failed, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
             self.open_new(began).boxed(),
             self.sweep_shards(began, overdue).boxed(),
             self.worker.work(began + JOB_LIMIT).boxed()
         );
-        let again = match (&opened, &worked) {
-            (Ok(0), Ok(0)) => Swept::default(),
+        let failed_again = match (&opened, &worked) {
+            (Ok(0), Ok(0)) => None,
             // A part that failed may still have made deliveries due.
             _ => self.sweep_shards(began, overdue).boxed().await,
         };
-        let swept = opened.map_or_else(Swept::failed, |_| Swept::default()) + swept;
-        let swept = swept + again;
-        if swept.announced > 0 {
-            tracing::info!(swept = swept.announced, "announced overdue deliveries");
+        let announced = overdue.announced.load(Ordering::Relaxed);
+        if announced > 0 {
+            tracing::info!(swept = announced, "announced overdue deliveries");
         }
-        let swept = swept.finish().map_err(SweepError::Overdue)?;
+        let failed = opened.err().or(failed).or(failed_again);
+        failed.map_or(Ok(()), Err).map_err(SweepError::Overdue)?;
         worked.map_err(SweepError::Job)?;
-        Ok(published? + swept)
+        Ok(published? + announced)
     }
 
     /// Opens the deliveries of new events, and returns how many. An event that fails does not hold up others; the next
@@ -306,48 +285,42 @@ impl Sweeper {
         opened.map(Some)
     }
 
-    async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Swept {
+    /// Announces overdue deliveries, and returns the first error, which left work for the next sweep.
+    async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Option<TableError> {
         let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
-        join_all(shards).await.into_iter().fold(Swept::default(), Swept::add)
+        join_all(shards).await.into_iter().flatten().next()
     }
 
-    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Swept {
+    async fn sweep_shard(&self, shard: u8, began: Time, overdue: &Overdue) -> Option<TableError> {
         let now = self.clock.now();
-        let mut swept = Swept::default();
-        let mut start = None;
+        let (mut failed, mut start) = (None, None);
         let is_in_time = || self.clock.now().since(began) <= TIME_LIMIT;
         loop {
             let page = match self.deliveries.due_before(shard, now, PAGE, start).await {
                 Ok(page) => page,
-                Err(error) => return swept + Swept::failed(error),
+                Err(error) => return failed.or(Some(error)),
             };
             // Each call to a throttled table may take seconds.
             let entries = stream::iter(page.entries).take_while(|_| ready(is_in_time()));
             let announced = entries.map(|entry| self.announce(entry, overdue)).buffer_unordered(AT_ONCE);
-            swept = announced.fold(swept, async |swept, outcome| swept + outcome).await;
+            failed = announced.fold(failed, async |failed, outcome| failed.or(outcome.err())).await;
             start = page.next;
             if start.is_none() || !is_in_time() {
-                return swept;
+                return failed;
             }
         }
     }
 
     /// Announces a delivery, unless its webhook had too many errors in this sweep.
-    async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Swept {
+    async fn announce(&self, entry: DueEntry, overdue: &Overdue) -> Result<(), TableError> {
         let webhook = entry.webhook_identifier.clone();
         if has_too_many_errors(&overdue.errors, &webhook) {
-            return Swept::default();
+            return Ok(());
         }
-        match self.announce_overdue(entry, overdue).await {
-            Ok(announced) => Swept { announced: usize::from(announced), error: None },
-            Err(error) => {
-                add_error(&overdue.errors, webhook);
-                Swept::failed(error)
-            }
-        }
+        self.announce_overdue(entry, overdue).await.inspect_err(|_| add_error(&overdue.errors, webhook))
     }
 
-    async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<bool, TableError> {
+    async fn announce_overdue(&self, entry: DueEntry, overdue: &Overdue) -> Result<(), TableError> {
         let now = self.clock.now();
         let delivery = &entry.delivery;
         let crowded = self.is_crowded(overdue).await;
@@ -359,11 +332,11 @@ impl Sweeper {
         }
         let consequence = "the delivery is not announced, since its item cannot be read";
         let postponed = skip_unreadable(postponed, delivery, consequence)?;
-        let Some(head) = postponed.and_then(Written::done) else { return Ok(false) };
+        let Some(head) = postponed.and_then(Written::done) else { return Ok(()) };
         // A delivery that was opened late has waited long enough for its message.
         let opened_late = entry.attempt_count == 0 && delivery.body() < body_at(now - CROWDED_OPENS_AFTER).as_str();
         if crowded && entry.sweeps == 0 && !opened_late {
-            return Ok(false);
+            return Ok(());
         }
         let message = AttemptMessage::of(&head, entry.attempt_count + 1).waiting();
         let (lane, message) = match self.webhook(&DeliveryOwner::of(head.delivery())).await {
@@ -372,7 +345,8 @@ impl Sweeper {
             None => (Lane::Quick, message),
         };
         self.queue.announce(lane, message, now, now).await;
-        Ok(true)
+        overdue.announced.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn is_crowded(&self, overdue: &Overdue) -> bool {
