@@ -146,9 +146,14 @@ impl Cloud {
     /// The mapping of a queue, which invokes the dispatcher with batches of messages.
     /// <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
     pub async fn map_queue(self: Arc<Self>, lane: Lane) {
-        let queue = name(lane);
         let is_apart = self.world.state().troubled.is_some();
-        let free = Arc::new(Semaphore::new(if is_apart { FEW } else { CONCURRENCY }));
+        self.map_queue_with(lane, if is_apart { FEW } else { CONCURRENCY }).await;
+    }
+
+    /// The mapping of a queue with this maximum concurrency.
+    pub async fn map_queue_with(self: Arc<Self>, lane: Lane, concurrency: usize) {
+        let queue = name(lane);
+        let free = Arc::new(Semaphore::new(concurrency));
         let receive = Receive { most: 10, visibility: None, wait: Some(Duration::from_secs(20)) };
         loop {
             let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return };

@@ -2,6 +2,8 @@
 
 pub mod aws;
 mod bundle;
+#[cfg(test)]
+mod burst;
 mod clock;
 mod cloud;
 #[cfg(test)]

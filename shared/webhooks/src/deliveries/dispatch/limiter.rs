@@ -134,16 +134,13 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: self, owner: owner.clone() })
     }
 
-    /// Whether a delivery without a permit may wait on the queue; otherwise it waits for the sweep, which comes much
-    /// later. An entity may send back as many deliveries as there are permits, and one more for each of its attempts
-    /// that ends. So a burst continues soon, a busy webhook is not left to the sweep, and a flood costs no more
-    /// messages than attempts.
-    pub fn send_back(&self, entity: &EntityId) -> bool {
+    /// Counts a delivery that is sent back to wait on the queue. Returns how many of its entity's deliveries were sent
+    /// back before, less its attempts that ended since.
+    pub fn send_back(&self, entity: &EntityId) -> usize {
         let mut counts = self.counts();
         let sent_back = counts.sent_back.entry(entity.clone()).or_default();
-        let may = *sent_back < MAX_ATTEMPTS;
-        *sent_back += usize::from(may);
-        may
+        *sent_back += 1;
+        *sent_back - 1
     }
 
     /// How many of these permits a delivery may use, depending on whether it has waited.
@@ -274,26 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_sends_back_as_many_deliveries_as_there_are_permits() {
-        let limiter = ConcurrencyLimiter::new(Lane::Slow);
-        for entity in ["noisy", "slow"] {
-            let entity = EntityId::parse(entity).expect("an identifier");
-            assert_eq!((0..1_000).filter(|_| limiter.send_back(&entity)).count(), MAX_ATTEMPTS);
-        }
-    }
-
-    #[test]
-    fn an_entity_may_send_back_one_more_for_each_of_its_attempts_that_ends() {
+    fn a_delivery_that_is_sent_back_comes_after_those_of_its_entity_that_wait() {
         let limiter = ConcurrencyLimiter::new(Lane::Slow);
         let hook = webhook();
         let busy = owner("busy", &hook);
-        let stuck = owner("stuck", &webhook());
-        for attempts in 0..1_000 {
-            let attempt = limiter.take(&busy, true).expect("nothing else is under way");
-            assert!(limiter.send_back(&busy.entity), "after {attempts} attempts");
-            assert_eq!(limiter.send_back(&stuck.entity), attempts < MAX_ATTEMPTS);
-            drop(attempt);
-        }
+        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity)).collect::<Vec<_>>();
+        assert_eq!(send_back(3), [0, 1, 2]);
+        let attempts: Vec<_> = (0..2).map(|_| limiter.take(&busy, true).expect("nothing is under way")).collect();
+        drop(attempts);
+        assert_eq!(send_back(1), [1], "two attempts ended");
+        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity), 0);
     }
 
     proptest! {

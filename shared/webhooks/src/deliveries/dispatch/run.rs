@@ -47,11 +47,12 @@ const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duratio
 const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How long a delivery without a permit first waits on the queue. The time is short, since another run may have a
-/// permit: the queue does not spread messages evenly over waiting receivers.
-const FIRST_WAIT: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How long it then waits each time.
-const LATER_WAIT: Spread = Spread { least: Duration::from_secs(5), more: Duration::from_secs(10) };
+/// How long a delivery of the slow lane without a permit waits on the queue at least. The time is short, since another run
+/// may have a permit: the queue does not spread messages evenly over waiting receivers.
+const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
+/// How much longer it waits for each delivery of its entity that the run sent back before. So at most 20 deliveries of an
+/// entity return in a second, in any backlog.
+const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
 /// otherwise goes to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -239,19 +240,19 @@ impl DispatchRun<'_> {
         self.limiter.take_within(limit, owner, has_waited).await
     }
 
-    /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
-    /// or dropped if many of its entity's deliveries wait already: then the sweep announces it.
+    /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed: the
+    /// longer, the more deliveries of its entity wait. Beyond the longest delay of a message, the sweep announces it.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
-        if self.inbox.lane() == Lane::Quick {
-            self.send(message, now, now).await;
-        } else if self.limiter.send_back(&message.entity) {
-            let wait = if message.due.has_waited { LATER_WAIT } else { FIRST_WAIT };
-            let then = now + wait.draw(&*self.dispatcher.random);
-            self.send(message.waiting(), then, now).await;
-        } else {
-            tracing::debug!(deliveryId = %message.due.delivery, "no permit is free; the sweep announces it again");
-        }
+        let (message, then) = match self.inbox.lane() {
+            Lane::Quick => (message, now),
+            Lane::Slow => {
+                let ahead = self.limiter.send_back(&message.entity);
+                let in_line = RETURN_INTERVAL.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
+                (message.waiting(), now + (RETURNS_AFTER.draw(&*self.dispatcher.random).saturating_add(in_line)))
+            }
+        };
+        self.send(message, then, now).await;
     }
 
     async fn send(&self, message: AttemptMessage, due: Time, now: Time) {
