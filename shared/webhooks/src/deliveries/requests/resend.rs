@@ -5,7 +5,7 @@ use crate::{
         delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery},
         error::DeliveryError,
         queue::{Lane, Queue, message::AttemptMessage},
-        store::{Deliveries, item::HeadItem},
+        store::{Deliveries, StoredDelivery, item::HeadItem},
     },
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
 };
@@ -45,7 +45,7 @@ pub struct Resent {
 enum Step {
     /// The delivery is final and gets a new schedule.
     Reopen,
-    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery.
+    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery, or would.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -64,11 +64,15 @@ impl Step {
         }
     }
 
-    fn of(head: &HeadItem, now: Time) -> Self {
+    fn of(head: &HeadItem, is_ordered: bool, now: Time) -> Self {
         match head.claimable_at {
             None => Self::Reopen,
             // Its time is that of the next look, which would hold it again.
             Some(_) if head.delivery.held_by.is_some() && head.lease.is_none() => Self::AttemptNow,
+            // A mere announcement would let a dispatcher hold it.
+            Some(time) if time <= now && is_ordered && head.lease.is_none() && head.asked_at.is_none() => {
+                Self::AttemptNow
+            }
             Some(time) if time <= now => Self::Announce,
             Some(_) if head.lease.is_some() => Self::Nothing,
             Some(_) => Self::AttemptNow,
@@ -105,15 +109,18 @@ impl Resending {
         }
     }
 
-    /// Resends a delivery. A change that another request made at the same moment counts as this request's change.
+    /// Resends a delivery. A change that another request made at the same moment counts as this request's change. One by
+    /// which a dispatcher held the delivery does not: the delivery would wait although its owner wants it now.
     async fn ask_again(
         &self,
         entity: &AuthorizedEntity,
         id: &DeliveryId,
         once: Option<&IdempotentRequest>,
     ) -> Result<WholeDelivery, DeliveryError> {
+        /// How many changes of a dispatcher are looked at.
+        const MORE_TRIES: u32 = 3;
         self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
-        let stored = self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)?;
+        let mut stored = self.found(entity, id).await?;
         let head = &stored.head;
         if let Some(erased) = head.delivery.erased_date {
             return Err(DeliveryError::EventErased(erased));
@@ -123,24 +130,38 @@ impl Resending {
             WebhookError::NotFound => DeliveryError::WebhookRemoved,
             error => error.into(),
         })?;
-        if head.delivery.attempt_count >= MAX_ATTEMPTS {
+        let attempts = head.delivery.attempt_count;
+        if attempts >= MAX_ATTEMPTS {
             return Err(DeliveryError::TooManyAttempts);
         }
-        let now = self.clock.now();
-        let step = Step::of(head, now);
-        let record = self.answers.record(once, &(), id, now).await?;
-        let changed = match step {
-            Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record, now).await?),
-            Step::AttemptNow => Some(self.deliveries.expedite(head, record, now).await?),
-            Step::Announce | Step::Nothing => {
-                self.deliveries.leave_as_is(record).await?;
-                None
+        let mut tries = 0;
+        let (step, changed, now) = loop {
+            let head = &stored.head;
+            let now = self.clock.now();
+            let step = Step::of(head, webhook.is_ordered(), now);
+            let record = self.answers.record(once, &(), id, now).await?;
+            let changed = match step {
+                Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record.clone(), now).await?),
+                Step::AttemptNow => Some(self.deliveries.expedite(head, record.clone(), now).await?),
+                Step::Announce | Step::Nothing => None,
+            };
+            let is_done = changed.as_ref().is_some_and(Written::is_done);
+            if step == Step::AttemptNow && !is_done && tries < MORE_TRIES {
+                let left = self.found(entity, id).await?;
+                if left.head.delivery.held_by.is_some() && left.head.delivery.attempt_count == attempts {
+                    tries += 1;
+                    stored = left;
+                    continue;
+                }
             }
+            if !is_done {
+                self.deliveries.leave_as_is(record).await?;
+            }
+            break (step, changed, now);
         };
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            let message =
-                AttemptMessage::of(head, head.delivery.attempt_count.saturating_add(1)).since(webhook.last_update);
+            let message = AttemptMessage::of(&stored.head, attempts.saturating_add(1)).since(webhook.last_update);
             // Any lane will do: a dispatcher moves the message to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
@@ -157,6 +178,10 @@ impl Resending {
         }
     }
 
+    async fn found(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
+        self.deliveries.find(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)
+    }
+
     async fn shown(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         self.deliveries.with_attempts(entity, id, self.clock.now()).await?.ok_or(DeliveryError::NotFound)
     }
@@ -171,11 +196,12 @@ mod tests {
     fn final_deliveries_reopen_waiting_ones_expedite_due_ones_are_announced() {
         let at =
             |claimable_at, lease: Option<&str>| HeadItem { claimable_at, lease: lease.map(str::to_owned), ..head() };
-        assert_eq!(Step::of(&at(None, None), NOW), Step::Reopen);
-        assert_eq!(Step::of(&at(Some(LATER), None), NOW), Step::AttemptNow);
-        assert_eq!(Step::of(&at(Some(NOW), None), NOW), Step::Announce);
-        assert_eq!(Step::of(&at(Some(LATER), Some("worker")), NOW), Step::Nothing);
-        assert_eq!(Step::of(&at(Some(NOW), Some("dead worker")), NOW), Step::Announce);
+        let step = |head: &HeadItem| Step::of(head, false, NOW);
+        assert_eq!(step(&at(None, None)), Step::Reopen);
+        assert_eq!(step(&at(Some(LATER), None)), Step::AttemptNow);
+        assert_eq!(step(&at(Some(NOW), None)), Step::Announce);
+        assert_eq!(step(&at(Some(LATER), Some("worker"))), Step::Nothing);
+        assert_eq!(step(&at(Some(NOW), Some("dead worker"))), Step::Announce);
     }
 
     #[test]
@@ -183,7 +209,15 @@ mod tests {
         for look in [NOW, LATER] {
             let mut held = HeadItem { claimable_at: Some(look), ..head() };
             held.delivery.held_by = Some(held.delivery.id.clone());
-            assert_eq!(Step::of(&held, NOW), Step::AttemptNow, "{look}");
+            assert_eq!(Step::of(&held, true, NOW), Step::AttemptNow, "{look}");
         }
+    }
+
+    #[test]
+    fn a_due_delivery_of_an_ordered_webhook_is_asked_for_before_a_dispatcher_can_hold_it() {
+        let due = HeadItem { claimable_at: Some(NOW), ..head() };
+        assert_eq!(Step::of(&due, true, NOW), Step::AttemptNow);
+        assert_eq!(Step::of(&HeadItem { asked_at: Some(NOW), ..due.clone() }, true, NOW), Step::Announce);
+        assert_eq!(Step::of(&HeadItem { lease: Some("dead worker".to_owned()), ..due }, true, NOW), Step::Announce);
     }
 }

@@ -82,10 +82,11 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .only_if(absent("erasedDate"))
 }
 
-/// The change that makes an open delivery's next attempt due now, and keeps its scheduled time in `resumeAt`. A put-off
-/// attempt is the attempt of the schedule itself, so it has no such time.
+/// The change that makes an open delivery's next attempt due now, and keeps its scheduled time in `resumeAt`. An attempt that
+/// is put off or due already is the attempt of the schedule itself, so it has no such time.
 fn attempt_now(read: &HeadItem, requester: Requester, now: Time) -> Change {
-    let scheduled = read.delivery.next_attempt_date.filter(|_| read.resume_at.is_none() && !read.put_off);
+    let in_between = |time: &Time| *time > now && read.resume_at.is_none() && !read.put_off;
+    let scheduled = read.delivery.next_attempt_date.filter(in_between);
     let change = Change::of(head_key(&read.delivery.id))
         .set_some("resumeAt", scheduled)
         .set("nextAttemptDate", now)
@@ -178,7 +179,7 @@ impl Deliveries {
     }
 
     /// Makes a change that a person requested, together with the record of the request. The head is read back only
-    /// without a record. If the change is lost to another one, that one counts, and the record is written alone.
+    /// without a record. If the change is lost to another one, nothing is written.
     async fn ask_again(
         &self,
         change: Change,
@@ -190,10 +191,7 @@ impl Deliveries {
             let is_own = |head: &HeadItem| head.asked_at == Some(now) && head.delivery.last_update == now;
             return Ok(written.or_own(is_own).map(Some));
         }
-        let written = self.table.write_recorded(Transaction::new().with(change), record.clone(), REOPENING).await?;
-        if !written.is_done() {
-            self.leave_as_is(record).await?;
-        }
+        let written = self.table.write_recorded(Transaction::new().with(change), record, REOPENING).await?;
         Ok(written.map(|()| None))
     }
 
@@ -247,6 +245,9 @@ mod tests {
         let resumes = |head: &HeadItem| format!("{:?}", attempt_now(head, Requester::Person, NOW)).contains("resumeAt");
         assert!(resumes(&waiting()));
         assert!(!resumes(&HeadItem { put_off: true, ..waiting() }), "it is the attempt of the schedule itself");
+        let mut due = waiting();
+        due.delivery.next_attempt_date = Some(NOW);
+        assert!(!resumes(&due), "it is the attempt of the schedule itself");
         assert!(!resumes(&HeadItem { resume_at: Some(LATER), ..waiting() }), "the stored time stays");
     }
 
