@@ -137,6 +137,11 @@ pub fn speed(calm: &[Measured], full: &[Measured]) {
         |runs: &[Measured], value: &dyn Fn(&Run) -> String| runs.iter().map(|measured| value(&measured.run)).collect();
     row("publishes/s acknowledged", each(full, &|run| rate(run.published, run.publishing)));
     row("deliveries/s", each(full, &|run| rate(run.deliveries(), run.delivering)));
+    let arrived = |run: &Run| {
+        let [half, most] = run.mostly;
+        [half, most, run.delivering].map(|time| format!("{:.1}", time.as_secs_f64())).join(" / ")
+    };
+    row("50 % / 95 % / all arrived after, full load, s", each(full, &arrived));
     let acknowledgement = each(full, &|run| run.acknowledgement.in_millis());
     row("acknowledgement, p50 / p95 / p99 ms", acknowledgement);
     row("publish to arrival, full load, ms", each(full, &|run| run.arrival.in_millis()));

@@ -46,6 +46,8 @@ pub struct Run {
     pub publishing: Duration,
     /// From the first publication to the last arrival.
     pub delivering: Duration,
+    /// From the first publication until half and 95 % of all had arrived: a burst with a tail ends much later.
+    pub mostly: [Duration; 2],
     /// Requests that came more than once.
     pub duplicates: u64,
     /// From the publication to the acknowledgement.
@@ -96,13 +98,16 @@ impl Run {
         let now = Instant::now();
         let began = published.iter().map(|event| event.began).min().unwrap_or(now);
         let acknowledged = published.iter().map(|event| event.began + event.acknowledged).max();
-        let last = arrivals.iter().map(|arrival| arrival.at).max();
+        let mut after: Vec<_> = arrivals.iter().map(|arrival| arrival.at - began).collect();
+        after.sort_unstable();
+        let share = |hundredths: usize| after.get(after.len() * hundredths / 100).copied().unwrap_or_default();
         let since = |time: fn(&Arrival) -> Duration| Times::of(arrivals.iter().map(time).collect());
         Self {
             endpoints: 1,
             published: published.len(),
             publishing: acknowledged.unwrap_or(began) - began,
-            delivering: last.unwrap_or(began) - began,
+            delivering: after.last().copied().unwrap_or_default(),
+            mostly: [share(50), share(95)],
             duplicates: 0,
             acknowledgement: Times::of(published.iter().map(|event| event.acknowledged).collect()),
             arrival: since(|arrival| arrival.at - arrival.event.began),
