@@ -7,15 +7,16 @@ const MAX_PAGES = 10;
 
 /** Counts the deliveries that match these filters of the API and `isWanted`. Reads at most a thousand. */
 export async function count(filters, isWanted = () => true) {
-  let found = 0;
+  // Pages may repeat a delivery of the last minutes.
+  const found = new Set();
   let cursor;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const list = await get("/webhook/delivery/list", { ...filters, limit: PAGE_SIZE, cursor });
-    found += list.items.filter(isWanted).length;
+    list.items.filter(isWanted).forEach((delivery) => found.add(delivery.id));
     cursor = list.nextCursor;
     if (!cursor) break;
   }
-  return { found, exact: !cursor };
+  return { found: found.size, exact: !cursor };
 }
 
 /** The latest deliveries of a webhook. `exact` is false if an empty list does not mean that there are none. */

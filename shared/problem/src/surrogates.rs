@@ -8,8 +8,10 @@ use std::fmt;
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The most texts that are reported, and the longest name in a path, in characters.
+/// The most texts that are reported, the longest name in a path, in characters, and the most steps of a path.
 const MOST: usize = 100;
+/// The bytes of the longest escape of a character: a pair of surrogates.
+const LONGEST_ESCAPE: usize = 12;
 
 /// The path of a value in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,16 +54,18 @@ enum Level<'a> {
 }
 
 /// The paths of the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. Reads the
-/// JSON once, regardless of its depth.
+/// JSON once, regardless of its depth, up to so many texts.
 pub fn unpaired(json: &str) -> Vec<JsonPath> {
     let mut found: Vec<JsonPath> = Vec::new();
+    // Texts with the same path are counted as well: a path costs more than its text.
+    let mut texts = 0;
     if !has_surrogates(json) {
         return found;
     }
     let mut levels = Vec::new();
     let mut is_name = false;
     let mut rest = json;
-    while let Some(start) = rest.find(['{', '[', '}', ']', ',', '"']).filter(|_| found.len() < MOST) {
+    while let Some(start) = rest.find(['{', '[', '}', ']', ',', '"']).filter(|_| texts < MOST) {
         let (sign, after) = rest.split_at(start).1.split_at(1);
         rest = after;
         match sign {
@@ -80,6 +84,7 @@ pub fn unpaired(json: &str) -> Vec<JsonPath> {
                     *name = text;
                 }
                 if is_unpaired(text) {
+                    texts += 1;
                     let path = path(&levels);
                     // A name and its value have the same path.
                     if found.last() != Some(&path) {
@@ -149,14 +154,21 @@ fn is_unpaired(text: &str) -> bool {
 
 fn path(levels: &[Level<'_>]) -> JsonPath {
     let step = |level: &Level<'_>| match level {
-        Level::Object(name) => {
-            let written = format!("\"{name}\"");
-            let read = serde_json::from_str::<String>(&written).unwrap_or_else(|_| (*name).to_owned());
-            Step::Member(read.chars().take(MOST).collect())
-        }
+        Level::Object(name) => Step::Member(beginning(name)),
         Level::Array(index) => Step::Element(*index),
     };
-    JsonPath(levels.iter().map(step).collect())
+    JsonPath(levels.iter().take(MOST).map(step).collect())
+}
+
+/// The beginning of a name, which is written with escapes. If it has an unpaired surrogate, the escapes stay.
+fn beginning(name: &str) -> String {
+    let cut = &name[..name.floor_char_boundary(MOST * LONGEST_ESCAPE)];
+    let is_cut = cut.len() < name.len();
+    // The cut may have divided an escape.
+    let shorter = (0..if is_cut { LONGEST_ESCAPE } else { 1 }).map(|less| cut.floor_char_boundary(cut.len() - less));
+    let read =
+        shorter.map(|length| format!("\"{}\"", &cut[..length])).find_map(|text| serde_json::from_str(&text).ok());
+    read.unwrap_or_else(|| cut.to_owned()).chars().take(MOST).collect()
 }
 
 #[cfg(test)]
@@ -209,6 +221,17 @@ mod tests {
         assert_eq!(unpaired(&format!("[{many}]")).len(), MOST);
         let long = format!(r#"{{"{}":"\ud800"}}"#, "n".repeat(100_000));
         assert_eq!(paths(&long)[0].len(), 1 + MOST);
+        let deep = format!(r#"{}"\ud800"{}"#, "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(paths(&deep)[0].len(), MOST * "[0]".len());
+        let escaped = format!(r#"{{"{}":"\ud800"}}"#, r"\ud83d\ude00".repeat(100_000));
+        assert_eq!(paths(&escaped)[0].chars().count(), 1 + MOST);
+    }
+
+    #[test]
+    fn many_texts_with_one_path_are_not_all_read() {
+        let members = vec![r#""":"\ud800""#; 100_000].join(",");
+        let json = format!(r#"{{"{}":{{{members},"last":"\ud800"}}}}"#, "n".repeat(500_000));
+        assert_eq!(unpaired(&json).len(), 1);
     }
 
     /// A text in JSON, with and without pairs.

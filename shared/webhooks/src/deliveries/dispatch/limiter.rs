@@ -135,12 +135,13 @@ impl ConcurrencyLimiter {
     }
 
     /// Counts a delivery that is sent back to wait on the queue. Returns how many of its entity's deliveries were sent
-    /// back before, less its attempts that ended since.
-    pub fn send_back(&self, entity: &EntityId) -> usize {
+    /// back before, less its attempts that ended since; `None`, and without counting, if these are `most`.
+    pub fn send_back(&self, entity: &EntityId, most: usize) -> Option<usize> {
         let mut counts = self.counts();
         let sent_back = counts.sent_back.entry(entity.clone()).or_default();
-        *sent_back += 1;
-        *sent_back - 1
+        let ahead = *sent_back;
+        *sent_back += usize::from(ahead < most);
+        (ahead < most).then_some(ahead)
     }
 
     /// How many of these permits a delivery may use, depending on whether it has waited.
@@ -275,12 +276,12 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(Lane::Slow);
         let hook = webhook();
         let busy = owner("busy", &hook);
-        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity)).collect::<Vec<_>>();
-        assert_eq!(send_back(3), [0, 1, 2]);
+        let send_back = |count: usize| (0..count).map(|_| limiter.send_back(&busy.entity, 3)).collect::<Vec<_>>();
+        assert_eq!(send_back(5), [Some(0), Some(1), Some(2), None, None]);
         let attempts: Vec<_> = (0..2).map(|_| limiter.take(&busy, true).expect("nothing is under way")).collect();
         drop(attempts);
-        assert_eq!(send_back(1), [1], "two attempts ended");
-        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity), 0);
+        assert_eq!(send_back(1), [Some(1)], "two attempts ended");
+        assert_eq!(limiter.send_back(&owner("quiet", &webhook()).entity, 3), Some(0));
     }
 
     proptest! {

@@ -50,9 +50,12 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// How long a delivery of the slow lane without a permit waits on the queue at least. The time is short, since another run
 /// may have a permit: the queue does not spread messages evenly over waiting receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How much longer it waits for each delivery of its entity that the run sent back before. So at most 20 deliveries of an
-/// entity return in a second, in any backlog.
+/// How much longer it waits for each delivery of its entity that the run sent back before. So for each run at most 20
+/// deliveries of an entity return in a second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
+/// How many deliveries of an entity wait like this, for up to half a minute. The sweep announces the others. It would also
+/// announce those that wait longer, so that they had several messages.
+const MAX_SENT_BACK: usize = 600;
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
 /// otherwise goes to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -241,13 +244,15 @@ impl DispatchRun<'_> {
     }
 
     /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed: the
-    /// longer, the more deliveries of its entity wait. Beyond the longest delay of a message, the sweep announces it.
+    /// longer, the more deliveries of its entity wait. If too many do, it is dropped, and the sweep announces it.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         let (message, then) = match self.inbox.lane() {
             Lane::Quick => (message, now),
             Lane::Slow => {
-                let ahead = self.limiter.send_back(&message.entity);
+                let Some(ahead) = self.limiter.send_back(&message.entity, MAX_SENT_BACK) else {
+                    return tracing::debug!(deliveryId = %message.due.delivery, "no permit is free; the sweep announces it");
+                };
                 let in_line = RETURN_INTERVAL.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
                 (message.waiting(), now + (RETURNS_AFTER.draw(&*self.dispatcher.random).saturating_add(in_line)))
             }

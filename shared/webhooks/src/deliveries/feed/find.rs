@@ -32,8 +32,8 @@ const RECORD_LIMIT: Duration = Duration::from_secs(5);
 const MAX_BODIES: usize = 1024 * 1024;
 /// How many deliveries that wait or are held a look reads again, at half a read unit each. They may have become due
 /// earlier than they were: by a resend, or by the answer of their reader. Two looks a second read twice as many within
-/// a second.
-const MAX_READ_AGAIN: usize = 20;
+/// a second. A managing entity may let two hundred requests wait at once, so few are read.
+const MAX_READ_AGAIN: usize = 8;
 
 /// Deliveries that a request passes over, so that not every look at the feed reads all of them again.
 #[derive(Debug, Default)]

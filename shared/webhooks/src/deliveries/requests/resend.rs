@@ -1,8 +1,10 @@
 //! Resending a delivery at its owner's request.
 
+use std::time::Duration;
+
 use crate::{
     deliveries::{
-        delivery::{Delivery, MAX_ATTEMPTS, WholeDelivery},
+        delivery::{Delivery, MAX_ATTEMPTS, WaitingFor, WholeDelivery},
         error::DeliveryError,
         queue::{Lane, Queue, message::AttemptMessage},
         store::{Deliveries, StoredDelivery, item::HeadItem},
@@ -10,7 +12,7 @@ use crate::{
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, SharedClock, Time};
+use base::{DeliveryId, SharedClock, Time, pause};
 use serde::Serialize;
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, Written};
 
@@ -70,14 +72,20 @@ impl Step {
             // Its time is that of the next look, which would hold it again.
             Some(_) if head.delivery.held_by.is_some() && head.lease.is_none() => Self::AttemptNow,
             // A mere announcement would let a dispatcher hold it.
-            Some(time) if time <= now && is_ordered && head.lease.is_none() && head.asked_at.is_none() => {
-                Self::AttemptNow
-            }
+            Some(time) if time <= now && is_ordered && may_be_held(head) => Self::AttemptNow,
             Some(time) if time <= now => Self::Announce,
             Some(_) if head.lease.is_some() => Self::Nothing,
             Some(_) => Self::AttemptNow,
         }
     }
+}
+
+/// Whether a dispatcher may hold an unclaimed delivery at its next attempt. One in a feed was checked before.
+fn may_be_held(head: &HeadItem) -> bool {
+    head.lease.is_none()
+        && head.asked_at.is_none()
+        && head.delivery.attempt_count == 0
+        && head.delivery.waiting_for != Some(WaitingFor::Reader)
 }
 
 impl Resent {
@@ -117,8 +125,10 @@ impl Resending {
         id: &DeliveryId,
         once: Option<&IdempotentRequest>,
     ) -> Result<WholeDelivery, DeliveryError> {
-        /// How many changes of a dispatcher are looked at.
+        /// How often the delivery is read again.
         const MORE_TRIES: u32 = 3;
+        /// The time that a dispatcher needs to hold a delivery.
+        const HOLDING: Duration = Duration::from_millis(50);
         self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
         let mut stored = self.found(entity, id).await?;
         let head = &stored.head;
@@ -146,10 +156,16 @@ impl Resending {
                 Step::Announce | Step::Nothing => None,
             };
             let is_done = changed.as_ref().is_some_and(Written::is_done);
-            if step == Step::AttemptNow && !is_done && tries < MORE_TRIES {
+            let may_be_held = match step {
+                Step::AttemptNow => !is_done,
+                Step::Nothing => webhook.is_ordered() && attempts == 0,
+                Step::Reopen | Step::Announce => false,
+            };
+            if may_be_held && tries < MORE_TRIES {
+                tries += 1;
+                pause(HOLDING).await;
                 let left = self.found(entity, id).await?;
-                if left.head.delivery.held_by.is_some() && left.head.delivery.attempt_count == attempts {
-                    tries += 1;
+                if left.head.delivery.attempt_count == attempts && !left.head.is_final() {
                     stored = left;
                     continue;
                 }
@@ -218,6 +234,12 @@ mod tests {
         let due = HeadItem { claimable_at: Some(NOW), ..head() };
         assert_eq!(Step::of(&due, true, NOW), Step::AttemptNow);
         assert_eq!(Step::of(&HeadItem { asked_at: Some(NOW), ..due.clone() }, true, NOW), Step::Announce);
-        assert_eq!(Step::of(&HeadItem { lease: Some("dead worker".to_owned()), ..due }, true, NOW), Step::Announce);
+        assert_eq!(
+            Step::of(&HeadItem { lease: Some("dead worker".to_owned()), ..due.clone() }, true, NOW),
+            Step::Announce
+        );
+        let mut in_feed = due;
+        in_feed.delivery.waiting_for = Some(WaitingFor::Reader);
+        assert_eq!(Step::of(&in_feed, true, NOW), Step::Announce, "it stays in its feed");
     }
 }

@@ -9,7 +9,7 @@ use super::{
     matching::{FilterOutcome, Steps},
 };
 
-/// The most steps of comparing an event with all filters of an entity, some 60 ms. A step compares one value of the data
+/// The most steps of comparing an event with all filters of an entity, some 60 ms of a processor. A step compares one value of the data
 /// with one of a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
