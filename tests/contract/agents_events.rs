@@ -38,6 +38,24 @@ fn webhooks(event: &Value) -> BTreeMap<String, BTreeSet<String>> {
     groups.collect()
 }
 
+/// A list of open deliveries reads each webhook, and counts for the limit on such lists.
+#[contract_test]
+async fn an_agent_lists_the_open_deliveries_of_many_webhooks(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let agent = Agent::of(&entity).await;
+    let urls = ["/one", "/two", "/three"].map(|path| receiver.on(path, [Behaviour::status(500)]));
+    for url in &urls {
+        entity.hook(url).await;
+    }
+    entity.publish_of_type("booking.created", json!({})).await;
+    until("every webhook's delivery is listed", LONG, async || {
+        let listed = agent.call("list_deliveries", json!({ "status": ["pending", "retrying", "failed"] })).await;
+        (items(&listed).len() == urls.len()).then_some(())
+    })
+    .await;
+}
+
 #[contract_test]
 async fn an_event_is_listed_once_with_its_webhooks_by_status(suite: Arc<Suite>) {
     let entity = suite.entity().await;
