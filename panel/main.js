@@ -7,6 +7,7 @@ import { IS_FRAMED, entityOfFrame, takeLinksOfPlatform } from "./embedding.js";
 import { enter, onSession, propose, refuse, resume, session, want } from "./session.js";
 import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
+import { Boundary } from "./parts/boundary.js";
 import { Notices } from "./parts/notices.js";
 import Application from "./pages/application.js";
 import Applications from "./pages/applications.js";
@@ -55,7 +56,7 @@ function Current() {
   const path = parts.join("/");
   // A page that is visited again restores its position itself, once its content is loaded.
   useEffect(() => { if (!position()) scrollTo(0, 0); }, [path]);
-  return html`<${Page} key=${path} parts=${parts} query=${query} />`;
+  return html`<${Boundary} key=${path}><${Page} parts=${parts} query=${query} /><//>`;
 }
 
 function Panel() {

@@ -22,8 +22,9 @@ import { Waiting } from "../parts/empty.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
+import { addressOf } from "../words/address.js";
 import { DELIVERY } from "../words/statuses.js";
-import { curlOf, curlWords } from "../words/requests.js";
+import { curlOf, curlWords, targetOf } from "../words/requests.js";
 
 const SOON = 30_000;
 
@@ -44,7 +45,7 @@ const WATCH_MS = 60_000;
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
 function pace(delivery, isWatched) {
   if (isWatched) return 1000;
-  if (delivery?.heldBy) return 5000;
+  if (delivery?.heldBy || delivery?.waitingFor === "reader") return 5000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
   return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
 }
@@ -95,8 +96,9 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <//>`}
     ${isOpen && html`
       <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
-    <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
-      />`;
+    ${targetOf(delivery, webhook) && html`
+      <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
+        />`}`;
   return html`
     <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
@@ -111,16 +113,17 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       <//>
       <${EventContent} delivery=${delivery} erased=${reload} />
       <${Card} title="Details"><${Details} delivery=${delivery} /><//>
-      ${open === "again" && html`<${Again} resend=${resend} close=${close} />`}
+      ${open === "again" && html`<${Again} webhook=${webhook} resend=${resend} close=${close} />`}
       ${open === "cancel" && html`<${Cancelling} delivery=${delivery} close=${close} cancelled=${reload} />`}
       ${open === "recovery" && html`
         <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
     <//>`;
 }
 
-const Again = ({ resend, close }) => html`
+const Again = ({ webhook, resend, close }) => html`
   <${Dialog} title="Resend a delivered event?" close=${close}>
-    <p>The endpoint has received this event, and will receive it again with the same identifier.</p>
+    <p>${webhook.eventUrl ? "The endpoint has received this event, and will receive it again"
+      : "A program has confirmed this event, and will read it again"} with the same identifier.</p>
     <${Problem} refusal=${resend.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="primary" scope="integrations.write" busy=${resend.busy} onClick=${() => resend.run()}>Resend<//></div>
@@ -147,7 +150,7 @@ const Details = ({ delivery: { id, event, subject, webhookIdentifier, url, creat
     ${subject && html`<div><dt>Subject</dt><dd>${subject}${" "}
       <a href=${address("/deliveries", { subject })}>All deliveries with this subject</a></dd></div>`}
     <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
-    <div><dt>Address when created</dt><dd><code class="break">${url}</code></dd></div>
+    <div><dt>Address when created</dt><dd>${url ? html`<code class="break">${url}</code>` : addressOf({})}</dd></div>
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" /></dd></div>
   </dl>`;

@@ -3,5 +3,5 @@ import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 
 export const html = htm.bind(h);
-export { render } from "../vendor/preact.js";
+export { Component, render } from "../vendor/preact.js";
 export { useCallback, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";

@@ -10,7 +10,7 @@ import { DELIVERY, waits } from "../words/statuses.js";
 
 const attempts = (count) => counted(count, "attempt", "attempts");
 
-function headline({ status, attemptCount, attempts: made, cancelReason, heldBy }) {
+function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, waitingFor }) {
   const last = made.at(-1);
   if (status === "delivered") return `Delivered on attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered after ${attempts(attemptCount)}: ${result(last)}`;
@@ -21,6 +21,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy }
   if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   if (heldBy) return "Waiting for the previous delivery about the same subject";
+  if (waitingFor === "reader") return "Waiting for a program to read the webhook’s feed";
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
 }
 

@@ -29,6 +29,9 @@ export function headersOf(delivery, attempt) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** The address of the next request; `undefined` if the deliveries are read from a feed. */
+export const targetOf = ({ url }, webhook) => (webhook ? webhook.eventUrl : url);
+
 /** The description of the copied command, with its omissions. */
 export const curlWords = (delivery, webhook) =>
   `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
@@ -40,5 +43,5 @@ export function curlOf(delivery, webhook) {
   const all = [...Object.entries(known(delivery)), ...own];
   const headers = all.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
   const body = `  --data-binary ${quoted(bodyOf(delivery, delivery.attempts.at(-1)))}`;
-  return [`curl -i -X POST ${quoted(webhook?.eventUrl ?? delivery.url)}`, ...headers, body].join(" \\\n");
+  return [`curl -i -X POST ${quoted(targetOf(delivery, webhook))}`, ...headers, body].join(" \\\n");
 }

@@ -29,6 +29,7 @@ mod browser_panel_access;
 mod browser_panel_deliveries;
 mod browser_panel_framed;
 mod browser_panel_hostile;
+mod browser_panel_kinds;
 mod browser_panel_pictures;
 mod browser_panel_speed;
 mod browser_panel_webhooks;
