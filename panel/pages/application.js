@@ -99,7 +99,7 @@ function Removal({ application, close }) {
   });
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
-    <${Dialog} title="Remove ${application.name}?" close=${close}>
+    <${Dialog} title=${html`Remove <bdi>${application.name}</bdi>?`} close=${close}>
       <p>The application will no longer get tokens. Its existing tokens and panel links end within a minute. This cannot
         be undone.</p>
       <${Problem} refusal=${removal.refusal} />

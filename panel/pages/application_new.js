@@ -37,7 +37,8 @@ export default function NewApplication() {
   const above = html`<a href="/panel/applications">Applications</a>`;
   if (made) {
     return html`
-      <${Page} key="made" title="${made.name} was created" above=${above}>
+      <${Page} key="made" title=${html`<bdi>${made.name}</bdi> was created`} window="${made.name} was created"
+        above=${above}>
         <section class="card">
           <p>Client id: <${Identifier} id=${made.clientId} what="the client id" /></p>
           <${Secret} label="Client secret" secret=${made.clientSecret}>

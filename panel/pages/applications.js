@@ -36,8 +36,8 @@ export default function Applications() {
             const secrets = application.secrets.filter((secret) => !isOver(secret.expiresDate)).length;
             return html`
               <tr key=${application.clientId}>
-                <td class="main"><a class="row-link" href="/panel/applications/${application.clientId}">
-                  ${application.name}</a><small><code>${application.clientId}</code></small></td>
+                <td class="main"><a class="row-link" href="/panel/applications/${application.clientId}"><bdi>
+                  ${application.name}</bdi></a><small><code>${application.clientId}</code></small></td>
                 <td data-label="Scopes">${counted(application.scopes.length, "scope", "scopes")}
                   ${application.mayPublish && html`<small>
                   ${application.scopes.includes(PUBLISHING) ? "may publish events"

@@ -84,12 +84,12 @@ function Nothing({ query, hasMore, hasWebhooks }) {
     const { status = "", subject, event } = query;
     const others = Object.keys(query).some((name) => !["subject", "event", "live", "cursor"].includes(name));
     return html`<${Empty} icon="filter" title="No delivery matches these filters">
-      ${subject && html`<p>No delivery in this view has the subject <code>${subject}</code>. Enter the whole subject.</p>`}
+      ${subject && html`<p>No delivery in this view has the subject <code dir="auto">${subject}</code>. Enter the whole subject.</p>`}
       ${status.includes("failed") && !status.includes("retrying") && html`
         <p>Deliveries that are still being retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
       ${(subject || event) && others && html`
-        <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for ${subject ?? event}</a></p>`}
+        <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for <bdi>${subject ?? event}</bdi></a></p>`}
       <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
   if (!hasWebhooks) {

@@ -132,7 +132,7 @@ const Again = ({ webhook, resend, close }) => html`
 function Lead({ delivery, webhook }) {
   const { status, type } = delivery;
   const { tone, icon, word } = DELIVERY[status];
-  const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}">${webhook.name}</a>` : "a removed webhook";
+  const target = webhook ? html`<a href="/panel/webhooks/${webhook.id}"><bdi>${webhook.name}</bdi></a>` : "a removed webhook";
   return html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <${TestBadge} delivery=${delivery}
     /><code>${type}</code> to ${target}`;
 }
@@ -147,7 +147,7 @@ const Details = ({ delivery: { id, event, subject, webhookIdentifier, url, creat
         <a href=${address("/deliveries", { event: event.id })}>All deliveries of this event</a>
       </dd>
     </div>
-    ${subject && html`<div><dt>Subject</dt><dd>${subject}${" "}
+    ${subject && html`<div><dt>Subject</dt><dd><bdi>${subject}</bdi>${" "}
       <a href=${address("/deliveries", { subject })}>All deliveries with this subject</a></dd></div>`}
     <div><dt>Webhook</dt><dd><${Identifier} id=${webhookIdentifier} what="the webhook’s identifier" /></dd></div>
     <div><dt>Address when created</dt><dd>${url ? html`<code class="break">${url}</code>` : addressOf({})}</dd></div>

@@ -48,7 +48,7 @@ const Type = ({ label, value, webhooks }) => html`
     <span class="main"><strong>${label}</strong><span class="identifier"><code>${value}</code><${Copy} text=${value}
       what="the type ${value}" quiet /></span></span>
     <span class="faint">${webhooks.length
-      ? html`Sent to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}">${name}
+      ? html`Sent to ${webhooks.map(({ id, name }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}"><bdi>${name}</bdi>
       </a>`)}` : "No webhook receives it"}</span>
     <a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">Deliveries</a>
     <${Details} value=${value} />

@@ -60,7 +60,7 @@ const Rows = ({ links, end }) => html`
     </tr></thead>
     <tbody>${links.map((link) => html`
       <tr key=${link.id}>
-        <td class="main">${link.name ?? "No name"}
+        <td class="main"><bdi>${link.name ?? "No name"}</bdi>
           ${link.id === session().link && html` <span class="tag">this session</span>`}<small><code>${link.id}</code>
           </small></td>
         <td data-label="Status">${link.openedDate ? html`opened <${Time} date=${link.openedDate} as="distance" />`
@@ -82,8 +82,8 @@ function End({ link, close, done }) {
   });
   return html`
     <${Dialog} title="Remove this link?" close=${close}>
-      <p>${link.openedDate ? html`The session of <strong>${link.name ?? link.id}</strong> ends within a minute.`
-        : html`<strong>${link.name ?? link.id}</strong> can no longer be opened.`}</p>
+      <p>${link.openedDate ? html`The session of <strong><bdi>${link.name ?? link.id}</bdi></strong> ends within a minute.`
+        : html`<strong><bdi>${link.name ?? link.id}</bdi></strong> can no longer be opened.`}</p>
       ${link.id === session().link && html`<p class="note">This link opened your session. You will be signed
         out.</p>`}
       <${Problem} refusal=${end.refusal} />

@@ -53,9 +53,9 @@ function Editor({ webhook }) {
     save.run(settled, theirs.version);
   };
   return html`
-    <${Page} title="Edit ${webhook.name}"
-      above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}">${webhook.name}
-      </a>`}>
+    <${Page} title=${html`Edit <bdi>${webhook.name}</bdi>`} window="Edit ${webhook.name}"
+      above=${html`<a href="/panel/webhooks">Webhooks</a> / <a href="/panel/webhooks/${webhook.id}"><bdi>
+      ${webhook.name}</bdi></a>`}>
       <form class="form card" onSubmit=${submit} noValidate ref=${box}>
         <${WebhookFields} form=${form} change=${change} refusal=${save.refusal} forgive=${save.forgive} kept />
         <${Problem} refusal=${save.refusal} beside=${FIELDS} />

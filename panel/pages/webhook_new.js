@@ -42,7 +42,8 @@ function Made({ webhook }) {
     go(`/panel/deliveries/${deliveryIdentifier}`);
   });
   return html`
-    <${Page} title="${webhook.name} was created" above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
+    <${Page} title=${html`<bdi>${webhook.name}</bdi> was created`} window="${webhook.name} was created"
+      above=${html`<a href="/panel/webhooks">Webhooks</a>`}>
       <section class="card">
         <${Secret} label="Signing secret" secret=${webhook.signingSecret}>
           <p>${webhook.eventUrl

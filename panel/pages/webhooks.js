@@ -38,7 +38,8 @@ function Card({ webhook, day }) {
   const { tone, icon, word } = healthOf(webhook, day);
   return html`
     <li class="card">
-      <div class="card-head"><h2><a class="row-link" href="/panel/webhooks/${webhook.id}">${webhook.name}</a></h2>
+      <div class="card-head"><h2 dir="auto"><a class="row-link" href="/panel/webhooks/${webhook.id}">
+        ${webhook.name}</a></h2>
         <${Badge} tone=${tone} icon=${icon}>${word}<//></div>
       <p class="cut"><code>${addressOf(webhook)}</code></p>
       <p class="faint">${webhook.eventList.length

@@ -54,7 +54,7 @@ export function Conflict({ base, mine, theirs, when, settle, close }) {
             <label class="side-choice"><input type="radio" name=${field}
               checked=${(choices[field] ?? proposed) === side} onChange=${() => choose({ ...choices, [field]: side })}
               />
-              <span><strong>${words}</strong><span class="value">${shown(field, form[field])}</span></span></label>`)}
+              <span><strong>${words}</strong><span class="value" dir="auto">${shown(field, form[field])}</span></span></label>`)}
         </fieldset>`)}
       <div class="dialog-actions"><button type="button" onClick=${close}>Continue editing
         </button> <button type="button" class="primary" onClick=${() => settle(choices)}>Save selection</button>

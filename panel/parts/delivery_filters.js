@@ -105,7 +105,7 @@ function Search({ query }) {
   return html`
     <form class="search" role="search" onSubmit=${submit}>
       <${Icon} name="search" />
-      <input type="text" inputmode="search" enterkeyhint="search" aria-label="Subject or identifier"
+      <input type="text" dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject or identifier"
         placeholder="Subject (B-1001), delivery or event id" spellcheck="false" autocomplete="off" autocapitalize="off"
         value=${text} onInput=${(event) => type(event.target.value)} />
       ${searched && html`<button type="button" class="quiet" aria-label="Clear the search" title="Clear the search"

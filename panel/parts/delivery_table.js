@@ -50,8 +50,8 @@ function Row({ item, types, webhook, areKnown, isFresh, selection }) {
       <td class="state"><${Badge} tone=${tone} icon=${icon}>${word}<//></td>
       <td class="main" title="${label}, ${item.type}"><${TestBadge} delivery=${item} /><a class="row-link"
         href="/panel/deliveries/${item.id}">${label}</a>${" "}<code>${item.type}</code></td>
-      <td class="subject" title=${item.subject}>${item.subject}</td>
-      <td class="webhook-cell" title=${item.url}>${webhook?.name
+      <td class="subject" dir="auto" title=${item.subject}>${item.subject}</td>
+      <td class="webhook-cell" dir="auto" title=${[webhook?.name, item.url].filter(Boolean).join("\n")}>${webhook?.name
         ?? html`<span class="faint">${areKnown ? "Removed webhook" : "…"}</span>`}</td>
       <td class="tries" title=${lastResult(item)}><${Tries} item=${item} webhook=${webhook} result=${selection && selection.results.get(item.id)} /></td>
       <td class="when"><span class="faint">${clockOf(item.createdDate)} · </span><${Time} date=${item.createdDate}

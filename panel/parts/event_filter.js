@@ -88,7 +88,7 @@ function Outcome({ outcome: { eventsRead, matchCount, items } }) {
     <ul class="checked-events">${items.slice(0, SHOWN).map(({ eventIdentifier, type, subject, createdDate, matches }) => html`
       <li key=${eventIdentifier}>
         <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>
-        <span title="${type}, ${eventIdentifier}">${labelOf(types, type)}${subject && html` <code class="break">${subject}
+        <span title="${type}, ${eventIdentifier}">${labelOf(types, type)}${subject && html` <code class="break" dir="auto">${subject}
           </code>`}</span>
         <${Time} date=${createdDate} as="distance" />
       </li>`)}</ul>

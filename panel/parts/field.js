@@ -16,13 +16,13 @@ export function Field({ label, hint, fault, children: control }) {
 
 export const TextField = ({ label, hint, fault, value, change, ...rest }) => html`
   <${Field} label=${label} hint=${hint} fault=${fault}>${(tied) =>
-    html`<input type="text" ...${rest} ...${tied} value=${value} onInput=${(event) => change(event.target.value)} />`}
+    html`<input type="text" dir="auto" ...${rest} ...${tied} value=${value} onInput=${(event) => change(event.target.value)} />`}
       <//>`;
 
 export const SelectField = ({ label, hint, fault, value, change, options, ...rest }) => html`
   <${Field} label=${label} hint=${hint} fault=${fault}>${(tied) => html`
     <select ...${rest} ...${tied} value=${value} onChange=${(event) => change(event.target.value)}>
-      ${options.map(([option, words]) => html`<option key=${option} value=${option} selected=${option === value}>
+      ${options.map(([option, words]) => html`<option key=${option} dir="auto" value=${option} selected=${option === value}>
         ${words}</option>`)}
     </select>`}<//>`;
 

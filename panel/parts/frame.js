@@ -53,7 +53,7 @@ export function Frame({ children }) {
         </nav>
         <div class="who">
           <p class="entity" title="The managing entity whose data you see"><strong>${entity}</strong></p>
-          ${name && html`<p>${name}</p>`}
+          ${name && html`<p dir="auto">${name}</p>`}
           ${!IS_FRAMED && html`<p>Session until <${Time} date=${ends} as="clock" /></p>
             <button type="button" class="small" onClick=${() => mayLeave() && leave()}><${Icon}
             name="leave" /><span>Sign out</span></button>`}

@@ -90,7 +90,7 @@ export function Text({ text, what }) {
           onClick=${() => show(!isRaw)}>Raw</button>`}
         <${Copy} text=${text} what=${what} label="Copy" />
       </div>
-      <pre tabIndex="0" role="region" aria-label=${what}><code>${canFormat && !isRaw
+      <pre tabIndex="0" role="region" aria-label=${what} dir=${canFormat ? undefined : "auto"}><code>${canFormat && !isRaw
         ? html`<${Formatted} text=${text} />` : text}</code></pre>
     </div>`;
 }

@@ -1,4 +1,5 @@
-// The head of every page: its title, also of the window, which gets the focus, and its actions.
+// The head of every page: its title, also of the window, which gets the focus, and its actions. A `title` with markup needs
+// a `window` without.
 import { html, useEffect, useRef } from "./html.js";
 import { titled } from "../deployment.js";
 
@@ -17,7 +18,7 @@ export function Page({ title, above, beside, lead, children, window: name = titl
   return html`
     ${above && html`<p class="above">${above}</p>`}
     <header class="page-head">
-      <div><h1 ref=${heading} tabIndex="-1">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
+      <div><h1 ref=${heading} tabIndex="-1" dir="auto">${title}</h1>${lead && html`<p class="lead">${lead}</p>`}</div>
       ${beside && html`<div class="actions">${beside}</div>`}
     </header>
     ${children}`;

@@ -85,7 +85,7 @@ export function Recovery({ webhook, delivery, close, done }) {
   });
   return html`
     <${Dialog} title="Retry failed deliveries" close=${close}>
-      <p>Failed and cancelled deliveries to <strong>${webhook.name}</strong> that were created in this range are
+      <p>Failed and cancelled deliveries to <strong><bdi>${webhook.name}</bdi></strong> that were created in this range are
         retried in the background, oldest first. Deliveries that someone cancelled, or whose content was erased, are
         skipped.</p>
       ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then retry its deliveries.</p>`}

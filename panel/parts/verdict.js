@@ -75,7 +75,7 @@ export function Verdict({ delivery, webhook }) {
         ${delivery.heldBy && html`<p>It is sent when <a href="/panel/deliveries/${delivery.heldBy}">the previous
           delivery</a> is delivered, has failed permanently or is cancelled.</p>`}
         ${cause && html`<${Why} cause=${cause} />`}
-        ${cause && answer && html`<p>Response: <span class="outside">${answer}</span></p>`}
+        ${cause && answer && html`<p>Response: <span class="outside" dir="auto">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${
           webhook ? (delivery.cancelReason === "owner" ? ON_REQUEST : ENABLED_AGAIN) : REMOVED}</p>`}
       </div>

@@ -16,7 +16,7 @@ export function Removal({ webhook, close }) {
     go("/panel/webhooks");
   });
   return html`
-    <${Dialog} title="Remove ${webhook.name}?" close=${close}>
+    <${Dialog} title=${html`Remove <bdi>${webhook.name}</bdi>?`} close=${close}>
       <${OpenDeliveries} webhook=${webhook} fate="Open deliveries are cancelled, and cannot be retried." />
       <p>${webhook.eventUrl
         ? html`Events are no longer sent to <code class="break">${webhook.eventUrl}</code>.`

@@ -25,7 +25,7 @@ const CANCELLED = "An open delivery is cancelled if its next attempt is due whil
 
 /** The dialog that disables a webhook, with the number of its open deliveries. */
 export const Disabling = ({ webhook, enable, close }) => html`
-  <${Dialog} title="Disable ${webhook.name}?" close=${close}>
+  <${Dialog} title=${html`Disable <bdi>${webhook.name}</bdi>?`} close=${close}>
     <${OpenDeliveries} webhook=${webhook} fate=${CANCELLED} />
     <p>Events published while it is disabled are never delivered to it.</p>
     <${Problem} refusal=${enable.refusal} />

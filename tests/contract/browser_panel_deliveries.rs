@@ -237,6 +237,24 @@ async fn a_laptop_shows_fifteen_deliveries_and_going_back_returns_to_them(suite:
     browser.close().await;
 }
 
+/// Regression test: a narrow column cut the beginning of a name in a right-to-left script, beside empty space.
+#[contract_test(in_browser)]
+async fn a_name_in_a_right_to_left_script_keeps_its_beginning(suite: Arc<Suite>) {
+    const NAME: &str = "ערוץ ההזמנות הראשי של המלון בתל אביב";
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook(&entity, NAME, &receiver.on("/hook", [Behaviour::status(204)])).await;
+    published(&entity, "B-1001").await;
+    let browser = at(&entity, "/panel/deliveries").await;
+    browser.resize(1920, 1080).await;
+    browser.until_says("B-1001").await;
+    browser.until_says(NAME).await;
+    let cell = "const cell = document.querySelector('tbody .webhook-cell');
+                return [getComputedStyle(cell).direction, cell.scrollWidth <= cell.clientWidth]";
+    assert_eq!(browser.run(cell).await, json!(["rtl", true]), "the direction, and whether the whole name is shown");
+    browser.close().await;
+}
+
 #[contract_test(in_browser)]
 async fn a_page_without_a_connection_stays_and_continues(suite: Arc<Suite>) {
     let entity = suite.entity().await;
