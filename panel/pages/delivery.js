@@ -1,5 +1,5 @@
 // The page of a delivery: its status and cause, its attempts, its event, and the actions on it.
-import { html, useState } from "../parts/html.js";
+import { html, useEffect, useState } from "../parts/html.js";
 import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
@@ -19,11 +19,14 @@ import { Time } from "../parts/time.js";
 import { Timeline } from "../parts/timeline.js";
 import { Verdict } from "../parts/verdict.js";
 import { Waiting } from "../parts/empty.js";
+import { mayHaveFailed } from "../parts/counts.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { say } from "../parts/notices.js";
+import { attemptAfter, lastAttemptNumber } from "../parts/resent.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf } from "../words/address.js";
 import { DELIVERY } from "../words/statuses.js";
+import { outcomeOf } from "../words/results.js";
 import { curlOf, curlWords, targetOf } from "../words/requests.js";
 
 const SOON = 30_000;
@@ -75,15 +78,26 @@ export default function Delivery({ parts: [, id], query }) {
 function Shown({ delivery, webhook, types, above, query, recovered, reload, error }) {
   const [open, show] = useState("");
   const close = () => show("");
+  // The number of the last attempt before a resend, until the outcome of the resend is shown.
+  const [resentAfter, expect] = useState(null);
   const resend = useAction(async () => {
-    await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
+    const resent = await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
+    expect(lastAttemptNumber(resent));
     close();
-    say(`Resent: attempt ${delivery.attemptCount + 1} is on its way.`);
+    say(webhook.eventUrl ? `Resent: attempt ${delivery.attemptCount + 1} is on its way.`
+      : "Resent: the delivery is in the webhook’s feed again.");
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
   });
+  useEffect(() => {
+    const attempt = resentAfter !== null && attemptAfter(delivery, resentAfter);
+    if (!attempt) return;
+    say(outcomeOf(attempt));
+    expect(null);
+  }, [delivery, resentAfter]);
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
+  const canRetry = useCanRetry(delivery, webhook);
   const title = labelOf(types, delivery.type);
   const isDelivered = delivery.status === "delivered";
   const isOpen = ["pending", "retrying"].includes(delivery.status);
@@ -91,9 +105,10 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
     ${webhook && html`
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
         onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
-      <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
-        Retry failed deliveries…
-      <//>`}
+      ${canRetry && html`
+        <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
+          Retry failed deliveries…
+        <//>`}`}
     ${isOpen && html`
       <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
     ${targetOf(delivery, webhook) && html`
@@ -118,6 +133,14 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       ${open === "recovery" && html`
         <${Recovery} webhook=${webhook} delivery=${delivery} close=${close} done=${recovered} />`}
     <//>`;
+}
+
+/** Whether deliveries of the webhook may be retried. If that cannot be read, they may. */
+function useCanRetry({ status }, webhook) {
+  const isFailed = ["failed", "cancelled"].includes(status);
+  const { data, error } = useLoad(() => isFailed || (webhook !== null && mayHaveFailed(webhook.id)),
+    [webhook?.id, status], { keep: true });
+  return isFailed || data || Boolean(error);
 }
 
 const Again = ({ webhook, resend, close }) => html`

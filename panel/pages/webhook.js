@@ -23,7 +23,7 @@ import { focusTitle } from "../parts/focus.js";
 import { webhookOf } from "../parts/event_filter.js";
 import { labelOf, useTypes } from "../parts/known.js";
 import { Text } from "../parts/json.js";
-import { latestOf } from "../parts/counts.js";
+import { latestOf, mayHaveFailed } from "../parts/counts.js";
 import { say } from "../parts/notices.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf, payloadInWords } from "../words/address.js";
@@ -32,8 +32,9 @@ import { orderInWords } from "../words/orders.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
-  const [webhook, stats, latest] = await Promise.all([webhookOf(id), get(`${path}/stats`), latestOf(id, 5)]);
-  return { webhook, stats, latest };
+  const [webhook, stats, latest, canRetry] =
+    await Promise.all([webhookOf(id), get(`${path}/stats`), latestOf(id, 5), mayHaveFailed(id)]);
+  return { webhook, stats, latest, canRetry };
 }
 
 export default function Webhook({ parts: [, id] }) {
@@ -50,7 +51,7 @@ export default function Webhook({ parts: [, id] }) {
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;
 }
 
-function Shown({ webhook, stats, latest, above, error, reload }) {
+function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
   const path = `/webhook/${encodeURIComponent(webhook.id)}`;
   const types = useTypes();
   const [open, show] = useState("");
@@ -87,7 +88,7 @@ function Shown({ webhook, stats, latest, above, error, reload }) {
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
-      <${Latest} webhook=${webhook} latest=${latest} stats=${stats} types=${types} recover=${() => show("recovery")} />
+      <${Latest} ...${{ webhook, latest, stats, canRetry, types }} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} /><//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
@@ -115,7 +116,7 @@ function nothing({ exact }, { enabled }, { last7Days }) {
   return enabled ? "No deliveries yet. Send a test event to try the endpoint." : "No deliveries yet.";
 }
 
-function Latest({ webhook, latest, stats, types, recover }) {
+function Latest({ webhook, latest, stats, canRetry, types, recover }) {
   const { items } = latest;
   const those = (status) => address("/deliveries", { webhook: webhook.id, status });
   return html`
@@ -128,7 +129,7 @@ function Latest({ webhook, latest, stats, types, recover }) {
         ${" · "}<a href=${those("failed")}>Failed</a>
         ${" · "}<a href=${those("pending,retrying")}>Open</a>
       </p>
-      ${webhook.enabled && !hasTrouble(webhook) && items.length > 0 && html`<div class="actions">
+      ${webhook.enabled && !hasTrouble(webhook) && canRetry && html`<div class="actions">
         <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//></div>`}
     <//>`;
 }

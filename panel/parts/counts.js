@@ -29,6 +29,12 @@ export async function latestOf(webhook, limit) {
   return { items: list.items, exact: list.items.length > 0 || !list.nextCursor };
 }
 
+/** Whether a webhook may have deliveries to retry: `false` only if it is certain that none has failed or was cancelled. */
+export async function mayHaveFailed(webhook) {
+  const list = await get("/webhook/delivery/list", { webhookIdentifier: webhook, status: "failed,cancelled", limit: 1 });
+  return list.items.length > 0 || Boolean(list.nextCursor);
+}
+
 /** Whether it is certain that there are none. */
 export const isNone = ({ found, exact }) => exact && found === 0;
 

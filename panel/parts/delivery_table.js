@@ -72,6 +72,7 @@ function Tries({ item, webhook, result }) {
   const last = item.attemptCount > 0 && shortResult(lastAttempt(item));
   const next = item.nextAttemptDate && webhook?.enabled !== false && html`<${Countdown} before="next in " brief
     over=${webhook?.deliveryState === "paused" ? "paused" : "due now"} until=${item.nextAttemptDate} />`;
-  return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${(result === "sent" || next) && " · "}${
-    result === "sent" ? html`<span class="sent">resent</span>` : next}</span>`;
+  const isResent = result === "sent" || result?.attempt;
+  return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${(isResent || next) && " · "}${
+    isResent ? html`<span class="sent">resent</span>` : next}</span>`;
 }

@@ -51,6 +51,23 @@ function laidOut(text) {
   return parts;
 }
 
+/** The escapes of JSON strings: a run of UTF-16 units, or another character. */
+const ESCAPES = /(?:\\u[\da-f]{4})+|\\./gi;
+/** A character that a person can see, or a joiner of some scripts and of emoji. Others could hide or reorder text. */
+const VISIBLE = /^(?!["\\])[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\u200c\u200d]$/u;
+
+const escaped = (character) =>
+  Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+
+/** JSON with the characters that are escaped in it. It means the same, but has other bytes: it is only for display. */
+export const readable = (json) => json.replace(ESCAPES, (escape) => {
+  if (escape[1] !== "u") return escape === "\\/" ? "/" : escape;
+  return Array.from(JSON.parse(`"${escape}"`), (one) => (VISIBLE.test(one) ? one : escaped(one))).join("");
+});
+
+/** Any text for display: JSON without escapes, other texts unchanged. */
+export const displayed = (text) => (isJson(text) ? readable(text) : text);
+
 /** JSON on several lines; an empty text stays empty. */
 export const formatted = (text) => (text ? laidOut(text).map((part) => part.text).join("") : "");
 
@@ -74,12 +91,12 @@ export function memberOf(text, name) {
 const COLOURED = 60_000;
 
 function Formatted({ text }) {
-  const parts = laidOut(text);
+  const parts = laidOut(readable(text));
   if (text.length > COLOURED) return parts.map((part) => part.text).join("");
   return parts.map((part) => (part.kind ? html`<span class=${part.kind}>${part.text}</span>` : part.text));
 }
 
-/** Any text. JSON is formatted and can also be shown raw. Copying takes the raw text. */
+/** Any text. JSON is formatted, without escapes, and can also be shown raw. Copying takes the raw text. */
 export function Text({ text, what }) {
   const canFormat = isJson(text);
   const [isRaw, show] = useState(false);

@@ -3,6 +3,7 @@ import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { Countdown, Time, isOver, span } from "./time.js";
 import { Why } from "./why.js";
+import { displayed } from "./json.js";
 import { counted } from "./words.js";
 import { causeNamed, causeOf } from "../words/causes.js";
 import { result } from "../words/results.js";
@@ -37,7 +38,10 @@ function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason
 const QUOTED = 200;
 
 /** The beginning of a response; the attempt shows the whole. */
-const beginning = (text = "") => (text?.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
+function beginning(body) {
+  const text = displayed(body ?? "");
+  return text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
+}
 
 const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
 const ON_REQUEST = "You can resend this delivery. “Retry failed deliveries” skips it.";

@@ -46,6 +46,10 @@ export const isInterrupted = ({ error }) => error?.split(":")[0] === INTERRUPTED
 /** The result within a sentence: "500 Internal Server Error", "timed out". */
 export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));
 
+/** The outcome of an attempt, in a sentence. */
+export const outcomeOf = (attempt) =>
+  `Attempt ${attempt.attemptNumber} ${succeeded(attempt) ? "was delivered" : "failed"}: ${resultInSentence(attempt)}.`;
+
 /** The result in a few characters, for the timeline. */
 export const shortResult = ({ httpStatus, error, confirmed }) => (httpStatus ? String(httpStatus)
   : confirmed ? "confirmed" : error?.split(":")[0] ?? "–");

@@ -68,6 +68,7 @@ async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
         "\"2\": 0,",
         "\"twice\": 1,",
         "\"twice\": 2,",
+        "\"it's\": \"é\"",
     ];
     for line in lines {
         assert_eq!(page.matches(line).count(), 2, "{line} in the response and in the event: {page}");
@@ -195,6 +196,7 @@ async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>
     browser.click("Resend 4 deliveries").await;
     let page = browser.until_says("2 deliveries resent.").await;
     assert!(page.contains("2 deliveries not resent: ") && page.contains("2 deliveries still selected"), "{page}");
+    browser.until_says("2 delivered.").await;
     let focused = "return document.activeElement.innerText.includes('deliveries resent')";
     assert_eq!(browser.run(focused).await, true, "the focus moves to the outcome");
     for id in &deliveries {

@@ -26,7 +26,8 @@ async fn published(entity: &Entity) -> BTreeMap<String, String> {
 async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
-    let (fine, busy) = (receiver.on("/fine", [Behaviour::status(204)]), receiver.on("/busy", [later()]));
+    let fine = receiver.on("/fine", [Behaviour::status(204)]);
+    let busy = receiver.on("/busy", [later()]);
     let hook = async |name: &str, more: Value| {
         let mut body = json!({ "name": name, "eventList": ["booking.created"] });
         body.as_object_mut().expect("it is an object").extend(more.as_object().expect("it is an object").clone());
@@ -41,13 +42,15 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     let filter = json!({ "bookingIdentifier": ["B-1"] });
     let filtered = hook("Filtered", json!({ "eventUrl": fine, "eventFilter": filter })).await;
     let first = published(&entity).await;
-    let second = published(&entity).await;
     let confirmed = read_some(&entity, &read, "").await;
     confirm(&entity, &read, &confirmed).await;
+    let second = published(&entity).await;
     for delivered in [&push, &read, &disabled, &filtered] {
         entity.until_status(&first[&delivered.id], &["delivered"]).await;
     }
     entity.until_status(&first[&ordered.id], &["retrying"]).await;
+    // A delivery that is open when its webhook is disabled would be cancelled.
+    entity.until_status(&second[&disabled.id], &["delivered"]).await;
     entity.changed(&disabled.id, json!({ "enabled": false })).await;
 
     let browser = Browser::open().await;
@@ -73,11 +76,15 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
             let shown = browser.until_says(words).await;
             let is_delivery = page.starts_with("deliveries");
             assert_eq!(shown.contains("Copy as curl"), is_delivery && !is_pulled, "{page}: {shown}");
+            let is_healthy = hook.id != ordered.id;
+            assert!(!is_healthy || !shown.contains("Retry failed deliveries…"), "{page}: {shown}");
             assert!(!is_pulled || !is_delivery || shown.contains("Read from a feed"), "{page}: {shown}");
+            if is_delivery {
+                assert_eq!(browser.serious_faults().await, [""; 0], "{page}");
+            }
             assert_eq!(browser.complaints().await, "", "{page}");
         }
     }
-    assert_eq!(browser.serious_faults().await, [""; 0]);
     browser.go(&format!("{}/panel/deliveries", suite.api.base_url())).await;
     browser.until_says("14 deliveries in total").await;
     browser.go(&format!("{}/panel/webhooks", suite.api.base_url())).await;

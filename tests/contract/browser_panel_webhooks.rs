@@ -154,6 +154,14 @@ async fn the_list_and_the_page_agree_on_the_health_of_a_webhook(suite: Arc<Suite
                     (row) => [...row.querySelectorAll('td')].map((cell) => Number(cell.textContent)))
                 .reduce(([attempts, failed], [more, others]) => [attempts + more, failed + others], [0, 0])";
     assert_eq!(browser.run(rows).await, json!([2, 1]), "the table has the numbers of the bars");
+
+    let empty = "return getComputedStyle(document.querySelector('.trend .area')).fill";
+    assert_eq!(browser.run(empty).await, "rgba(0, 0, 0, 0)", "an empty hour has no bar");
+    browser.force_colours("light").await;
+    let colours = "const of = (path, name) => getComputedStyle(document.querySelector(path))[name];
+                   const bars = ['.trend', '.chart'].map((chart) => ['share', 'rest'].map((part) => of(`${chart} rect.${part}`, 'fill')));
+                   return bars.map((pair) => new Set([...pair, of('.card', 'backgroundColor')]).size)";
+    assert_eq!(browser.run(colours).await, json!([3, 3]), "both parts of a bar differ from the background");
     browser.close().await;
 }
 
