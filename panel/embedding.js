@@ -36,13 +36,14 @@ export function takeLinksOfPlatform(open) {
     requests += 1;
     ANCESTORS.forEach((origin) => window.parent.postMessage({ type: "waypost.session-ended" }, origin));
   };
+  let wasOutage = false;
   onSession(() => {
     const { phase, refusal } = session();
-    if (phase === "open") requests = 0;
-    else if (requests === 0 && !refusal) ask();
+    // Without a session after an outage, the page is asked again.
+    if (phase === "open" || (wasOutage && !refusal)) requests = 0;
+    wasOutage = Boolean(refusal?.isOutage);
+    if (phase !== "open" && requests === 0 && !refusal) ask();
   });
-  // The session is resumed then; if there is none, the page is asked again.
-  addEventListener("online", () => { requests = 0; });
   addEventListener("message", async ({ data, origin, source }) => {
     const isOfPlatform = source === window.parent && ANCESTORS.includes(origin);
     if (!isOfPlatform || data?.type !== "waypost.open-link") return;

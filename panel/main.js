@@ -4,7 +4,7 @@ import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, mayLeave, position, useHere } from "./address.js";
 import { applyAccent } from "./deployment.js";
 import { IS_FRAMED, entityOfFrame, takeLinksOfPlatform } from "./embedding.js";
-import { enter, onSession, propose, refuse, resume, session, want } from "./session.js";
+import { enter, onSession, propose, refuse, resume, resumeAfterOutage, session, want } from "./session.js";
 import { Frame, firstPage } from "./parts/frame.js";
 import { Enter, EnterAgain, Proposed } from "./pages/enter.js";
 import { Boundary } from "./parts/boundary.js";
@@ -102,11 +102,7 @@ async function begin() {
   const root = document.getElementById("panel");
   root.replaceChildren();
   followLinks();
-  // Without a connection, the panel could not open or continue. It does so when the connection is back.
-  addEventListener("online", () => {
-    const { phase, refusal, unended } = session();
-    if (phase !== "open" && !unended && refusal?.kind === "unreachable") resume();
-  });
+  resumeAfterOutage();
   const opening = code ? propose(code) : resume();
   render(html`<${Panel} />`, root);
   await opening;

@@ -20,6 +20,11 @@ export class Refusal extends Error {
     return new Refusal({ ...this, properties: { ...this.properties, violations: others } });
   }
 
+  /** Whether the service is down or cannot be reached, so that the request may succeed in a moment. */
+  get isOutage() {
+    return this.kind === "unreachable" || [502, 503, 504].includes(this.status);
+  }
+
   get violations() {
     return this.properties.violations ?? [];
   }

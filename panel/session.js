@@ -58,8 +58,11 @@ async function ask(method, body) {
     throw unreachable();
   }
   if (!answer.ok) throw await refusalOf(answer);
-  return answer.status === 204 ? {} : answer.json();
+  return answer.status === 204 ? null : answer.json();
 }
+
+/** Renews the session of this browser; `null` if it never had one. */
+const renewed = () => ask("POST");
 
 /** Starts the session in the response, and resumes the calls that waited for it. */
 function open(answer, renewable = true) {
@@ -91,13 +94,13 @@ function open(answer, renewable = true) {
  */
 export async function propose(code) {
   const [entity] = code.split("/");
-  const running = state.entity ?? (await ask("POST").then((answer) => answer.managingEntity, () => null));
+  const running = state.entity ?? (await renewed().then((answer) => answer?.managingEntity, () => null));
   become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, proposed: { code, entity, running } });
 }
 
 /** Discards the proposed link. */
 export async function decline() {
-  become({ ...state, proposed: undefined });
+  become({ ...state, proposed: undefined, refusal: undefined });
   if (!state.entity) await resume();
 }
 
@@ -106,7 +109,7 @@ export async function enter(code) {
   try {
     open(await ask("POST", { code }));
   } catch (refusal) {
-    const running = await ask("POST").catch(() => null);
+    const running = await renewed().catch(() => null);
     if (!running || state.phase === "ended") throw refusal;
     open({ ...running, note: "This link was used or has expired. Your open session in this browser continues." });
   }
@@ -119,20 +122,49 @@ export function want(entity) {
 
 /** Resumes the session of this browser, if there is one. */
 export async function resume() {
+  let refusal;
   try {
-    open(await ask("POST"));
-  } catch (refusal) {
-    const isOver = refusal.status >= 400 && refusal.status < 500;
-    become({ ...state, phase: state.entity ? "ended" : "closed", refusal: isOver ? undefined : refusal });
+    const answer = await renewed();
+    if (answer) return open(answer);
+  } catch (error) {
+    const isOver = error.status >= 400 && error.status < 500;
+    refusal = isOver ? undefined : error;
   }
+  // Screen readers read a repeated message only if it differs.
+  const isSame = refusal && refusal.kind === state.refusal?.kind && refusal.status === state.refusal.status;
+  return become({ ...state, phase: state.entity ? "ended" : "closed", refusal: isSame ? state.refusal : refusal });
 }
 
-/** Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. */
+/** The interval at which the panel tries to resume a session while the service is down, in milliseconds. */
+const RECOVERY_MS = 5000;
+
+/** Resumes the session as soon as a missing connection or the service is back. */
+export function resumeAfterOutage() {
+  // A session that is resumed would replace a proposed link.
+  const isWaiting = () => state.phase !== "open" && !state.unended && !state.proposed && state.refusal?.isOutage;
+  let timer = null;
+  const attempt = () => {
+    clearTimeout(timer);
+    if (!isWaiting()) return;
+    if (document.visibilityState === "visible" && navigator.onLine) resume();
+    else timer = setTimeout(attempt, RECOVERY_MS);
+  };
+  onSession(() => {
+    clearTimeout(timer);
+    if (isWaiting()) timer = setTimeout(attempt, RECOVERY_MS);
+  });
+  addEventListener("online", attempt);
+}
+
+/**
+ * Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. During an outage
+ * the person can try the link again.
+ */
 export function refuse(refusal) {
+  if (state.proposed && refusal.isOutage) return become({ ...state, refusal });
   const kept = { ...state, proposed: undefined };
-  if (state.phase === "open") become({ ...kept, note: `The link could not be opened. ${refusal.detail}` });
-  else if (state.phase === "ended") become({ ...kept, refusal });
-  else become({ phase: "closed", refusal });
+  if (state.phase === "open") return become({ ...kept, note: `The link could not be opened. ${refusal.detail}` });
+  return become(state.phase === "ended" ? { ...kept, refusal } : { phase: "closed", refusal });
 }
 
 /** Signs in with an application's id and secret, if the deployment allows it. Neither is stored. */
@@ -200,7 +232,8 @@ export function forget(refused) {
 }
 
 async function renew() {
-  renewal ??= ask("POST").then(open).finally(() => { renewal = null; });
+  const take = (answer) => (answer ? open(answer) : become({ ...state, phase: "ended" }));
+  renewal ??= renewed().then(take).finally(() => { renewal = null; });
   try {
     await renewal;
   } catch (refusal) {

@@ -59,9 +59,7 @@ export default function Delivery({ parts: [, id], query }) {
   const { delivery, webhook } = loaded.data ?? {};
   const [watchedUntil, watch] = useState(0);
   const every = pace(delivery, Date.now() < watchedUntil);
-  // An error stops the polling, except for a missing connection, which comes back.
-  const mayPoll = !loaded.error || loaded.error.kind === "unreachable";
-  usePolling(loaded.reload, every ?? 1000, every !== null && mayPoll);
+  usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
   const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
     return html`

@@ -60,11 +60,12 @@ export function Enter() {
   useEffect(() => { document.title = titled(); }, []);
   if (unended) return html`<${NotOut} refusal=${refusal} />`;
   if (IS_FRAMED) return html`<${InFrame} refusal=${refusal} />`;
+  if (refusal?.isOutage) return html`<${Outage} refusal=${refusal} />`;
   return html`
     <main class="enter">
       <${Brand} />
       <h1>${left ? "You are signed out" : "Sign in with a panel link"}</h1>
-      <${Problem} refusal=${refusal} retry=${refusal?.kind === "unreachable" && resume} />
+      <${Problem} refusal=${refusal} />
       <p>A panel link gives you access to one managing entity for a limited time, without a password. The operator of
         your integration creates one with a call to <code>…/panel/link</code>. On a local installation,${" "}
         <code>make panel</code> prints one. A link works once, and its session ends when you sign out.</p>
@@ -72,12 +73,23 @@ export function Enter() {
     </main>`;
 }
 
+const SOON = "The panel tries again every few seconds, and opens as soon as the service responds.";
+
+/** The page while the service is down: whether this browser has a session is not known. */
+const Outage = ({ refusal }) => html`
+  <main class="enter">
+    <${Brand} />
+    <h1>The panel cannot be opened yet</h1>
+    <${Problem} refusal=${refusal} retry=${resume} />
+    <p>${SOON}</p>
+  </main>`;
+
 /** The page in a frame until the page around it sends a link. */
 const InFrame = ({ refusal }) => html`
   <main class="enter">
     <h1>${refusal ? "The panel cannot be opened" : "Opening the panel"}</h1>
     <${Problem} refusal=${refusal} />
-    <p>${refusal ? "Reload the whole page to try again." : "If this takes longer than a few seconds, reload the whole page."}</p>
+    <p>${refusal?.isOutage ? SOON : refusal ? "Reload the whole page to try again." : "If this takes longer than a few seconds, reload the whole page."}</p>
   </main>`;
 
 /** The question before a followed link is used. */
@@ -85,6 +97,7 @@ export function Proposed({ code, entity, running, accept }) {
   const opening = useAction(() => accept(code));
   const declining = useAction(decline);
   useEffect(() => { document.title = titled("Open the panel?"); }, []);
+  const { refusal } = session();
   const replaces = running && running !== entity;
   return html`
     <${Dialog} title="Open the panel of ${entity}?" close=${() => declining.run()}>
@@ -92,6 +105,7 @@ export function Proposed({ code, entity, running, accept }) {
         of this browser.</p>`}
       <p>Open this link only if you asked for it or know its sender. Everyone with access to${" "}
         <strong>${entity}</strong> can see your changes there.</p>
+      <${Problem} refusal=${refusal} />
       <div class="actions">
         <button type="button" class="primary" onClick=${() => opening.run()} aria-busy=${opening.busy}>Open the panel</button>
         <button type="button" onClick=${() => declining.run()}>${running ? `Stay in ${running}` : "Do not open it"}</button>

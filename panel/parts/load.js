@@ -1,12 +1,12 @@
 // The state of reads and actions at the API: data, progress and error.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 
-/** Whether a request had no response, as without a connection. The page continues when the connection is back. */
-const isUnreachable = (error) => error?.kind === "unreachable";
+/** The interval at which a page tries again while the service is down, in milliseconds. */
+const RECOVERY_MS = 5000;
 
 /**
- * Reads when `inputs` change, and again when a missing connection is back. With `keep`, the previous data remains until the new
- * data arrives. `cached` returns data of these inputs to show at once, if there is any.
+ * Reads when `inputs` change, and again when a missing connection or the service is back. With `keep`, the previous data
+ * remains until the new data arrives. `cached` returns data of these inputs to show at once, if there is any.
  */
 export function useLoad(read, inputs, { keep = false, cached } = {}) {
   const [state, become] = useState(() => ({ loading: true, data: cached?.() }));
@@ -32,7 +32,8 @@ export function useLoad(read, inputs, { keep = false, cached } = {}) {
     load();
     return () => { generation.current += 1; };
   }, inputs);
-  const isWaiting = isUnreachable(state.error);
+  const isWaiting = Boolean(state.error?.isOutage);
+  usePolling(load, RECOVERY_MS, isWaiting);
   useEffect(() => {
     if (!isWaiting) return undefined;
     addEventListener("online", load);

@@ -176,6 +176,43 @@ async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     browser.close().await;
 }
 
+/// The statuses of the page's requests for a session.
+const STATUSES: &str = "return performance.getEntriesByType('resource')
+    .filter(({ name }) => name.endsWith('/panel/session')).map(({ responseStatus }) => responseStatus)";
+
+#[contract_test(in_browser)]
+async fn a_first_visit_asks_for_a_link_without_an_error(suite: Arc<Suite>) {
+    let browser = Browser::open().await;
+    browser.go(&format!("{}/panel", suite.api.base_url())).await;
+    browser.until_says("Sign in with a panel link").await;
+    assert_eq!(browser.run(STATUSES).await, json!([204]));
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn the_panel_continues_by_itself_once_the_service_is_back(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({})).await).await;
+    browser.until_says("Sign out").await;
+    browser.command("Network.enable", json!({})).await;
+    let fail = async |addresses: Value| browser.command("Network.setBlockedURLs", json!({ "urls": addresses })).await;
+    fail(json!(["*/panel/session"])).await;
+    browser.go(&format!("{}/panel/webhooks", suite.api.base_url())).await;
+    let page = browser.until_says("The panel cannot be opened yet").await;
+    assert!(!page.contains("Sign in"), "the browser may have a session: {page}");
+    assert_eq!(browser.serious_faults().await, [""; 0]);
+    fail(json!([])).await;
+    browser.until_says("No webhooks yet").await;
+
+    fail(json!(["*/api/*"])).await;
+    browser.click("Applications").await;
+    browser.until_says("The service cannot be reached").await;
+    fail(json!([])).await;
+    browser.until_says("No applications yet").await;
+    browser.close().await;
+}
+
 /// Regression test: any page could lead a browser into the panel of another entity without a question.
 #[contract_test(in_browser)]
 async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {

@@ -208,7 +208,8 @@ pub(super) async fn of_the_panel(suite: &Suite, checked: &mut Checked) {
     let entity = suite.entity().await;
     let (token, _) = limited(suite, &entity, "").await;
     let session = |method: &str| suite.api.call(method, "/panel/session");
-    checked.compare("renewPanelSession", "noPanelSession", &session("POST").send().await);
+    let ended = session("POST").header("cookie", "waypost-panel=x").send().await;
+    checked.compare("renewPanelSession", "noPanelSession", &ended);
     for (operation, method) in [("renewPanelSession", "POST"), ("endPanelSession", "DELETE")] {
         let foreign = session(method).header("origin", "https://elsewhere.example").send().await;
         checked.compare(operation, "foreignOrigin", &foreign);

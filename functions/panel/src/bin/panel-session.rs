@@ -9,6 +9,7 @@ use http::{Method, header::SET_COOKIE};
 use issuer::{
     oauth::signing_keys::SigningKeyCache,
     panel::{
+        PanelError, SessionFault,
         cookie::SessionCookies,
         frame_ancestors::FrameAncestors,
         sessions::{OpenSession, PanelSessions, SessionRequest},
@@ -43,7 +44,7 @@ async fn admit(endpoint: &SessionEndpoint, call: Call) -> Result<Reply, Problem>
         if call.method() == Method::DELETE { endpoint.close(&call).await } else { endpoint.open(&call).await };
     // Make the browser delete a cookie that has no session.
     outcome.map_err(|problem| match problem.kind {
-        ProblemKind::NoPanelSession if !call.cookies(endpoint.cookies.name()).is_empty() => {
+        ProblemKind::NoPanelSession if !endpoint.is_first_visit(&call) => {
             problem.with_header(SET_COOKIE, endpoint.cookies.take())
         }
         _ => problem,
@@ -61,7 +62,18 @@ impl SessionEndpoint {
             Some(code) => self.sessions.open(code, &call.notes, call.now).await,
             None => self.sessions.renew(self.session_key(call), &call.notes, call.now).await,
         };
-        self.let_in(&session?, call)
+        match session {
+            // The page asks on each visit. That a browser has no session yet is no error.
+            Err(PanelError::Session(SessionFault::NoCookie)) if self.is_first_visit(call) => {
+                Ok(Reply::no_content().uncached())
+            }
+            session => self.let_in(&session?, call),
+        }
+    }
+
+    /// Whether the browser sent no session cookie, not even one of several.
+    fn is_first_visit(&self, call: &Call) -> bool {
+        call.cookies(self.cookies.name()).is_empty()
     }
 
     fn session_key<'a>(&self, call: &'a Call) -> Option<&'a str> {
