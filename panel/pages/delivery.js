@@ -7,7 +7,8 @@ import { Attempts } from "../parts/attempts.js";
 import { Badge, TestBadge } from "../parts/badge.js";
 import { Cancelling } from "../parts/cancelling.js";
 import { Card } from "../parts/card.js";
-import { Copy, Identifier } from "../parts/copy.js";
+import { Identifier } from "../parts/copy.js";
+import { CopyCurl } from "../parts/copy_curl.js";
 import { DataWarnings } from "../parts/data_warnings.js";
 import { Dialog } from "../parts/dialog.js";
 import { EventContent } from "../parts/event_content.js";
@@ -27,7 +28,7 @@ import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf } from "../words/address.js";
 import { DELIVERY } from "../words/statuses.js";
 import { outcomeOf } from "../words/results.js";
-import { curlOf, curlWords, targetOf } from "../words/requests.js";
+import { targetOf } from "../words/requests.js";
 
 const SOON = 30_000;
 
@@ -109,9 +110,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
         <//>`}`}
     ${isOpen && html`
       <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
-    ${targetOf(delivery, webhook) && html`
-      <${Copy} text=${() => curlOf(delivery, webhook)} what=${curlWords(delivery, webhook)} label="Copy as curl" kind=""
-        />`}`;
+    ${targetOf(delivery, webhook) && html`<${CopyCurl} delivery=${delivery} webhook=${webhook} />`}`;
   return html`
     <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>

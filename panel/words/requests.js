@@ -1,4 +1,5 @@
 // Requests to an endpoint: an attempt stores the address and the names of the headers, not their values.
+import { accepts, curlFor } from "./shells.js";
 
 /** The headers whose values are constant, or known from the delivery. */
 const known = (delivery) => ({
@@ -27,21 +28,27 @@ export function headersOf(delivery, attempt) {
   return attempt.requestHeaders.map((name) => [name, values[name] ?? null]);
 }
 
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
 /** The address of the next request; `undefined` if the deliveries are read from a feed. */
 export const targetOf = ({ url }, webhook) => (webhook ? webhook.eventUrl : url);
 
-/** The description of the copied command, with its omissions. */
-export const curlWords = (delivery, webhook) =>
-  `the request as a curl command, without its signature${curlOf(delivery, webhook).includes("***")
-    ? "; replace each *** with its value" : ""}`;
+const MASK = "***";
 
-/** A command that sends the same bytes to the endpoint, without the signature, whose secret the panel does not know. */
-export function curlOf(delivery, webhook) {
-  const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, "***"]);
-  const all = [...Object.entries(known(delivery)), ...own];
-  const headers = all.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
-  const body = `  --data-binary ${quoted(bodyOf(delivery, delivery.attempts.at(-1)))}`;
-  return [`curl -i -X POST ${quoted(targetOf(delivery, webhook))}`, ...headers, body].join(" \\\n");
+/** A request with the same bytes to the endpoint, without the signature, whose secret the panel does not know. */
+function requestOf(delivery, webhook) {
+  const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, MASK]);
+  const headers = [...Object.entries(known(delivery)), ...own].map(([name, value]) => `${name}: ${value}`);
+  return { url: targetOf(delivery, webhook), headers, body: bodyOf(delivery, delivery.attempts.at(-1)) };
 }
+
+/** The description of the copied command, with its omissions. */
+export function curlWords(delivery, webhook, shell) {
+  const request = requestOf(delivery, webhook);
+  const isMasked = [request.url, ...request.headers].some((text) => text.includes(MASK));
+  return [
+    "the request as a curl command, without its signature",
+    isMasked && `replace each ${MASK} with its value`,
+    !accepts(shell, curlFor(shell, request)) && "it is too long for cmd, so choose PowerShell",
+  ].filter(Boolean).join("; ");
+}
+
+export const curlOf = (delivery, webhook, shell) => curlFor(shell, requestOf(delivery, webhook));

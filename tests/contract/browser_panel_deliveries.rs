@@ -85,6 +85,25 @@ async fn bodies_are_shown_and_copied_byte_for_byte(suite: Arc<Suite>) {
     let sent = String::from_utf8(receiver.received("/hook")[0].body.clone()).expect("JSON is text");
     let quoted = sent.replace('\'', r"'\''");
     assert!(command.as_str().is_some_and(|text| text.contains(&format!("--data-binary '{quoted}'"))), "{command}");
+    assert!(command.as_str().is_some_and(|text| text.starts_with("curl --globoff -i -X POST 'http")), "{command}");
+    let copied = async |shell: &str| {
+        browser.choose("Shell", shell).await;
+        browser.run("window.copied = null").await;
+        browser.click("Copy as curl").await;
+        let copied = async || browser.run("return window.copied").await.as_str().map(str::to_owned);
+        until("the command is copied", LONG, copied).await
+    };
+    let command = copied("cmd").await;
+    let quoted = sent.replace('"', "\\^\"");
+    assert!(command.contains(&format!("--data-binary ^\"{quoted}^\"")), "{command}");
+    let command = copied("PowerShell").await;
+    let quoted = sent.replace('\'', "''");
+    assert!(command.contains(&format!("WriteAllText($body, '{quoted}')")), "{command}");
+    let address = browser.address().await;
+    browser.go(&address).await;
+    browser.until_says("Copy as curl").await;
+    let kept = "return document.querySelector('.copy-curl select').value";
+    assert_eq!(browser.run(kept).await, "powershell", "the browser keeps the choice");
     browser.close().await;
 }
 
