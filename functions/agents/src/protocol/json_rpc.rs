@@ -25,7 +25,7 @@ pub struct Request {
     pub id: Value,
     /// The method.
     pub method: String,
-    /// The parameters; empty if absent.
+    /// The parameters; empty if absent or null.
     pub params: Map<String, Value>,
 }
 
@@ -65,7 +65,7 @@ impl Message {
         };
         let params = match message.remove("params") {
             Some(Value::Object(params)) => params,
-            None => Map::new(),
+            None | Some(Value::Null) => Map::new(), // some libraries write null for an absent member
             Some(_) => return Err(invalid("`params` must be an object")),
         };
         match (id, known_id.clone()) {
@@ -218,9 +218,11 @@ mod tests {
 
     #[test]
     fn a_message_is_a_request_a_notification_or_a_response() {
-        let request = Message::read(br#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#).expect("a request");
-        let expected = Request { id: json!("1"), method: "ping".to_owned(), params: Map::new() };
-        assert_eq!(request, Message::Request(expected));
+        for params in ["", r#","params":{}"#, r#","params":null"#] {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"ping"{params}}}"#);
+            let expected = Request { id: json!("1"), method: "ping".to_owned(), params: Map::new() };
+            assert_eq!(Message::read(message.as_bytes()).expect("a request"), Message::Request(expected), "{params}");
+        }
         let notification = Message::read(br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#);
         assert_eq!(notification.expect("a notification"), Message::Notification);
         let response = Message::read(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
