@@ -40,13 +40,15 @@ mod tests {
         for bad in ["1795391258", "null", "\"\"", "\"2026-11-22 23:50:57\"", "\"2026-11-22T23:50:57\"", "[]"] {
             assert_eq!(of_body(bad), Err(FORM), "{bad}");
         }
-        assert!(of_body("\"2026-11-22T23:50:57Z\"").is_ok());
+        assert!(of_body("\"2026-11-22T23:50:57Z\"").is_ok() && of_body("\"2026-11-22T23:50:57+0000\"").is_ok());
     }
 
     #[test]
     fn a_plus_that_became_a_space_has_a_message_about_encoding() {
         assert!(of_query("2026-11-22T23:50:00+00:00").is_ok());
-        assert!(of_query("2026-11-22T23:50:00 00:00").expect_err("a space").contains("%2B"));
+        for bad in ["2026-11-22T23:50:00 00:00", "2026-11-22T23:50:00 0000"] {
+            assert!(of_query(bad).expect_err("a space").contains("%2B"), "{bad}");
+        }
         for bad in ["2026-11-22 23:50:00Z", "yesterday", "2026-11-22T23:50:00", " "] {
             assert_eq!(of_query(bad), Err(FORM.to_owned()), "{bad}");
         }
