@@ -307,6 +307,15 @@ async fn other_parameters_are_ignored(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn a_parameter_that_looks_like_scope_is_refused(suite: Arc<Suite>) {
+    for name in ["scopes", "Scope", "scope[]", "scope[0]"] {
+        let answer = refused(request(&suite.api, &[(name, "integrations.read")]), 400, "invalid_request").await;
+        let said = answer.json()["error_description"].as_str().expect("a text").to_owned();
+        assert!(said.contains(&format!("parameter {name} ")) && said.contains("parameter scope,"), "{said}");
+    }
+}
+
+#[contract_test]
 async fn a_token_is_for_the_resource_that_was_named(suite: Arc<Suite>) {
     let api = &suite.api;
     let base = api.env["BASE_URL"].as_str();

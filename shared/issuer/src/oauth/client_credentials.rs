@@ -100,7 +100,7 @@ impl TokenRequest {
         let mut form = posted.form()?;
         let missing = "The parameter grant_type is missing; it must be client_credentials.";
         let grant_type = form.required("grant_type", missing)?;
-        let scope = form.take("scope");
+        let scope = form.take_scope()?;
         let resources = form.take_all("resource");
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
         Ok(Self { grant_type, scope, resources, credentials })

@@ -36,6 +36,9 @@ impl Posted<'_> {
     }
 }
 
+/// The parameter of the requested scopes (RFC 6749 §3.3).
+const SCOPE: &str = "scope";
+
 /// The only parameter that may be repeated (RFC 8707 §2).
 const REPEATED: &str = "resource";
 
@@ -69,7 +72,12 @@ impl Form {
         let mut names = HashSet::new();
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
             if !names.insert(name.clone()) && name != REPEATED {
-                return Err(malformed("A parameter of the form comes twice."));
+                let is_scope = looks_like_scope(&name);
+                return Err(if is_scope {
+                    not_scope(&name)
+                } else {
+                    malformed("A parameter of the form comes twice.")
+                });
             }
             parameters.push((name.into_owned(), value.into_owned()));
         }
@@ -88,6 +96,18 @@ impl Form {
         taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
+    /// Takes the requested scopes. Without them a token has all scopes of its application, so a misspelled name of the
+    /// parameter must not be ignored.
+    ///
+    /// # Errors
+    /// 400 if another parameter has a name that looks like this one, such as `scopes` or `scope[0]`.
+    pub fn take_scope(&mut self) -> Result<Option<String>, Problem> {
+        match self.0.iter().find(|(name, _)| looks_like_scope(name)) {
+            Some((name, _)) => Err(not_scope(name)),
+            None => Ok(self.take(SCOPE)),
+        }
+    }
+
     /// Takes a required parameter.
     ///
     /// # Errors
@@ -95,6 +115,20 @@ impl Form {
     pub fn required(&mut self, name: &str, missing: &str) -> Result<String, Problem> {
         self.take(name).ok_or_else(|| malformed(missing))
     }
+}
+
+/// Whether a parameter's name is not `scope`, but is probably meant to be: in other letters, in the plural, or as an
+/// element of a list (`scope[]`, `scope[0]`, `scope.0`), as libraries for forms write it.
+fn looks_like_scope(name: &str) -> bool {
+    let word = name.split(['[', '.']).next().unwrap_or_default().trim();
+    name != SCOPE && ["scope", "scopes"].iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
+fn not_scope(name: &str) -> Problem {
+    let shown: String = name.chars().take(40).collect();
+    malformed(&format!(
+        "The parameter {shown} is unknown; send all scopes in the parameter scope, separated by spaces."
+    ))
 }
 
 #[cfg(test)]
@@ -121,6 +155,26 @@ mod tests {
         assert_eq!(several.take_all("resource"), ["a", "b"]);
         assert_eq!((several.take_all("resource").len(), several.take("scope").as_deref()), (0, Some("x")));
         assert!(form(b"scope=a&scope=b").is_err());
+    }
+
+    #[test]
+    fn a_name_that_looks_like_scope_is_refused_and_not_ignored() {
+        for name in
+            ["scopes", "Scope", "SCOPE", "scope[]", "scope[0]", "scope%5B0%5D", "scope.0", "Scopes[a]", "scope+"]
+        {
+            for body in [format!("{name}=mcp.read"), format!("scope=a&{name}="), format!("{name}=a&{name}=b")] {
+                let refused = form(body.as_bytes()).and_then(|mut form| form.take_scope()).expect_err(&body);
+                assert_eq!(refused.kind, ProblemKind::InvalidTokenRequest, "{body}");
+                let shown = name.replace("%5B", "[").replace("%5D", "]").replace('+', " ");
+                let expected = format!("The parameter {shown} is unknown; send all scopes in the parameter scope,");
+                assert!(refused.detail.starts_with(&expected), "{}", refused.detail);
+            }
+        }
+        let mut others = form(b"scope=a&scope_hint=b&telescope=c&scoped=d&audience=e").expect("a form");
+        assert_eq!(others.take_scope().ok().flatten().as_deref(), Some("a"));
+        assert_eq!(form(b"x=1").and_then(|mut form| form.take_scope()).ok(), Some(None));
+        let long = form(format!("scope[{}]=", "x".repeat(9_000)).as_bytes()).and_then(|mut form| form.take_scope());
+        assert!(long.expect_err("refused").detail.len() < 200);
     }
 
     #[test]
