@@ -162,6 +162,19 @@ async fn a_session_continues_by_its_cookie_and_each_renewal_replaces_it(suite: A
 }
 
 #[contract_test]
+async fn a_session_continues_beside_cookies_of_any_bytes(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let api = &suite.api;
+    let made = link(&entity, json!({ "scopes": ["integrations.read"], "place": "/panel/webhooks" })).await;
+    let mut ours = cookie_of(&open(api, &made.code).expect(200).await);
+    for other in ["name=José".as_bytes(), b"name=Jos\xe9"] {
+        let cookies = [other, b"; ", ours.as_bytes(), b"; ", other].concat();
+        let call = api.post("/panel/session").header("sec-fetch-site", "same-origin").header("cookie", cookies);
+        ours = cookie_of(&call.expect(200).await);
+    }
+}
+
+#[contract_test]
 async fn tabs_that_renew_at_once_get_the_same_cookie(suite: Arc<Suite>) {
     let api = &suite.api;
     let (_, session) = with_session(&suite.entity().await).await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD as BASE64};
 use contract_test::contract_test;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{Application, Suite, invocation, project, secret};
 
@@ -114,5 +114,29 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
         if function == "dispatch-deliveries" {
             assert_eq!(answer["batchItemFailures"], Value::Array(vec![]), "{answer:#}");
         }
+    }
+}
+
+#[contract_test]
+async fn an_event_with_any_characters_is_answered_by_its_route(suite: Arc<Suite>) {
+    let sample = |name: &str| -> Value {
+        let sample = fs::read_to_string(project().join("events").join(format!("{name}.json"))).expect("a sample");
+        serde_json::from_str(&sample).expect("a sample is JSON")
+    };
+    let odd = "x=\"&y=<&z= &name=José";
+    for (function, members, expected) in [
+        ("openapi", json!({ "rawQueryString": odd, "headers": { "x-name": "José" } }), json!(200)),
+        ("fallback", json!({ "rawPath": "/\"< é", "rawQueryString": odd }), json!(404)),
+        ("token", json!({ "body": "grant_type=\"", "isBase64Encoded": true }), json!(400)),
+        ("panel-session", json!({ "body": "{}", "isBase64Encoded": true, "cookies": ["a=José"] }), json!(400)),
+    ] {
+        let mut event = sample(function);
+        event.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+        let response = invocation(&suite.api.env, function, event.to_string()).send().await.expect("it is invoked");
+        let failed = response.headers().contains_key("x-amz-function-error");
+        let answer = response.text().await.expect("the answer is text");
+        assert!(!failed, "{function}: {answer}");
+        let answer: Value = serde_json::from_str(&answer).expect("the answer is JSON");
+        assert_eq!(answer["statusCode"], expected, "{function}: {answer:#}");
     }
 }

@@ -53,8 +53,7 @@ impl File {
 
 /// Whether the client accepts `gzip` (RFC 9110 §12.5.3).
 fn takes_gzip(request: &HeaderMap) -> bool {
-    let lists = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    lists.flat_map(|list| list.split(',')).any(|coding| {
+    elements(request, &ACCEPT_ENCODING).iter().any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
         let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
         let refused = |parameter: &str| {
@@ -67,11 +66,16 @@ fn takes_gzip(request: &HeaderMap) -> bool {
 
 /// Whether the client has the content with this tag (RFC 9110 §13.1.2). A proxy may have weakened the tag.
 fn has_already(request: &HeaderMap, tag: &str) -> bool {
-    let lists = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    lists.flat_map(|list| list.split(',')).any(|known| {
+    elements(request, &IF_NONE_MATCH).iter().any(|known| {
         let known = known.trim();
         known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag
     })
+}
+
+/// The elements of a list in headers. One with bytes beyond ASCII, such as a tag of another server, hides no other.
+fn elements(request: &HeaderMap, name: &HeaderName) -> Vec<String> {
+    let lists = request.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    lists.flat_map(|list| list.split(',').map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 #[cfg(test)]
@@ -92,6 +96,16 @@ mod tests {
             assert!(!takes_gzip(&asking(ACCEPT_ENCODING, refused)), "{refused}");
         }
         assert!(!takes_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_known_tag_is_found_beside_tags_of_any_bytes() {
+        let known = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).expect("a value");
+            has_already(&[(IF_NONE_MATCH, value)].into_iter().collect(), "\"a\"")
+        };
+        assert!(known(b"\"a\"") && known("\"é\", W/\"a\"".as_bytes()) && known(b"\"a\",\"\xe9\"") && known(b"*"));
+        assert!(!known(b"\"\xe9\"") && !known(b"\"b\""));
     }
 
     #[test]

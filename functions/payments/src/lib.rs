@@ -2,8 +2,11 @@
 
 use gate::{Call, Reply};
 use http::StatusCode;
-use http::header::{COOKIE, LOCATION};
-use payments::{ProviderName, browser::Browser};
+use http::header::LOCATION;
+use payments::{
+    ProviderName,
+    browser::{Browser, COOKIE},
+};
 use problem::Problem;
 
 pub mod failure_page;
@@ -17,8 +20,7 @@ pub fn provider(call: &Call) -> Option<ProviderName> {
 
 /// The browser that sent the request, recognised by its cookie.
 pub fn browser(call: &Call) -> Option<Browser> {
-    let lines = call.headers().get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    Browser::of_cookies(lines)
+    call.cookies(COOKIE).first().and_then(|value| Browser::of_cookie(value))
 }
 
 /// Redirects a browser to this address. The reply must not be cached.

@@ -3,7 +3,6 @@
 use std::{error::Error, future, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
-use lambda_http::request::LambdaRequest;
 use lambda_runtime::LambdaEvent;
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -101,15 +100,14 @@ where
     })
 }
 
-/// The request in an event that came over HTTP, which has a request context; `None` for any other event.
-pub(crate) fn request_in(event: &RawValue) -> Option<serde_json::Result<LambdaRequest>> {
+/// Whether an event came over HTTP: then it has a request context.
+pub(crate) fn is_request(event: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Marked {
         #[serde(rename = "requestContext")]
         request_context: Option<IgnoredAny>,
     }
-    let marked: Marked = serde_json::from_str(event.get()).ok()?;
-    marked.request_context.map(|_| serde_json::from_str(event.get()))
+    serde_json::from_str::<Marked>(event.get()).is_ok_and(|marked| marked.request_context.is_some())
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
             (r#"{"requestContext": null}"#, false),
         ] {
             let raw: Box<RawValue> = serde_json::from_str(event).expect("JSON");
-            assert_eq!(request_in(&raw).map(|request| request.is_ok()), http.then_some(true), "{event}");
+            assert_eq!((is_request(&raw), gate::event::request(raw.get()).is_ok()), (http, http), "{event}");
             assert!(http || serde_json::from_str::<Scheduled>(raw.get()).is_ok(), "{event}");
         }
     }

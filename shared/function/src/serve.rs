@@ -4,19 +4,18 @@
 //! are trait objects and the runtime's futures are boxed, so that the runtime is compiled here, once, and not in each
 //! function: the compiler generates the code of an `async fn` in the crate that polls its future.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use futures::{FutureExt, future::LocalBoxFuture};
-use http::Response;
-use lambda_http::{Adapter, Body, Request, Service as _, service_fn};
-use lambda_runtime::LambdaEvent;
+use lambda_http::RequestExt;
+use lambda_runtime::{LambdaEvent, service_fn};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     Scheduled, Service, StartError,
-    events::{EventHandler, EventResult, FromInvocation, event_handler, request_in},
+    events::{EventHandler, EventResult, FromInvocation, event_handler, is_request},
 };
-use gate::{Admitted, Endpoint, Gate, Reply, endpoint::Declaration, gate::Handler};
+use gate::{Admitted, Endpoint, Gate, Reply, endpoint::Declaration, event, gate::Handler};
 use problem::Problem;
 
 impl Service {
@@ -32,7 +31,8 @@ impl Service {
         C: Admitted,
         A: Future<Output = Result<Reply, Problem>> + Send + 'static,
     {
-        run_http(self.gate(endpoint.declaration(), boxed(leaked(state), handler)).await).await
+        let gate = self.gate(endpoint.declaration(), boxed(leaked(state), handler)).await;
+        run(request_handler(gate)).await
     }
 
     /// Serves events until Lambda ends the process: batches of a queue, an event bus, a schedule, Secrets Manager.
@@ -47,7 +47,7 @@ impl Service {
         E: FromInvocation,
         A: Future<Output: EventResult> + Send + 'static,
     {
-        run_events(event_handler(leaked(state), self.random(), handler)).await
+        run(event_handler(leaked(state), self.random(), handler)).await
     }
 
     /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context
@@ -67,7 +67,7 @@ impl Service {
     {
         let state = leaked(state);
         let gate = self.gate(endpoint.declaration(), boxed(state, handler)).await;
-        run_events(requests_or(gate, event_handler(state, self.random(), job))).await
+        run(requests_or(request_handler(gate), event_handler(state, self.random(), job))).await
     }
 
     /// The gate of an endpoint. Its verifier is warm if the endpoint reads tokens.
@@ -108,30 +108,27 @@ fn leaked<S>(state: S) -> &'static S {
     Box::leak(Box::new(state))
 }
 
-fn run_http(gate: Arc<Gate>) -> LocalBoxFuture<'static, Result<(), StartError>> {
-    let serve = move |request| handle(gate.clone(), request);
-    async move { lambda_http::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
-}
-
-fn run_events(handler: Arc<EventHandler>) -> LocalBoxFuture<'static, Result<(), StartError>> {
+fn run(handler: Arc<EventHandler>) -> LocalBoxFuture<'static, Result<(), StartError>> {
     let serve = move |event: LambdaEvent<Box<RawValue>>| handler(event);
     async move { lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
 }
 
-/// Passes requests to the gate, and other events to the schedule's handler.
-fn requests_or(gate: Arc<Gate>, schedule: Arc<EventHandler>) -> Arc<EventHandler> {
-    Arc::new(move |event| {
-        let Some(request) = request_in(&event.payload) else { return schedule(event) };
+/// Passes events that came over HTTP to one handler, and all others to the schedule's.
+fn requests_or(requests: Arc<EventHandler>, schedule: Arc<EventHandler>) -> Arc<EventHandler> {
+    Arc::new(move |event| if is_request(&event.payload) { requests(event) } else { schedule(event) })
+}
+
+/// Passes the request in an event to the gate.
+fn request_handler(gate: Arc<Gate>) -> Arc<EventHandler> {
+    Arc::new(move |LambdaEvent { payload, context }| {
         let gate = gate.clone();
         async move {
-            let mut http = Adapter::from(service_fn(|request| handle(gate.clone(), request)));
-            let response = http.call(LambdaEvent::new(request?, event.context)).await?;
-            Ok(to_raw_value(&response)?)
+            let request = event::request(payload.get())
+                .inspect_err(|error| tracing::error!(%error, "an event of HTTP could not be read"))?;
+            drop(payload);
+            let response = gate.handle(request.with_lambda_context(context)).await;
+            Ok(to_raw_value(&event::response(response))?)
         }
         .boxed()
     })
-}
-
-async fn handle(gate: Arc<Gate>, request: Request) -> Result<Response<Body>, Infallible> {
-    Ok(gate.handle(request).await)
 }

@@ -16,8 +16,10 @@ struct Range<'a> {
 
 /// Whether the client prefers a page to JSON. JSON wins a tie, since many programs accept everything.
 pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
-    let fields = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let ranges: Vec<Range<'_>> = fields.flat_map(|field| split(field, ',')).filter_map(Range::read).collect();
+    // A gateway joins several fields, so bytes beyond ASCII in one must not hide the others.
+    let fields: Vec<_> =
+        headers.get_all(ACCEPT).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let ranges: Vec<Range<'_>> = fields.iter().flat_map(|field| split(field, ',')).filter_map(Range::read).collect();
     let json = JSON.map(|(kind, subtype)| quality_of(kind, subtype, &ranges)).into_iter().max();
     let (kind, subtype) = PAGE;
     Some(quality_of(kind, subtype, &ranges)) > json

@@ -5,7 +5,7 @@ use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 use http::{HeaderMap, HeaderName, header::COOKIE};
 use lambda_http::{RequestExt, request::RequestContext};
 
-use crate::checks;
+use crate::coding;
 use auth::{AuthorizedEntity, Claims};
 use base::{Time, audit::Notes, trace::Trace};
 use problem::{Problem, Query};
@@ -110,21 +110,19 @@ impl Call {
         self.request.headers()
     }
 
-    /// The first value of a header, if it is text.
+    /// The first value of a header, if it is text in UTF-8.
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
-        self.headers().get(name).and_then(|value| value.to_str().ok())
+        self.headers().get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
     }
 
     /// Whether the body has a content coding. The gate refuses coded JSON bodies itself.
     pub fn has_encoded_body(&self) -> bool {
-        !self.body.is_empty() && checks::is_encoded(self.headers())
+        !self.body.is_empty() && coding::is_encoded(self.headers())
     }
 
     /// The values of all cookies with this name.
     pub fn cookies(&self, name: &str) -> Vec<&str> {
-        let lines = self.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let cookies = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        cookies.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
+        cookies(self.headers(), name)
     }
 
     /// The source address that the gateway saw. A header could be forged.
@@ -133,9 +131,47 @@ impl Call {
     }
 }
 
+/// The values of all cookies with this name. The cookies of other programs for the same site may have any bytes, so
+/// each pair is decoded separately.
+fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+    let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    let pairs = pairs.filter_map(|pair| std::str::from_utf8(pair).ok()?.trim().split_once('='));
+    pairs.filter(|(found, _)| *found == name).map(|(_, value)| value).collect()
+}
+
 pub(super) fn source_address(request: &lambda_http::Request) -> Option<IpAddr> {
     match request.request_context_ref()? {
         RequestContext::ApiGatewayV2(context) => context.http.source_ip.as_deref()?.parse().ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_found_beside_cookies_of_any_bytes() {
+        let with = |lines: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(COOKIE, HeaderValue::from_bytes(line).expect("a value"));
+            }
+            cookies(&headers, "ours").into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let found: [&[&[u8]]; 5] = [
+            &[b"ours=1"],
+            &["name=José; ours=1".as_bytes()],
+            &[b"ours=1; name=Jos\xe9"],
+            &[b"name=Jos\xe9;ours=1;\xff\xfe;=;a"],
+            &[b"name=Jos\xe9", b"ours=1"],
+        ];
+        for lines in found {
+            assert_eq!(with(lines), ["1"], "{lines:?}");
+        }
+        assert_eq!(with(&[b"ours=1; name=\xe9; ours=2", b"ours=a=b"]), ["1", "2", "a=b"]);
+        assert!(with(&[b"theirs=1; ours; OURS=1", b"ours=\xe9"]).is_empty());
     }
 }

@@ -1,13 +1,13 @@
 //! The contract's checks of a request, one function each. The gate runs them in the contract's order.
 
 use http::{
-    HeaderMap, Request,
-    header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, ORIGIN},
+    Request,
+    header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
 };
 use lambda_http::{Body, RequestExt};
 use serde_json::json;
 
-use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, routes};
+use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, routes};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
 use problem::{Problem, ProblemKind};
 
@@ -103,26 +103,30 @@ pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     let Some(value) = request.headers().get(CONTENT_TYPE) else {
         return if request.body().is_empty() { Ok(()) } else { Err(Problem::not_json()) };
     };
-    let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    // A parameter may have bytes beyond ASCII.
+    let value = String::from_utf8_lossy(value.as_bytes());
+    let media_type = value.split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }
 }
 
 /// Checks that the body has no content coding, since this service decodes none (RFC 9110 §8.4).
 pub(crate) fn not_encoded(request: &Request<Body>) -> Result<(), Problem> {
-    let encoded = !request.body().is_empty() && is_encoded(request.headers());
+    let encoded = !request.body().is_empty() && coding::is_encoded(request.headers());
     if encoded { Err(Problem::encoded_body()) } else { Ok(()) }
 }
 
-/// Whether the headers name a content coding. `identity`, which some clients send, is none.
-pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
-    let is_none = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
-    let mut values = headers.get_all(CONTENT_ENCODING).iter();
-    !values.all(|value| value.to_str().is_ok_and(|value| value.split(',').map(str::trim).all(is_none)))
+/// Checks that the body could be read from the event.
+pub(crate) fn readable_body(request: &Request<Body>) -> Result<(), Problem> {
+    if request.extensions().get::<UnreadableBody>().is_none() {
+        return Ok(());
+    }
+    Err(Problem::invalid_value("body", "must be valid Base64 if the request says that it is Base64"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::CONTENT_ENCODING;
 
     #[test]
     fn a_body_has_no_content_coding_but_identity() {
@@ -140,6 +144,14 @@ mod tests {
             assert_eq!(with(bad, "{}").expect_err("encoded").kind, ProblemKind::UnsupportedMediaType, "{bad:?}");
             assert!(with(bad, "").is_ok(), "there is no body: {bad:?}");
         }
+    }
+
+    #[test]
+    fn a_body_that_could_not_be_read_is_a_problem() {
+        let mut request = Request::new(Body::Empty);
+        assert!(readable_body(&request).is_ok());
+        request.extensions_mut().insert(UnreadableBody);
+        assert_eq!(readable_body(&request).expect_err("refused").fields().collect::<Vec<_>>(), ["body"]);
     }
 
     #[test]
@@ -212,6 +224,7 @@ mod tests {
             media_type(&request).is_ok()
         };
         assert!(with(Some("application/json"), "{}") && with(Some("Application/JSON; charset=utf-8"), "{}"));
+        assert!(with(Some("application/json; title=José"), "{}"));
         assert!(with(None, ""));
         assert!(!with(None, "{}") && !with(Some("text/plain"), "") && !with(Some("application/jsonp"), "{}"));
     }

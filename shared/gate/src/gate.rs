@@ -115,6 +115,7 @@ impl Gate {
             checks::media_type(&request)?; // 6
             checks::not_encoded(&request)?;
         }
+        checks::readable_body(&request)?;
         // 7, for the managing entity
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         let (parts, body) = request.into_parts();
