@@ -75,3 +75,31 @@ async fn a_request_without_a_valid_host_is_a_problem(suite: Arc<Suite>) {
         assert!(answer.starts_with("HTTP/1.1 400 "), "{host}: {answer}");
     }
 }
+
+#[contract_test]
+async fn a_browser_may_ask_whether_a_script_may_read_a_public_document(suite: Arc<Suite>) {
+    for path in ["/oauth2/jwks", "/openapi.json", "/asyncapi.json", "/.well-known/oauth-protected-resource/mcp"] {
+        let asked = suite.api.call("OPTIONS", path).header("origin", "https://elsewhere.example");
+        let asked = asked.header("access-control-request-method", "GET");
+        let answer = asked.header("access-control-request-headers", "mcp-protocol-version").expect(204).await;
+        assert_eq!(answer.header("access-control-allow-origin"), "*", "{}", answer.exchange);
+        assert!(answer.body.is_empty(), "{}", answer.exchange);
+    }
+}
+
+#[contract_test]
+async fn an_address_that_an_agents_library_derives_redirects(suite: Arc<Suite>) {
+    let host = suite.api.address().trim_start_matches("http://");
+    for (verb, path, answered) in [
+        ("POST", "/mcp/", "HTTP/1.1 308 "),
+        ("GET", "/.well-known/oauth-authorization-server/mcp", "HTTP/1.1 308 "),
+        ("GET", "/.well-known/oauth-protected-resource/mcp/", "HTTP/1.1 308 "),
+        ("OPTIONS", "/.well-known/oauth-authorization-server/mcp", "HTTP/1.1 204 "),
+    ] {
+        let request = format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = send_raw(suite.bundle(), request.as_bytes()).await;
+        assert!(answer.starts_with(answered), "{verb} {path}: {answer}");
+        let open = answer.to_ascii_lowercase().contains("access-control-allow-origin: *");
+        assert_eq!(open, path.starts_with("/.well-known/"), "{verb} {path}: {answer}");
+    }
+}

@@ -95,6 +95,7 @@ EMULATORS_OWN = {
     "the emulator answers OPTIONS itself": [
         "routes::a_path_that_does_not_exist_is_not_found",
         "routes::a_verb_that_a_path_does_not_take_is_answered_with_those_it_takes",
+        "routes::a_browser_may_ask_whether_a_script_may_read_a_public_document",
     ],
     "the emulator accepts bodies of any size, and passes every JSON body on as text": [
         "bodies::a_connection_that_a_too_large_body_ends_is_not_used_again",

@@ -2,6 +2,7 @@
 
 use function::Settings;
 
+pub mod derived;
 pub mod problem_page;
 
 /// The contract as JSON.

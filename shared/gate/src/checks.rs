@@ -1,7 +1,7 @@
 //! The contract's checks of a request, one function each. The gate runs them in the contract's order.
 
 use http::{
-    Request,
+    Method, Request,
     header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
 };
 use lambda_http::{Body, RequestExt};
@@ -23,6 +23,11 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     }
     let list = routes::list_of(request.raw_http_path()).filter(|_| request.method().is_safe());
     Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
+}
+
+/// Whether a browser asks if a script of another origin may read a document that is open to all.
+pub(crate) fn is_preflight(request: &Request<Body>) -> bool {
+    request.method() == Method::OPTIONS && routes::is_open(request.raw_http_path())
 }
 
 /// Checks that the request comes from the service's site or from a program, which sends no origin.
@@ -168,6 +173,19 @@ mod tests {
             assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
             assert_eq!(refused.headers[0].1, "GET, HEAD");
         }
+    }
+
+    #[test]
+    fn only_options_of_an_open_document_is_a_preflight() {
+        let with = |method: Method, path: &str| {
+            let mut request = Request::new(Body::Empty).with_raw_http_path(path);
+            *request.method_mut() = method;
+            (verb(&request).is_ok(), is_preflight(&request))
+        };
+        assert_eq!(with(Method::OPTIONS, "/openapi.json"), (true, true));
+        assert_eq!(with(Method::GET, "/openapi.json"), (true, false));
+        assert_eq!(with(Method::OPTIONS, "/mcp"), (false, false));
+        assert_eq!(with(Method::OPTIONS, "/no/route"), (true, false));
     }
 
     #[test]

@@ -93,6 +93,9 @@ impl Gate {
     async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2
+        if checks::is_preflight(&request) {
+            return Ok(Reply::preflight());
+        }
         if self.endpoint.own_origin {
             checks::origin(&request, &self.base_url)?;
         }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use http::{
     HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION},
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION,
+    },
 };
 use lambda_http::Body;
 use serde::Serialize;
@@ -101,6 +104,18 @@ impl Reply {
     /// 204.
     pub fn no_content() -> Self {
         Self::bare(StatusCode::NO_CONTENT)
+    }
+
+    /// 204 for OPTIONS of a document that scripts of every origin may read. A browser asks before it sends a header of
+    /// the script's choice, such as `MCP-Protocol-Version`.
+    pub fn preflight() -> Self {
+        const VERBS: &str = "GET, HEAD, OPTIONS";
+        Self::no_content()
+            .with_header(ALLOW, VERBS)
+            .with_header(ACCESS_CONTROL_ALLOW_ORIGIN, "*")
+            .with_header(ACCESS_CONTROL_ALLOW_METHODS, VERBS)
+            .with_header(ACCESS_CONTROL_ALLOW_HEADERS, "*")
+            .with_header(ACCESS_CONTROL_MAX_AGE, "86400")
     }
 
     /// 304: the client has this representation already.

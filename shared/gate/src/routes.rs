@@ -4,14 +4,34 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use crate::endpoints;
+
 /// The routes: verb and path.
 const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"));
+
+/// The routes with the verb GET: path and function.
+const GETS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/gets.rs"));
 
 /// The verbs of all routes with this path, in the order of the routes; empty if no route has it. A parameter (`{name}`)
 /// matches one segment that is not empty, and a literal segment has precedence over it. The last parameter may be
 /// greedy (`{name+}`) and match several segments; every other route has precedence over it.
+///
+/// OPTIONS is a verb of documents that scripts of every origin may read, without a route: a function would need a right
+/// for each such route, and `fallback` gets these requests anyway.
 pub fn verbs_of(path: &str) -> Vec<&'static str> {
-    verbs_among(ROUTES, path)
+    let mut verbs = verbs_among(ROUTES, path);
+    if is_open(path) {
+        verbs.push("OPTIONS");
+    }
+    verbs
+}
+
+/// Whether scripts of every origin may read the document at this path.
+pub fn is_open(path: &str) -> bool {
+    let segments: Vec<_> = path.split('/').map(decoded).collect();
+    GETS.iter().any(|(route, function)| {
+        matches(route, &segments) && endpoints::of_function(function).is_some_and(|endpoint| endpoint.any_origin)
+    })
 }
 
 /// The nearest list above a path, such as `…/webhook/list` for `…/webhook/whk_1`; `None` if there is none.
@@ -106,6 +126,17 @@ mod tests {
         );
         for path in ["/panel/session", "/panel/provider/demo", "/problems/not-found"] {
             assert_eq!(list_of(path), None, "{path}: a resource with the name `list` is no list");
+        }
+    }
+
+    #[test]
+    fn only_a_document_for_scripts_of_every_origin_takes_options() {
+        for path in ["/oauth2/jwks", "/openapi.json", "/.well-known/oauth-protected-resource/mcp"] {
+            assert_eq!(verbs_of(path), ["GET", "HEAD", "OPTIONS"], "{path}");
+        }
+        for path in ["/mcp", "/oauth2/token", "/panel/session", "/panel/deliveries", "/", "/openapi.json/", "/problems"]
+        {
+            assert!(!is_open(path) && !verbs_of(path).contains(&"OPTIONS"), "{path}");
         }
     }
 

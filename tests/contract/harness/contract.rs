@@ -25,6 +25,8 @@ const GREEDY: &str = "/panel/{page}";
 /// The responses for unknown paths and verbs, which no operation can list.
 const UNKNOWN_PATH: &str = "/components/responses/NotFoundInBrowser";
 const UNKNOWN_VERB: &str = "/components/responses/MethodNotAllowed";
+/// The response to OPTIONS of a document that scripts of every origin may read, which no operation lists either.
+const PREFLIGHT: &str = "/components/responses/Preflight";
 
 /// The document, and the validators that were created from it so far.
 pub struct Contract {
@@ -83,14 +85,23 @@ impl Contract {
         operations
     }
 
-    /// The verbs of a path, in capitals. HEAD, which the document does not list, is added to GET.
+    /// The verbs of a path, in capitals. HEAD and OPTIONS, which the document does not list, are added to GET.
     pub fn verbs(&self, path: &str) -> BTreeSet<String> {
         let operations = self.operations().into_iter().filter(|operation| operation.path == path);
         let mut verbs: BTreeSet<String> = operations.map(|operation| operation.method).collect();
         if verbs.contains("GET") && !NO_HEAD.contains(&path) {
             verbs.insert("HEAD".to_owned());
         }
+        if self.is_open(path) {
+            verbs.insert("OPTIONS".to_owned());
+        }
         verbs
+    }
+
+    /// Whether scripts of every origin may read the document at a path.
+    fn is_open(&self, path: &str) -> bool {
+        let headers = &self.document["paths"][path]["get"]["responses"]["200"]["headers"];
+        headers.get("Access-Control-Allow-Origin").is_some()
     }
 
     /// All kinds of Problems.
@@ -134,6 +145,9 @@ impl Contract {
         };
         let verb =
             if *method == Method::HEAD && !NO_HEAD.contains(&template.as_str()) { Method::GET } else { method.clone() };
+        if *method == Method::OPTIONS && status == 204 && self.is_open(template) {
+            return Ok(self.document.pointer(PREFLIGHT).expect("openapi.yaml declares it"));
+        }
         let Some(operation) = item.get(verb.as_str().to_ascii_lowercase()) else {
             return if status == 405 {
                 Ok(&self.unknown_verb)

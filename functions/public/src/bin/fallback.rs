@@ -1,6 +1,8 @@
-//! Requests without a route: 404. The gate returns 405 if the path supports other methods.
+//! Requests without a route: a redirect from addresses that clients derive, a preflight, or 404. The gate returns 405
+//! if the path supports other methods.
 
 use function::{Service, StartError};
+use functions_public::derived;
 use gate::{Call, Reply, endpoints};
 use problem::Problem;
 
@@ -16,5 +18,5 @@ async fn serve() -> Result<(), StartError> {
 async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
     // The gate handles known paths with unsupported methods. A gateway whose rules match differently may still send a
     // request that has a route.
-    Err(Problem::no_route(call.whole_path()))
+    derived::answer(call.method(), call.whole_path()).ok_or_else(|| Problem::no_route(call.whole_path()))
 }
