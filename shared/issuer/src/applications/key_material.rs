@@ -53,11 +53,13 @@ impl Material {
         };
         match (text("kty"), crv) {
             ("EC", "P-256") => {
-                on_curve(&ECDSA_P256_SHA256_FIXED, 32, bytes("x")?, bytes("y")?)?;
+                check_lengths("P-256", 32, &bytes("x")?, &bytes("y")?)?;
+                on_curve(&ECDSA_P256_SHA256_FIXED, bytes("x")?, bytes("y")?)?;
                 Ok(Self::Elliptic { crv: Curve::P256, x, y })
             }
             ("EC", "P-384") => {
-                on_curve(&ECDSA_P384_SHA384_FIXED, 48, bytes("x")?, bytes("y")?)?;
+                check_lengths("P-384", 48, &bytes("x")?, &bytes("y")?)?;
+                on_curve(&ECDSA_P384_SHA384_FIXED, bytes("x")?, bytes("y")?)?;
                 Ok(Self::Elliptic { crv: Curve::P384, x, y })
             }
             ("OKP", "Ed25519") => {
@@ -111,21 +113,32 @@ impl Material {
     }
 }
 
+/// Checks the lengths of the coordinates. Some programs encode a coordinate as a number, and lose the zeros at its
+/// beginning.
+fn check_lengths(curve: &str, length: usize, x: &[u8], y: &[u8]) -> Result<(), String> {
+    check_length("x", x, length, "RFC 7518 section 6.2.1.2", curve)?;
+    check_length("y", y, length, "RFC 7518 section 6.2.1.3", curve)
+}
+
+fn check_length(name: &str, octets: &[u8], wanted: usize, rule: &str, curve: &str) -> Result<(), String> {
+    if octets.len() == wanted {
+        return Ok(());
+    }
+    let found = octets.len();
+    Err(format!("must have coordinates of full length: `{name}` has {found} octets; {rule} wants {wanted} for {curve}"))
+}
+
 /// Checks that the coordinates are a point on the curve. Without this check, the owner would learn of a bad key only
 /// when it verifies nothing.
-fn on_curve(curve: &'static EcdsaVerificationAlgorithm, length: usize, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
-    let right = x.len() == length && y.len() == length;
+fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
-    if right && ParsedPublicKey::new(curve, point).is_ok() {
-        Ok(())
-    } else {
-        Err("is no point on its curve".to_owned())
-    }
+    ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is no point on its curve".to_owned())
 }
 
 /// Checks that signing for this Ed25519 key needs the private half. The verifying library accepts any point. With a
 /// point of small order, a signature of zeros is valid for at least one message in eight.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
+    check_length("x", &x, 32, "RFC 8032 section 5.1.5", "Ed25519")?;
     let fault = || "is no key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
     coordinate[31] &= 0x7f; // the highest bit distinguishes a point from its negative
