@@ -12,11 +12,14 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
 use http::HeaderValue;
-use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
+use rustls::pki_types::PrivateKeyDer;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::placeholder::{Placeholder, Template};
+use crate::{
+    pem::{self, BadPrivateKey},
+    placeholder::{Placeholder, Template},
+};
 use base::{Random, Time, random};
 use storage::SecretText;
 
@@ -72,11 +75,6 @@ pub enum PrivateKey {
     Rsa(Box<RsaKeyPair>),
     P256(Box<EcdsaKeyPair>),
 }
-
-/// A text that is not a usable private key. The error shows nothing of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a private key in PEM: RSA of at least 2048 bits, or P-256")]
-pub struct BadPrivateKey;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client's key failed to sign")]
@@ -177,8 +175,8 @@ impl Assertion {
 
 impl PrivateKey {
     /// Parses a key from PEM: PKCS #8, PKCS #1 or SEC 1.
-    pub fn from_pem(pem: &str) -> Result<Self, BadPrivateKey> {
-        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| BadPrivateKey)?;
+    pub fn from_pem(text: &str) -> Result<Self, BadPrivateKey> {
+        let key = pem::private_key(text)?;
         let der = key.secret_der();
         let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let (rsa, p256) = match &key {
@@ -190,7 +188,7 @@ impl PrivateKey {
         match (rsa, p256) {
             (Some(rsa), _) => Ok(Self::Rsa(Box::new(rsa))),
             (None, Some(p256)) => Ok(Self::P256(Box::new(p256))),
-            (None, None) => Err(BadPrivateKey),
+            (None, None) => Err(BadPrivateKey::OtherKey),
         }
     }
 

@@ -105,6 +105,13 @@ fn a_key_comes_as_private_key_or_as_the_secret() {
         let provider = provider(json!({ "clientAuthentication": "private_key_jwt", member: pem }));
         assert!(matches!(provider.client.proof, Proof::Key(_)), "{member}");
     }
+    for pasted in [pem.replace('\n', "\\n"), pem.replace('\n', "\r\n  "), json!({ "key": pem }).to_string()] {
+        let provider = provider(json!({ "clientAuthentication": "private_key_jwt", "privateKey": pasted }));
+        assert!(matches!(provider.client.proof, Proof::Key(_)), "{pasted}");
+    }
+    let encrypted = pem.replace("PRIVATE", "ENCRYPTED PRIVATE");
+    let encrypted = fault(&with(json!({ "clientAuthentication": "private_key_jwt", "privateKey": encrypted })));
+    assert!(encrypted.starts_with("`privateKey` is an encrypted private key; decrypt it with"), "{encrypted}");
     let key = json!({
         "clientAuthentication": "private_key_jwt", "privateKey": pem,
         "revocation": { "authorization": "Client {clientSecret}" },

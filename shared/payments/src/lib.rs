@@ -18,6 +18,7 @@ mod granted_tokens;
 mod item;
 pub mod outcome_address;
 pub mod panel;
+mod pem;
 pub mod pending;
 mod pkce;
 mod placeholder;
