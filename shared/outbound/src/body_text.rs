@@ -1,9 +1,8 @@
 //! The body of a response as text for the history of deliveries: decompressed, in UTF-8, and no longer than the limit.
 
-use std::io::Read;
+use http::HeaderMap;
 
-use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
-use http::{HeaderMap, header};
+use crate::content_coding::{self, Decoded};
 
 /// The most characters shown of a content coding's name, which is untrusted.
 const MAX_CODING_NAME: usize = 40;
@@ -33,41 +32,14 @@ pub(crate) fn from_bytes(bytes: &[u8], truncated: bool, limit: usize) -> BodyTex
 /// The body of a response with these headers as text. Some endpoints compress although the request forbids it: gzip and
 /// deflate are decompressed up to the limit, and a body in another coding is described.
 pub(crate) fn of_response(headers: &HeaderMap, body: &[u8], truncated: bool, limit: usize) -> BodyText {
-    let codings = codings(headers);
+    let codings = content_coding::names(headers);
     if body.is_empty() || codings.is_empty() {
         return from_bytes(body, truncated, limit);
     }
-    let decompressed = match codings.as_str() {
-        "gzip" | "x-gzip" => decompress(MultiGzDecoder::new(body), limit),
-        // RFC 9110 §8.4.1.2: zlib by definition, but some servers omit the zlib wrapper.
-        "deflate" => decompress(ZlibDecoder::new(body), limit).or_else(|| decompress(DeflateDecoder::new(body), limit)),
-        _ => None,
-    };
-    match decompressed {
-        Some((bytes, is_complete)) => from_bytes(&bytes, truncated || !is_complete, limit),
+    match content_coding::decode(&codings, body, limit) {
+        Some(Decoded { bytes, is_complete }) => from_bytes(&bytes, truncated || !is_complete, limit),
         None => BodyText { text: describe(&codings, body.len(), truncated), truncated },
     }
-}
-
-/// The content codings of a response in lower case, without `identity`, separated by commas.
-fn codings(headers: &HeaderMap) -> String {
-    let values = headers.get_all(header::CONTENT_ENCODING).iter();
-    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    let names = names.map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase());
-    names.filter(|name| !name.is_empty() && name != "identity").collect::<Vec<_>>().join(", ")
-}
-
-/// The decompressed bytes up to the limit, and whether they are complete. `None` if decompression fails before the
-/// first byte. A few bytes may decompress to gigabytes, hence the limit.
-fn decompress(decoder: impl Read, limit: usize) -> Option<(Vec<u8>, bool)> {
-    let mut bytes = Vec::new();
-    let end = decoder.take(limit as u64 + 1).read_to_end(&mut bytes);
-    if bytes.is_empty() && end.is_err() {
-        return None;
-    }
-    let is_complete = end.is_ok() && bytes.len() <= limit;
-    bytes.truncate(limit);
-    Some((bytes, is_complete))
 }
 
 fn describe(codings: &str, length: usize, truncated: bool) -> String {
@@ -98,7 +70,7 @@ mod tests {
         Compression,
         write::{DeflateEncoder, GzEncoder, ZlibEncoder},
     };
-    use http::HeaderValue;
+    use http::{HeaderValue, header};
     use proptest::prelude::*;
 
     use super::*;

@@ -14,6 +14,7 @@ use crate::{
     body_text::{self, BodyText},
     client::{self, Connection, IncomingResponse, Unanswered},
     connections::{Connections, Endpoint},
+    content_coding::{self, Decoded},
     dial::{self, SharedResolver, SystemResolver},
     network::{SharedNetwork, SystemNetwork},
     retry_after,
@@ -78,7 +79,9 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// The `Retry-After`, if it is text.
     pub retry_after: Option<String>,
-    /// The first bytes of the body, at most [`Limits::body`]; for a delivery, as text.
+    /// The media type of the body without parameters, in lower case: `application/json`.
+    pub media_type: Option<String>,
+    /// The first bytes of the body without gzip or deflate, at most [`Limits::body`]; for a delivery, as text.
     pub body: Vec<u8>,
     /// Whether a part of the body was dropped or did not arrive.
     pub truncated: bool,
@@ -120,7 +123,7 @@ impl Outbound {
     }
 
     /// Sends a body on a separate connection, and reads the response. The error names the failed step. An incomplete
-    /// body is an error.
+    /// body is an error. A body in gzip or deflate is decompressed up to the limit; another coding is left as it is.
     pub async fn send(
         &self,
         method: Method,
@@ -140,7 +143,14 @@ impl Outbound {
         })
         .await?;
         let (response, end) = read(&mut incoming, self.limits.body, deadline).await;
-        end.map(|()| response)
+        end?;
+        let codings = content_coding::names(&incoming.head.headers);
+        Ok(match content_coding::decode(&codings, &response.body, self.limits.body) {
+            Some(Decoded { bytes, is_complete }) => {
+                HttpResponse { body: bytes, truncated: response.truncated || !is_complete, ..response }
+            }
+            None => response,
+        })
     }
 
     /// Sends a body for a tenant, on the tenant's kept connection to this endpoint or on a new one, which is then kept
@@ -242,9 +252,11 @@ async fn read(
     }
     let truncated = body.len() > kept;
     body.truncate(kept);
-    let retry_after = incoming.head.headers.get(header::RETRY_AFTER);
-    let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-    (HttpResponse { status: incoming.head.status, retry_after, body, truncated }, end)
+    let text = |name| incoming.head.headers.get(name).and_then(|value| value.to_str().ok());
+    let retry_after = text(header::RETRY_AFTER).map(str::to_owned);
+    let media_type = text(header::CONTENT_TYPE).and_then(|value| value.split(';').next());
+    let media_type = media_type.map(|value| value.trim().to_ascii_lowercase());
+    (HttpResponse { status: incoming.head.status, retry_after, media_type, body, truncated }, end)
 }
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
@@ -288,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn answer(body: &[u8], truncated: bool) -> HttpResponse {
-        HttpResponse { status: StatusCode::OK, retry_after: None, body: body.to_vec(), truncated }
+        HttpResponse { status: StatusCode::OK, retry_after: None, media_type: None, body: body.to_vec(), truncated }
     }
 
     #[test]

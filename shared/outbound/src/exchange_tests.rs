@@ -1,7 +1,12 @@
 //! Valid and broken responses of untrusted servers. Endpoints listen on loopback.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
 
+use flate2::{Compression, write::GzEncoder};
 use http::{Method, StatusCode};
 use hyper::body::Bytes;
 use tokio::{
@@ -97,6 +102,34 @@ async fn the_status_decides_a_delivery_although_the_body_is_incomplete() {
             assert_eq!((response.status, response.text().as_str(), response.truncated), (status, body, true), "{what}");
             assert_eq!(outbound.connections().count(), 0, "{what}");
         }
+    }
+}
+
+/// A response to `send` with these headers and this body.
+async fn provided(headers: &str, body: &[u8], limit: usize) -> HttpResponse {
+    let head = format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+    let url = endpoint([head.as_bytes(), body].concat(), End::Close).await;
+    let outbound = outbound().limited_to(Limits { body: limit, ..Limits::default() });
+    outbound.send(Method::POST, &url, &[], Bytes::from_static(b"{}")).await.expect("a response")
+}
+
+#[tokio::test]
+async fn a_compressed_response_of_a_provider_is_decompressed_to_the_limit() {
+    let text = b"access_token=at&".repeat(40);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(&text).expect("memory takes everything");
+    let packed = encoder.finish().expect("memory takes everything");
+    let gzip = "Content-Type: Application/JSON; charset=utf-8\r\nContent-Encoding: gzip\r\n";
+    let whole = provided(gzip, &packed, text.len()).await;
+    assert_eq!((whole.body.as_slice(), whole.truncated), (text.as_slice(), false));
+    assert_eq!(whole.media_type.as_deref(), Some("application/json"));
+    let long = provided(gzip, &packed, text.len() - 1).await;
+    assert_eq!((long.body.len(), long.truncated), (text.len() - 1, true));
+    let damaged = provided(gzip, &packed[..packed.len() - 1], text.len()).await;
+    assert!(damaged.truncated, "half a token is useless");
+    for (headers, body) in [("Content-Encoding: br\r\n", packed.as_slice()), (gzip, b"{}"), ("", b"{}"), (gzip, b"")] {
+        let same = provided(headers, body, 4096).await;
+        assert_eq!((same.body.as_slice(), same.truncated), (body, false), "{headers}");
     }
 }
 

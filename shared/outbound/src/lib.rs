@@ -9,6 +9,7 @@ mod client;
 mod connections;
 #[cfg(test)]
 mod connections_tests;
+mod content_coding;
 pub mod dial;
 #[cfg(test)]
 mod dial_tests;

@@ -88,12 +88,13 @@ mod tests {
     use crate::{
         client_proof::tests::{NOW, p256_pem},
         description::tests::provider,
-        provider_request::tests::{answer, answering, requests},
+        provider_request::tests::{answer, answer_with, answering, requests},
     };
+    use flate2::{Compression, write::GzEncoder};
     use http::StatusCode;
     use outbound::AttemptError;
     use serde_json::{Value, json};
-    use std::time::Duration;
+    use std::{io::Write, time::Duration};
 
     fn grants() -> Grants {
         Grants(requests())
@@ -112,7 +113,8 @@ mod tests {
 
     #[test]
     fn each_way_to_authenticate_makes_the_expected_request() {
-        let form = "POST https://api.example.com/token\naccept: application/json\ncontent-type: application/x-www-form-urlencoded\n";
+        let accept = "POST https://api.example.com/token\naccept: application/json\naccept-encoding: identity\n";
+        let form = format!("{accept}content-type: application/x-www-form-urlencoded\n");
         assert_eq!(
             shown(&provider(json!({ "clientSecret": "s:t" }))),
             format!("{form}{AGENT}authorization: Basic YXBwOnMlM0F0\n\ngrant_type=authorization_code&code=c+o%2Fd%26e")
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(
             shown(&provider(json!({ "clientAuthentication": "json" }))),
             format!(
-                "POST https://api.example.com/token\naccept: application/json\ncontent-type: application/json\n{AGENT}\n{}",
+                "{accept}content-type: application/json\n{AGENT}\n{}",
                 r#"{"client_id":"app","client_secret":"hunter2","code":"c o/d&e","grant_type":"authorization_code"}"#
             )
         );
@@ -165,6 +167,28 @@ mod tests {
             "v".repeat(43)
         );
         assert!(asked.ends_with(&expected), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn a_form_and_a_compressed_answer_become_tokens() {
+        let form = "access_token=a%2Bt&expires_in=60&refresh_token=rt&scope=read%2Cwrite&account_id=acct+1";
+        let form_type = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n";
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(form.as_bytes()).expect("memory takes all");
+        let packed = encoder.finish().expect("memory takes all");
+        for raw in [
+            answer_with(200, form_type, form.as_bytes()),
+            answer_with(200, &format!("{form_type}Content-Encoding: gzip\r\n"), &packed),
+        ] {
+            let (granted, _) = ask(json!({ "scopeSeparator": "," }), raw, false).await;
+            let granted = granted.expect("granted");
+            assert_eq!(granted.access_token.expose(), "a+t");
+            assert_eq!(granted.expires, Some(NOW + Duration::from_secs(60)));
+            assert_eq!(granted.scopes, ["read", "write"]);
+            assert_eq!(granted.account.as_deref(), Some("acct 1"));
+        }
+        let (dead, _) = ask(json!({}), answer_with(200, form_type, b"error=invalid_grant&error_uri=x"), true).await;
+        assert!(dead.expect_err("dead").is_dead_grant());
     }
 
     #[tokio::test]

@@ -35,10 +35,10 @@ pub enum GrantError {
     Status { status: StatusCode, retry_after: Option<Duration> },
     #[error("the provider refused ({0}, {1})")]
     Refused(RefusalCode, StatusCode),
-    #[error("the provider's answer is too large")]
+    #[error("the provider's answer is too large, or its compression is damaged")]
     TooLarge,
-    #[error("the provider's answer is no JSON object")]
-    NotJson,
+    #[error("the provider's answer is neither a JSON object nor a form")]
+    Unreadable,
     #[error("the provider's answer is malformed: {0}")]
     Malformed(&'static str),
     #[error("the request to the provider could not be signed")]
@@ -97,7 +97,7 @@ impl GrantError {
             Self::Unreachable(error) => matches!(error, AttemptError::Connect(_) | AttemptError::Timeout(_)),
             // A client error without a reason is still a refusal.
             Self::Status { status, .. } => !status.is_client_error(),
-            Self::TooLarge | Self::NotJson | Self::Malformed(_) => true,
+            Self::TooLarge | Self::Unreadable | Self::Malformed(_) => true,
             Self::Refused(..) | Self::Client(_) => false,
         }
     }
@@ -109,7 +109,7 @@ impl GrantError {
             Self::Unreachable(error) => error.to_string(),
             Self::Status { status, .. } => format!("status: the provider answered {}", status.as_u16()),
             Self::Refused(code, status) => format!("refused: the provider answered {} with {code}", status.as_u16()),
-            Self::TooLarge | Self::NotJson | Self::Malformed(_) => {
+            Self::TooLarge | Self::Unreadable | Self::Malformed(_) => {
                 "answer: the provider's answer holds no tokens that can be read".to_owned()
             }
             Self::Client(_) => SERVICE_FAULT.to_owned(),
@@ -150,7 +150,7 @@ mod tests {
             GrantError::Unreachable(AttemptError::Connect("cut")),
             GrantError::Unreachable(AttemptError::Timeout("slow")),
             GrantError::Malformed("access_token"),
-            GrantError::NotJson,
+            GrantError::Unreadable,
             status(StatusCode::BAD_GATEWAY),
         ] {
             assert!(may_stand.may_have_granted() && !may_stand.is_our_client(), "{may_stand}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{
     HeaderName, HeaderValue, Method,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT as USER_AGENT_HEADER},
+    header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT as USER_AGENT_HEADER},
 };
 use hyper::body::Bytes;
 use serde_json::{Map, Value};
@@ -80,6 +80,7 @@ impl Prepared {
         };
         let mut headers = vec![
             (ACCEPT, HeaderValue::from_static("application/json")),
+            (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
             (CONTENT_TYPE, HeaderValue::from_static(media_type)),
             (USER_AGENT_HEADER, HeaderValue::from_static(USER_AGENT)),
         ];
@@ -141,7 +142,13 @@ pub(crate) mod tests {
 
     /// A response with this status and body.
     pub fn answer(status: u16, body: &str) -> Vec<u8> {
-        format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+        answer_with(status, "", body.as_bytes())
+    }
+
+    /// A response with this status, these lines of its head, and this body.
+    pub fn answer_with(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
     }
 
     #[test]

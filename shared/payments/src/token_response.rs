@@ -23,6 +23,8 @@ const MAX_ACCOUNT: usize = 255;
 /// The most scopes, and the longest, that are kept.
 const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
+/// The media type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Parses a grant or a refusal.
 pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<GrantedTokens, GrantError> {
@@ -35,7 +37,7 @@ pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Grant
     if answer.truncated {
         return Err(GrantError::TooLarge);
     }
-    let body = Body::read(&answer.body).ok_or(GrantError::NotJson)?;
+    let body = Body::read(answer).ok_or(GrantError::Unreadable)?;
     let access_token = body.get("access_token").and_then(token).filter(|_| !body.has_twice("access_token"));
     let access_token = access_token.ok_or(GrantError::Malformed("access_token"))?;
     body.warn_of_token_type();
@@ -55,9 +57,29 @@ struct Body {
 }
 
 impl Body {
+    /// Parses a JSON object, regardless of the media type, or else a form with the media type of one. Some providers
+    /// answer with a form although RFC 6749 §5.1 requires JSON.
+    fn read(answer: &HttpResponse) -> Option<Self> {
+        let is_form = answer.media_type.as_deref() == Some(FORM);
+        Self::of_json(&answer.body).or_else(|| is_form.then(|| Self::of_form(&answer.body)))
+    }
+
+    /// Parses the parameters of a form. Each is a text.
+    fn of_form(body: &[u8]) -> Self {
+        let mut form = Self { members: Map::new(), doubled: Vec::new() };
+        for (name, value) in form_urlencoded::parse(body.trim_ascii()) {
+            if form.members.contains_key(&*name) {
+                form.doubled.push(name.into_owned());
+            } else {
+                form.members.insert(name.into_owned(), Value::from(value));
+            }
+        }
+        form
+    }
+
     /// Parses an object. A byte order mark is ignored (RFC 8259 §8.1). Invalid UTF-8, or a value that cannot be
     /// represented, spoils only its own member.
-    fn read(body: &[u8]) -> Option<Self> {
+    fn of_json(body: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
         let Members { members, doubled } = serde_json::from_str(&text).ok()?;
         let value = |(name, value): (String, &RawValue)| (name, serde_json::from_str(value.get()).unwrap_or_default());
@@ -171,9 +193,9 @@ fn code_of(body: &Value, fields: &[String]) -> Option<String> {
     known.filter_map(|field| body.pointer(field)?.as_str()).find(|code| !code.is_empty()).map(str::to_owned)
 }
 
-/// The body of an error, if it is a JSON object.
+/// The members of an error's body, if it is a JSON object or a form.
 pub fn error_body(answer: &HttpResponse) -> Option<Value> {
-    let body = Body::read(&answer.body)?;
+    let body = Body::read(answer)?;
     (!body.has_twice("error") && !answer.truncated).then_some(Value::Object(body.members))
 }
 

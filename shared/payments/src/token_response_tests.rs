@@ -7,7 +7,7 @@ use serde_json::json;
 
 fn answer(status: u16, body: &[u8]) -> HttpResponse {
     let status = StatusCode::from_u16(status).expect("a status");
-    HttpResponse { status, retry_after: Some("7".into()), body: body.to_vec(), truncated: false }
+    HttpResponse { status, retry_after: Some("7".into()), media_type: None, body: body.to_vec(), truncated: false }
 }
 
 fn square_like() -> Reading {
@@ -218,13 +218,38 @@ fn an_expiry_comes_as_seconds_or_as_the_description_says() {
 #[test]
 fn a_body_that_is_no_json_object_is_no_grant() {
     for body in [&b""[..], b"<html>", b"[]", b"null", b"\"x\"", b"{\"access_token\":\"a\"}x", b"\xef\xbb\xbf"] {
-        assert!(matches!(read(&answer(200, body), &square_like(), NOW), Err(GrantError::NotJson)), "{body:?}");
+        assert!(matches!(read(&answer(200, body), &square_like(), NOW), Err(GrantError::Unreadable)), "{body:?}");
     }
     let deep = format!(r#"{{"access_token":"at","x":{}}}"#, "[".repeat(30_000));
-    assert!(matches!(read_text(&deep), Err(GrantError::NotJson)));
+    assert!(matches!(read_text(&deep), Err(GrantError::Unreadable)));
     let mut large = answer(200, br#"{"access_token":"at"}"#);
     large.truncated = true;
     assert!(matches!(read(&large, &square_like(), NOW), Err(GrantError::TooLarge)));
+}
+
+fn form(status: u16, body: &str) -> HttpResponse {
+    HttpResponse { media_type: Some(FORM.to_owned()), ..answer(status, body.as_bytes()) }
+}
+
+#[test]
+fn a_form_is_read_by_its_media_type() {
+    let read = |answer: &HttpResponse| read(answer, &square_like(), NOW);
+    let granted = read(&form(200, "access_token=at%7E1&token_type=bearer&expires_in=3600&scope=a,b+c&merchant=M\n"));
+    let granted = granted.expect("granted");
+    assert_eq!(granted.access_token.expose(), "at~1");
+    assert_eq!(granted.expires, Some(NOW + Duration::from_secs(3600)));
+    assert_eq!((granted.scopes, granted.account.as_deref()), (vec!["a".into(), "b".into(), "c".into()], Some("M")));
+    // Some servers send JSON under the media type of a form.
+    assert!(read(&form(200, r#"{"access_token":"at"}"#)).is_ok());
+    assert!(matches!(read(&answer(200, b"access_token=at")), Err(GrantError::Unreadable)), "no form by its media type");
+    for twice in ["access_token=at&access_token=at", "", "access_token", "access_token=%FF"] {
+        assert!(matches!(read(&form(200, twice)), Err(GrantError::Malformed("access_token"))), "{twice}");
+    }
+    assert!(read(&form(400, "error=invalid_grant&error_description=x")).expect_err("refused").is_dead_grant());
+    assert!(matches!(
+        read(&form(200, "error=bad_verification_code")),
+        Err(GrantError::Refused(RefusalCode::Other, StatusCode::OK))
+    ));
 }
 
 fn refused(status: u16, body: &str) -> GrantError {
@@ -290,7 +315,9 @@ fn the_pause_that_the_provider_requests_is_returned() {
 proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(status in 100u16..600, body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(&answer(status, &body), &square_like(), NOW);
+        let json = answer(status, &body);
+        let _ = read(&json, &square_like(), NOW);
+        let _ = read(&HttpResponse { media_type: Some(FORM.to_owned()), ..json }, &square_like(), NOW);
     }
 
     #[test]

@@ -188,8 +188,13 @@ mod tests {
         let now = Time::from_millis(1_795_167_900_000);
         // The characters that grow most, since the response is a text within JSON: a NUL takes seven bytes there, a
         // quote four.
-        let answer =
-            HttpResponse { status: http::StatusCode::OK, retry_after: None, body: vec![0; 4_096], truncated: true };
+        let answer = HttpResponse {
+            status: http::StatusCode::OK,
+            retry_after: None,
+            media_type: None,
+            body: vec![0; 4_096],
+            truncated: true,
+        };
         let outcome = Ok(answer);
         let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let random = CountingRandom::default();
