@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{
     Api, Behaviour, Settings, Suite, UpdateServer,
-    geo_ip::{Files, call, database, day, files, folder, maxmind, published, task_result},
+    geo_ip::{Files, call, database, database_of, day, files, folder, maxmind, published, task_result},
     invocation,
 };
 
@@ -203,8 +203,8 @@ async fn a_dry_run_changes_nothing(api: &Api, query: &str, word: &str) {
 
 async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     server.forget();
-    // Slow enough for the other run to begin.
-    let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_secs(1));
+    // Slow enough for the other run to begin, and within the edition's share of a call's 24 seconds.
+    let slow = Behaviour::answer(200, &[], archive("Right", &database("Right", 8))).after(Duration::from_millis(500));
     server.instead(&UpdateServer::download("Right"), [slow]);
     let answers = join_all((0..2).map(|_| call(api, "?live=true"))).await;
     let outcomes: Vec<_> = answers.iter().map(task_result).collect();
@@ -374,5 +374,51 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     let (_, message) = scheduled(&api).await;
     assert!(message.contains("slow: downloading: the server sends too slowly"), "{message}");
     assert_eq!(published(&files(&folder(&api)), "next"), Some(database("next", 2)), "{message}");
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn an_edition_has_its_share_of_the_time_of_a_call(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    server.serve(&path("Dripping"), gzip(&database("Dripping", 2)));
+    server.serve(&path("Next"), gzip(&database("Next", 2)));
+    server.instead(&path("Dripping"), [Behaviour::trickled_body(200, Duration::from_secs(1))]);
+    let editions = ["Dripping", "Next"].map(|name| plain(name, &server));
+    let configuration = json!({ "editions": editions });
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
+    let (success, message) = task_result(&call(&api, "?live=true").await);
+    assert!(!success && message.contains("Dripping: did not finish in time"), "{message}");
+    assert_eq!(published(&files(&folder(&api)), "Next"), Some(database("Next", 2)), "{message}");
+    assert!(bundle.stop().await.success());
+}
+
+#[contract_test]
+async fn a_file_of_another_kind_is_named_with_the_remedy(suite: Arc<Suite>) {
+    let server = UpdateServer::start().await;
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n";
+    let kinds: [(&str, &[u8], &str); 4] = [
+        ("Page", b"<!DOCTYPE html><title>Sign in</title>", "a web page (HTML or XML) came instead of a database: open"),
+        ("Json", b"{\"message\": \"moved\"}", "JSON came instead of a database: the address must be"),
+        ("Lfs", pointer.as_bytes(), "a Git LFS pointer came instead of a database: use the address of the content"),
+        ("Zip", b"PK\x03\x04\x14\0\0\0", "a ZIP archive came, which is not unpacked: use an address of"),
+    ];
+    let names = kinds.map(|(name, ..)| name);
+    for (name, content, _) in kinds {
+        server.serve(&path(name), content);
+    }
+    server.serve(&path("Rebuilt"), gzip(&database("Rebuilt", 2)));
+    let editions: Vec<_> = names.iter().chain(&["Rebuilt"]).map(|name| plain(name, &server)).collect();
+    let configuration = json!({ "editions": editions });
+    let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
+    let (success, message) = task_result(&call(&api, "?live=true").await);
+    assert!(!success && message.contains("Rebuilt: published build"), "{message}");
+    for (name, _, sentence) in kinds {
+        assert!(message.contains(&format!("{name}: {sentence}")), "{message}");
+        assert_eq!(published(&files(&folder(&api)), name), None, "{message}");
+    }
+    server.serve(&path("Rebuilt"), gzip(&database_of("Rebuilt", 2, 201)));
+    let (_, message) = task_result(&call(&api, "?live=true").await);
+    assert!(message.contains("Rebuilt: the database has the build time of the published one"), "{message}");
+    assert_eq!(published(&files(&folder(&api)), "Rebuilt"), Some(database("Rebuilt", 2)), "{message}");
     assert!(bundle.stop().await.success());
 }

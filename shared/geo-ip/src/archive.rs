@@ -10,7 +10,10 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::hash;
+use super::{
+    foreign::{EXAMINED, ForeignFile},
+    hash,
+};
 
 /// The largest unpacked archive, in bytes.
 pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
@@ -39,6 +42,8 @@ pub enum ArchiveError {
     TooLarge(u64),
     #[error("the served file is empty")]
     Empty,
+    #[error("{0}")]
+    Foreign(ForeignFile),
     #[error("the archive has {0} databases instead of one")]
     Databases(usize),
     #[error("the archive has {0}")]
@@ -50,14 +55,17 @@ pub enum ArchiveError {
 /// Unpacks the database to a file. Blocks for about a second.
 pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, ArchiveError> {
     let mut served = File::open(served).map_err(ArchiveError::Disk)?;
-    let beginning = first_bytes(&mut served, 3).map_err(ArchiveError::Disk)?;
+    let beginning = first_bytes(&mut served).map_err(ArchiveError::Disk)?;
     let mut served = beginning.as_slice().chain(served);
-    if beginning != [0x1f, 0x8b, 8] {
+    if !beginning.starts_with(&[0x1f, 0x8b, 8]) {
+        if let Some(foreign) = ForeignFile::recognize(&beginning) {
+            return Err(ArchiveError::Foreign(foreign));
+        }
         return copy(&mut Bounded::new(&mut served, limit), into);
     }
     let unzipped = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, served));
     let mut unzipped = Bounded::new(unzipped, limit);
-    let beginning = first_bytes(&mut unzipped, 512).map_err(|error| unzipped.fault(error))?;
+    let beginning = first_bytes(&mut unzipped).map_err(|error| unzipped.fault(error))?;
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
@@ -67,6 +75,8 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
         let expanded = expanded.map_err(|error| unzipped.found(error))?;
         rest.map_err(|error| unzipped.fault(error))?;
         Ok(expanded)
+    } else if let Some(foreign) = ForeignFile::recognize(&beginning) {
+        Err(ArchiveError::Foreign(foreign))
     } else {
         let copied = copy(&mut content, into);
         copied.map_err(|error| content.into_inner().1.found(error))
@@ -195,9 +205,9 @@ fn copy(from: &mut impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     Ok(Expanded { size, sha256, md5, licence: None })
 }
 
-fn first_bytes(from: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
+fn first_bytes(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(count).read_to_end(&mut bytes)?;
+    from.take(EXAMINED as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

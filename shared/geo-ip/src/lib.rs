@@ -6,6 +6,7 @@ mod archive;
 pub mod configuration;
 mod download;
 mod edition;
+mod foreign;
 mod hash;
 mod pointer;
 pub mod reader;

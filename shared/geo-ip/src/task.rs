@@ -22,12 +22,11 @@ use outbound::SharedNetwork;
 use problem::{JsonBody, Problem, ProblemKind};
 use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
-/// The time limit of a call over HTTP, below the gate's timeout of 27 seconds.
-const HTTP_LIMIT: Duration = Duration::from_secs(24);
-/// The time limit of a scheduled run, below the function's timeout of 15 minutes.
-const SCHEDULE_LIMIT: Duration = Duration::from_secs(14 * 60);
-/// The shortest time for an edition, if available. It is longer than all timeouts of a download.
-const LEAST_SHARE: Duration = Duration::from_secs(60);
+/// The limits of a call over HTTP, below the gate's timeout of 27 seconds.
+const HTTP: RunLimits = RunLimits { whole: Duration::from_secs(24), least_share: Duration::ZERO };
+/// The limits of a scheduled run, below the function's timeout of 15 minutes. The least share is longer than all
+/// timeouts of a download.
+const SCHEDULE: RunLimits = RunLimits { whole: Duration::from_secs(14 * 60), least_share: Duration::from_secs(60) };
 /// The longest line about one edition, in characters. An error about an untrusted file may be long.
 const MAX_LINE: usize = 500;
 const TASK_KEY: &str = "task-key";
@@ -59,8 +58,8 @@ pub struct Report {
 /// The result for one edition.
 struct EditionReport {
     success: bool,
-    /// Whether it failed because of the time limit.
-    is_late: bool,
+    /// The time that it had, if that was too short.
+    late_after: Option<Duration>,
     line: String,
 }
 
@@ -116,11 +115,20 @@ fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }
 
-/// The time limit of an edition: its share of the remaining time, so that a slow provider does not use up the time of
-/// the next editions.
-fn share(left: Duration, editions: usize) -> Duration {
-    let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
-    (left / editions).max(left.min(LEAST_SHARE))
+/// The time limits of a run.
+struct RunLimits {
+    whole: Duration,
+    /// The shortest time for an edition, if available.
+    least_share: Duration,
+}
+
+impl RunLimits {
+    /// The time limit of an edition: its share of the remaining time, so that a slow provider does not use up the time
+    /// of the next editions.
+    fn share(&self, left: Duration, editions: usize) -> Duration {
+        let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
+        (left / editions).max(left.min(self.least_share))
+    }
 }
 
 impl Task {
@@ -154,12 +162,12 @@ impl Task {
     /// Runs the task for a request over HTTP, which must contain the task key and this deployment's name.
     pub async fn requested(&self, request: &TaskRequest) -> Result<Report, TaskError> {
         self.admit(request).await?;
-        self.run(request.live, HTTP_LIMIT).await
+        self.run(request.live, &HTTP).await
     }
 
     /// Runs the task for the schedule's event.
     pub async fn scheduled(&self) -> Result<Report, TaskError> {
-        self.run(true, SCHEDULE_LIMIT).await
+        self.run(true, &SCHEDULE).await
     }
 
     async fn admit(&self, request: &TaskRequest) -> Result<(), TaskError> {
@@ -176,9 +184,9 @@ impl Task {
         if admitted { Ok(()) } else { Err(TaskError::Refused) }
     }
 
-    /// Updates all configured editions, one after another. A failure does not affect the other editions.
-    async fn run(&self, live: bool, limit: Duration) -> Result<Report, TaskError> {
-        let until = Instant::now() + limit;
+    /// Updates all configured editions, and reports the outcome.
+    async fn run(&self, live: bool, limits: &RunLimits) -> Result<Report, TaskError> {
+        let until = Instant::now() + limits.whole;
         let value: Value = self.secrets.read(SECRET).await?;
         let editions = match Configuration::read(&value) {
             Ok(Configuration { editions }) if editions.is_empty() => {
@@ -192,19 +200,7 @@ impl Task {
                 return Ok(Report { success: false, message: error.to_string() });
             }
         };
-        let mut results = Vec::new();
-        for (position, configured) in editions.iter().enumerate() {
-            let now = Instant::now();
-            let until = now + share(until.saturating_duration_since(now), editions.len() - position);
-            results.push(self.update(configured, live, until).await);
-        }
-        // An edition that needed more than its share gets the time that the others left.
-        for (configured, result) in editions.iter().zip(&mut results) {
-            let has_time = until.saturating_duration_since(Instant::now()) > LEAST_SHARE;
-            if has_time && result.as_ref().is_ok_and(|report| report.is_late) {
-                *result = self.update(configured, live, until).await;
-            }
-        }
+        let results = self.update_all(&editions, live, limits, until).await;
         let mut success = true;
         let mut lines = Vec::new();
         let mut fault = None;
@@ -232,25 +228,53 @@ impl Task {
         }
     }
 
-    /// Updates one edition, and logs the outcome.
+    /// Updates the editions, one after another. A failure does not affect the other editions.
+    async fn update_all(
+        &self,
+        editions: &[ConfiguredEdition],
+        live: bool,
+        limits: &RunLimits,
+        until: Instant,
+    ) -> Vec<Result<EditionReport, TaskError>> {
+        let left = || until.saturating_duration_since(Instant::now());
+        let mut results = Vec::new();
+        for (position, configured) in editions.iter().enumerate() {
+            let time = limits.share(left(), editions.len() - position);
+            results.push(self.update(configured, live, time).await);
+        }
+        // An edition that needed more than its share gets the time that the others left, if that is more.
+        let late_after = |result: &Result<EditionReport, TaskError>| result.as_ref().ok()?.late_after;
+        for position in 0..results.len() {
+            let Some(had) = late_after(&results[position]) else { continue };
+            let late = results[position..].iter().filter(|result| late_after(result).is_some()).count();
+            let time = limits.share(left(), late);
+            if time > had {
+                results[position] = self.update(&editions[position], live, time).await;
+            }
+        }
+        results
+    }
+
+    /// Updates one edition within this time, and logs the outcome.
     async fn update(
         &self,
         configured: &ConfiguredEdition,
         live: bool,
-        until: Instant,
+        time: Duration,
     ) -> Result<EditionReport, TaskError> {
         let edition = &configured.edition;
-        match self.updater.update(configured, live, until).await {
+        match self.updater.update(configured, live, Instant::now() + time).await {
             Ok(outcome) => {
                 let line = outcome.to_string();
                 tracing::info!(%edition, outcome = line, "geo-IP");
-                Ok(EditionReport { success: true, is_late: false, line })
+                Ok(EditionReport { success: true, late_after: None, line })
             }
             Err(error) if error.is_ours() => Err(TaskError::Update(error)),
             Err(error) => {
                 let line: String = logging::chain(&error).chars().take(MAX_LINE).collect();
                 tracing::error!(%edition, error = line, "geo-IP: nothing was published");
-                Ok(EditionReport { success: false, is_late: matches!(error, UpdateError::Late), line })
+                let late_after = matches!(error, UpdateError::Late).then_some(time);
+                Ok(EditionReport { success: false, late_after, line })
             }
         }
     }
@@ -278,12 +302,13 @@ mod tests {
     #[test]
     fn a_slow_provider_leaves_time_for_the_next_editions() {
         let seconds = Duration::from_secs;
-        assert_eq!(share(SCHEDULE_LIMIT, 4), seconds(210));
-        assert_eq!(share(seconds(630), 3), seconds(210), "the first took its share");
-        assert_eq!(share(seconds(830), 3).as_secs(), 276, "it was quick, and left its time to the others");
-        assert_eq!(share(seconds(100), 1), seconds(100), "the last has all that is left");
-        assert_eq!(share(seconds(600), 20), LEAST_SHARE);
-        assert_eq!(share(HTTP_LIMIT, 20), HTTP_LIMIT, "a call over HTTP is too short to be divided");
-        assert_eq!(share(Duration::ZERO, 3), Duration::ZERO);
+        assert_eq!(SCHEDULE.share(SCHEDULE.whole, 4), seconds(210));
+        assert_eq!(SCHEDULE.share(seconds(630), 3), seconds(210), "the first took its share");
+        assert_eq!(SCHEDULE.share(seconds(830), 3).as_secs(), 276, "it was quick, and left its time to the others");
+        assert_eq!(SCHEDULE.share(seconds(100), 1), seconds(100), "the last has all that is left");
+        assert_eq!(SCHEDULE.share(seconds(600), 20), SCHEDULE.least_share);
+        assert_eq!(SCHEDULE.share(Duration::ZERO, 3), Duration::ZERO);
+        assert_eq!(HTTP.share(HTTP.whole, 20), Duration::from_millis(1_200));
+        assert_eq!(HTTP.share(seconds(12), 1), seconds(12));
     }
 }

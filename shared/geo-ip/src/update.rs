@@ -135,10 +135,13 @@ impl Updater {
         };
         let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
         let Some((candidate, served)) = self.download(&offer, &scratch).await? else { return Ok(None) };
-        if matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
+        let expanded = self.expand(&scratch).await;
+        // A web page has the wrong checksum, too, but its kind says what to do.
+        let is_foreign = matches!(expanded, Err(UpdateError::Archive(ArchiveError::Foreign(_))));
+        if !is_foreign && matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
             return Err(UpdateError::Checksum);
         }
-        let expanded = self.expand(&scratch).await?;
+        let expanded = expanded?;
         if matches!(&offer.checksum, Some(Checksum::DatabaseMd5(md5)) if *md5 != expanded.md5) {
             return Err(UpdateError::Checksum);
         }

@@ -214,7 +214,13 @@ async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
         (Answering::ok(newer.clone()).cut_after(newer.len() / 2), "the connection broke"),
         (Answering::ok(&newer[..newer.len() / 2]), "damaged"),
         (Answering::ok(""), "empty"),
-        (Answering::ok("<html>Sorry</html>"), "not a MaxMind database"),
+        (Answering::ok("Sorry"), "not a MaxMind database"),
+        (Answering::ok("<html>Sorry</html>"), "a web page (HTML or XML) came instead of a database: open the address"),
+        (Answering::ok(gzip(b"<html>Sorry</html>")), "a web page (HTML or XML) came"),
+        (Answering::ok(r#"{"message": "x"}"#), "JSON came instead of a database: the address must be"),
+        (Answering::ok("version https://git-lfs.github.com/spec/v1\noid"), "a Git LFS pointer came"),
+        (Answering::ok("PK\x03\x04"), "a ZIP archive came, which is not unpacked: use an address"),
+        (Answering::ok(gzip(&database_with(5, 41))), "the build time of the published one, 2026-11-15T09:45:00Z, but"),
         (Answering::ok(gzip(b"nothing")), "not a MaxMind database"),
         (Answering::ok(gzip(&damaged)), "not a MaxMind database"),
         (Answering::ok(gzip(&vec![0; 2 * 1024 * 1024])), "unpacks to more than 1 MB"),
@@ -258,6 +264,9 @@ async fn a_checksum_beside_the_file_decides() {
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("no SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
     assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the served file"));
+    world.says("/a.mmdb.gz", Answering::ok("<html>Sorry</html>"));
+    assert!(world.update(source.clone()).await.expect_err("a page").contains("a web page"));
+    world.says("/a.mmdb.gz", Answering::ok(served.clone()));
     assert_eq!(world.pointer().await, None);
     let sums = format!("SHA256 (b.gz) = {}\nSHA256 (a.mmdb.gz) = {}\n", hash::sha256(b"b"), hash::sha256(&served));
     world.says("/sum", Answering::ok(sums));

@@ -52,6 +52,11 @@ pub enum VerifyError {
     Type { found: String, wanted: DatabaseType },
     #[error("build {offered} is not newer than the published one, {published}")]
     NotNewer { offered: String, published: String },
+    #[error(
+        "the database has the build time of the published one, {0}, but other content: wait for the next build; or, if \
+         the new content is the right one, withdraw the published one with `geo-ip rollback`, and update again"
+    )]
+    SameBuild(String),
     #[error("build {0} is {1}")]
     Time(String, &'static str),
 }
@@ -98,7 +103,7 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     if count == 0 { Err(strange("it knows no network")) } else { Ok(()) }
 }
 
-/// Checks that the database may replace the published one.
+/// Checks that the database, whose content is not that of the published one, may replace it.
 pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, now: Time) -> Result<(), VerifyError> {
     if !wanted.admits(&facts.database_type) {
         let found = facts.database_type.chars().take(64).filter(|character| !character.is_control()).collect();
@@ -109,8 +114,11 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
     if facts.build_epoch > now.saturating_add(MAX_AHEAD) {
         return Err(VerifyError::Time(built(), "in the future"));
     }
+    if published.is_some_and(|published| facts.build_epoch == published.build_epoch) {
+        return Err(VerifyError::SameBuild(built()));
+    }
     if let Some(published) = published
-        && facts.build_epoch <= published.build_epoch
+        && facts.build_epoch < published.build_epoch
     {
         let published = published.build_time();
         return Err(VerifyError::NotNewer { offered: built(), published });
