@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::edition::EditionName;
-use base::Time;
+use base::{Random, Time, random};
 
 /// The published releases of an edition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,10 +141,11 @@ impl Pointer {
 }
 
 impl Release {
-    /// The unique name of an upload: the time in milliseconds since 1970, and the SHA-256. Names sort by time until the
-    /// year 2286, when the time gets a 14th digit.
-    pub fn name(now: Time, sha256: &str) -> String {
-        format!("{}-{sha256}", now.as_millis())
+    /// The unique name of an upload: the time in milliseconds since 1970, the SHA-256, and random characters, since two
+    /// updates may upload a release in the same millisecond. Names sort by time until the year 2286, when the time gets
+    /// a 14th digit.
+    pub fn name(now: Time, sha256: &str, random: &dyn Random) -> String {
+        format!("{}-{sha256}-{}", now.as_millis(), random::alphanumeric(random, 8))
     }
 
     /// The time of a publication after this release: now, or a millisecond after this release if the clock is behind.

@@ -216,7 +216,7 @@ impl Updater {
     ) -> Release {
         let published_date = Release::published_after(before, self.clock.now());
         Release {
-            name: Release::name(published_date, &expanded.sha256),
+            name: Release::name(published_date, &expanded.sha256, &*self.random),
             sha256: expanded.sha256,
             build_epoch: facts.build_epoch,
             build_date: build_date(facts.build_epoch),
