@@ -8,6 +8,7 @@ mod crates;
 mod deploying;
 mod documents;
 mod endpoints;
+mod examples;
 mod features;
 mod language;
 mod log_lines;

@@ -89,6 +89,14 @@ async fn the_parser_of_asyncapi_reads_all_events(suite: Arc<Suite>) {
     assert_eq!(messages, listed);
 }
 
+#[contract_test]
+async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Suite>) {
+    let document = suite.api.get("/openapi.json").expect(200).await.json();
+    let read = node("swagger_parser.js", &json!({ "document": document })).await;
+    let paths = document["paths"].as_object().expect("the document has paths");
+    assert_eq!(read["paths"], paths.len());
+}
+
 /// The declaration of an operation.
 fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
     let operation = suite.contract.operations().into_iter().find(|operation| operation.id == id);

@@ -1,0 +1,9 @@
+// Reads a document with swagger-parser, which many generators of clients use. Prints the number of its paths; a fault of
+// the document fails the program.
+import { json } from "node:stream/consumers";
+
+import SwaggerParser from "@apidevtools/swagger-parser";
+
+const { document } = await json(process.stdin);
+const read = await SwaggerParser.validate(document);
+process.stdout.write(JSON.stringify({ paths: Object.keys(read.paths).length }));
