@@ -71,6 +71,17 @@ struct Violation {
     message: String,
 }
 
+impl Properties {
+    /// The lines for several violations. The Problem's `detail` names only the first one.
+    fn listed(&self) -> String {
+        let mut lines = format!("error: {} values are invalid:\n", self.violations.len());
+        for Violation { field, message } in &self.violations {
+            writeln!(lines, "  `{}` {}", visible(field), visible(message)).expect("a text takes everything");
+        }
+        lines
+    }
+}
+
 impl Problem {
     /// Whether the application lacks a right, or its credentials are not valid.
     fn is_about_rights(&self) -> bool {
@@ -91,15 +102,10 @@ impl Failure {
 
     /// The lines for standard error.
     fn message(&self) -> String {
-        let mut message = format!("error: {self}\n");
-        // A single violation is the message itself.
-        if let Self::Refused(problem) = self
-            && problem.properties.violations.len() > 1
-        {
-            for Violation { field, message: requirement } in &problem.properties.violations {
-                writeln!(message, "  `{}` {}", visible(field), visible(requirement)).expect("a text takes everything");
-            }
-        }
+        let mut message = match self {
+            Self::Refused(problem) if problem.properties.violations.len() > 1 => problem.properties.listed(),
+            _ => format!("error: {self}\n"),
+        };
         if let Some(next) = self.next_step() {
             writeln!(message, "next: {next}").expect("a text takes everything");
         }
@@ -232,10 +238,10 @@ mod tests {
 
     #[test]
     fn each_of_several_violations_is_listed() {
-        let problem = r#"{"kind":"invalid-request","detail":"2 values are invalid.","status":400,"properties":{"violations":[
+        let problem = r#"{"kind":"invalid-request","detail":"`name` must not be empty, …","status":400,"properties":{"violations":[
             {"field":"name","message":"must not be empty"},{"field":"eventList[0]","message":"is unknown"}]}}"#;
         let message = Failure::Refused(serde_json::from_str(problem).expect("a Problem")).message();
-        assert_eq!(message, "error: 2 values are invalid.\n  `name` must not be empty\n  `eventList[0]` is unknown\n");
+        assert_eq!(message, "error: 2 values are invalid:\n  `name` must not be empty\n  `eventList[0]` is unknown\n");
     }
 
     #[test]

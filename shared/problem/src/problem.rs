@@ -133,11 +133,14 @@ impl Problem {
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
-    /// 400: invalid values.
+    /// 400: invalid values. The detail names the first one, since many clients show only the detail.
     pub fn invalid(violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {
+            [] => "The request has invalid values.".to_owned(),
             [one] => format!("`{}` {}.", one.field, one.message),
-            several => format!("{} values are invalid; `properties.violations` lists them all.", several.len()),
+            [first, more @ ..] => {
+                format!("`{}` {}, and {} more in `properties.violations`.", first.field, first.message, more.len())
+            }
         };
         Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
     }
@@ -222,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn several_violations_are_all_listed() {
+    fn several_violations_are_all_listed_and_the_detail_names_the_first() {
         let violation = |field: &str| Violation { field: field.into(), message: "must be there".into() };
         let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
         assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
         assert_eq!(problem.fields().collect::<Vec<_>>(), ["name", "eventUrl"]);
-        assert!(problem.detail.starts_with("2 values"));
+        assert_eq!(problem.detail, "`name` must be there, and 1 more in `properties.violations`.");
         assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
     }
 }

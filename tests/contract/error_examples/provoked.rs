@@ -99,7 +99,7 @@ pub(super) async fn of_applications(suite: &Suite, checked: &mut Checked) {
 pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let entity = suite.entity().await;
     let (token, _) = limited(suite, &entity, "").await;
-    let wrong = json!({ "name": "n", "eventUrl": "ftp://hooks.example.com", "eventList": ["booking.create"] });
+    let wrong = json!({ "name": "n", "eventUrl": "hooks.example.com", "eventList": ["booking.create"] });
     let answer = entity.post("/webhook").json(&wrong).send().await;
     checked.compare("createWebhook", "invalidRequest", &answer);
 
