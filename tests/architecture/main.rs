@@ -3,6 +3,7 @@
 //! template.yaml, `make deploy`, the rollback of updates, pinned tools, readable log lines, and the planted bugs of the
 //! simulation.
 
+mod agents;
 mod circles;
 mod crates;
 mod deploying;

@@ -5,19 +5,19 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, WebhookId};
-use problem::{Problem, ProblemKind, Query, Violation, Violations, json_body::plain_integer};
+use problem::{Problem, ProblemKind, Query, Violation, Violations, json_body::plain_integer, near};
 use serde_json::{Map, Value, json};
 use storage::IdempotentRequest;
 use webhooks::{deliveries::DeliveryError, subscriptions::WebhookError};
 
-use crate::tool::ToolCall;
+use crate::{schemas, tool::ToolCall};
 
 const WEBHOOK: &str = "webhookIdentifier";
 const DELIVERY: &str = "deliveryIdentifier";
 const EVENT: &str = "eventIdentifier";
 const KEY: &str = "idempotencyKey";
-/// The member for the next page of a list.
-const CURSOR: &str = "cursor";
+/// Arguments that n8n adds to each call for itself: <https://github.com/n8n-io/n8n/issues/21500>.
+const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool", "toolCallId"];
 
 /// The schema of the argument for a webhook.
 pub fn webhook() -> Value {
@@ -74,21 +74,23 @@ pub fn repeated() -> Value {
     } })
 }
 
-/// Normalizes arguments for use cases. Models send null for members that they mean to leave out, and some write
-/// integers as `2.0`. Such members are removed, or become integers.
+/// Normalizes arguments for use cases. Models and the forms of clients send null or an empty text for members that they
+/// mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are removed,
+/// or get the type of the schema.
 ///
-/// Only members of the schema change. An unknown member stays, so that the use case refuses it by name.
+/// Only members of the schema change, and the members that some clients add to each call are removed. Another unknown
+/// member stays, so that the use case refuses it by name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let normalize = |(name, value): (String, Value)| {
         let member = &schema["properties"][&name];
         let is_left_out = match &value {
-            Value::Null => !member.is_null() && !allows(member, "null"),
-            // A client that keeps the last `nextCursor` in a variable sends an empty one for the first page.
-            Value::String(text) => text.is_empty() && name == CURSOR,
+            _ if member.is_null() => ADDED_BY_CLIENTS.contains(&&*name),
+            Value::Null => !allows(member, "null"),
+            // No argument has the empty text as a value.
+            Value::String(text) => text.is_empty(),
             _ => false,
         };
-        let value = if allows(member, "integer") { integer(value) } else { value };
-        (!is_left_out).then_some((name, value))
+        (!is_left_out).then(|| (name, typed(value, member)))
     };
     arguments.into_iter().filter_map(normalize).collect()
 }
@@ -100,14 +102,27 @@ pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
     webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
 }
 
+/// Refuses members of the contract that tools leave out. The use case would accept them.
+///
+/// # Errors
+/// 400 if there is one.
+pub fn check_left_out(arguments: &Map<String, Value>) -> Result<(), Problem> {
+    let mut violations = Violations::default();
+    for name in arguments.keys().filter(|name| schemas::is_left_out(name)) {
+        violations.add(name, UNKNOWN);
+    }
+    violations.check()
+}
+
 /// Adds the other arguments that do not conform to the tool's schema to a Problem of invalid arguments. A call first
 /// reads its managing entity and identifiers, and the use case the rest, so the model would otherwise learn the faults
-/// one by one.
+/// one by one. For an unknown argument, the Problem names those of the schema.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
     }
     let list = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: message.to_owned() };
+    let names: Vec<_> = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let mut violations: Vec<_> = problem.violations().map(list).collect();
     for (field, message) in faults(arguments, schema) {
         // `eventList[2]` and `headers.Host` are faults of `eventList` and `headers`.
@@ -116,8 +131,22 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
             violations.push(Violation { field, message });
         }
     }
+    for Violation { field, message } in violations.iter_mut().filter(|found| is_unknown(&found.message)) {
+        *message = format!("{UNKNOWN}{}", near::hint(field, &names));
+    }
     let Problem { detail, properties, .. } = Problem::invalid(violations);
     Problem { detail, properties, ..problem }
+}
+
+/// The message about an argument that the schema does not have.
+const UNKNOWN: &str = "is not an argument that this tool knows";
+
+/// Whether a message is about an unknown argument: ours, or that of a use case, which has read the arguments as a body or
+/// a query.
+fn is_unknown(message: &str) -> bool {
+    ["is not a member that this operation knows", "is not a parameter that this operation knows", UNKNOWN]
+        .iter()
+        .any(|beginning| message.starts_with(beginning))
 }
 
 /// The arguments that do not conform to a tool's schema, each with its requirement.
@@ -126,7 +155,7 @@ fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<(String, String
     let missing = required.filter(|name| !arguments.contains_key(*name));
     let missing = missing.map(|name| (name.to_owned(), "is missing".to_owned()));
     let of_value = |(name, value): (&String, &Value)| match &schema["properties"][name] {
-        Value::Null => Some((name.clone(), "is not an argument that this tool knows".to_owned())),
+        Value::Null => Some((name.clone(), UNKNOWN.to_owned())),
         schema => fault(value, schema).map(|message| (name.clone(), message)),
     };
     missing.chain(arguments.iter().filter_map(of_value)).collect()
@@ -141,6 +170,9 @@ fn fault(value: &Value, schema: &Value) -> Option<String> {
         ("array", "an array", value.is_array()),
         ("object", "an object", value.is_object()),
     ];
+    if value.is_null() && allows(schema, "null") {
+        return None;
+    }
     if let Some((_, what, _)) = kinds.iter().find(|(name, _, is_so)| allows(schema, name) && !is_so) {
         return Some(format!("must be {what}"));
     }
@@ -168,6 +200,22 @@ fn allows(schema: &Value, name: &str) -> bool {
     match &schema["type"] {
         Value::Array(types) => types.iter().any(|known| known == name),
         known => known == name,
+    }
+}
+
+/// A value with the type of its schema, if it can have only this type.
+fn typed(value: Value, schema: &Value) -> Value {
+    match value {
+        Value::String(text) if !allows(schema, "string") => {
+            let number = allows(schema, "integer").then(|| plain_integer(&text)).flatten();
+            match (number.and_then(|number| number.parse::<i64>().ok()), &*text) {
+                (Some(number), _) => number.into(),
+                (None, "true" | "false") if allows(schema, "boolean") => (text == "true").into(),
+                _ => text.into(),
+            }
+        }
+        value if allows(schema, "integer") => integer(value),
+        value => value,
     }
 }
 
@@ -347,26 +395,36 @@ mod tests {
     fn null_arguments_count_as_absent() {
         for tool in tools::ALL {
             let schema = (tool.input)();
-            let names = schema["properties"].as_object().expect("an object").keys().cloned();
-            let left_out: Map<_, _> = names.map(|name| (name, Value::Null)).collect();
-            assert_eq!(normalized(left_out, &schema), Map::new(), "{}", tool.name);
+            // Null removes these members of a webhook.
+            let clears = |name: &String| ["eventFilter", "maxAttemptsPerSecond"].contains(&&**name);
+            let names = || schema["properties"].as_object().expect("an object").keys().filter(|name| !clears(name));
+            for nothing in [Value::Null, "".into()] {
+                let left_out: Map<_, _> = names().map(|name| (name.clone(), nothing.clone())).collect();
+                assert_eq!(normalized(left_out, &schema), Map::new(), "{}", tool.name);
+            }
         }
         let schema = (tools::find("list_deliveries").expect("a tool").input)();
         let given =
             |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
         assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
+        assert_eq!(given(json!({ "limit": "2", "sessionId": "s", "toolCallId": "c" })), json!({ "limit": 2 }));
         // Other arguments stay, and are refused.
         for refused in [
             json!({ "unknown": null }),
-            json!({ "type": "" }),
+            json!({ "type": 1 }),
             json!({ "limit": 2.5 }),
             json!({ "limit": 1e300 }),
-            json!({ "limit": "2" }),
+            json!({ "limit": "2.5" }),
+            json!({ "limit": "two" }),
             json!({ "status": [null] }),
         ] {
             assert_eq!(given(refused.clone()), refused);
         }
         assert_eq!(given(json!({ "limit": -2.0 })), json!({ "limit": -2 }));
+        let schema = (tools::find("change_webhook").expect("a tool").input)();
+        let change = json!({ "enabled": "false", "name": "5", "maxAttemptsPerSecond": null, "version": "3" });
+        let expected = json!({ "enabled": false, "name": "5", "maxAttemptsPerSecond": null, "version": 3 });
+        assert_eq!(Value::Object(normalized(change.as_object().cloned().expect("an object"), &schema)), expected);
     }
 
     #[test]
@@ -400,6 +458,13 @@ mod tests {
         let found = Problem::invalid_value("eventList[0]", "must be a type");
         let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
         assert_eq!(fields(&all), ["eventList[0]"]);
+        // The names are those of the schema, regardless of the use case.
+        let unknown = Problem::invalid_value("filter", "is not a member that this operation knows; it knows entity");
+        let all = of(unknown, "change_webhook", json!({ "webhookIdentifier": "whk_1", "filter": 1 }));
+        assert_eq!(all.detail, "`filter` is not an argument that this tool knows; near it: eventFilter.");
+        let left_out = check_left_out(json!({ "entity": {} }).as_object().expect("an object")).expect_err("refused");
+        let all = of(left_out, "change_webhook", json!({ "webhookIdentifier": "whk_1", "entity": {} }));
+        assert!(all.detail.contains("it knows") && all.detail.contains("webhookIdentifier"), "{}", all.detail);
         let other = of(Problem::internal("a test"), "create_webhook", json!({}));
         assert_eq!(other.kind, ProblemKind::InternalError);
     }

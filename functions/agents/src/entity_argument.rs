@@ -28,6 +28,12 @@ pub fn added_to(mut schema: Value, entities: &Entities) -> Value {
     schema
 }
 
+/// The arguments of a tool as far as every caller may send them: its schema with this argument, which is optional.
+pub fn beside(mut schema: Value) -> Value {
+    schema["properties"][MANAGING_ENTITY] = json!({ "type": "string" });
+    schema
+}
+
 const fn description(may_choose: bool) -> &'static str {
     if may_choose {
         "The managing entity of the call, such as a hotel."

@@ -6,33 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::untrusted;
 
-/// Members that a model does not need: members that repeat another one for published clients of other platforms,
-/// members for publishers, authors of receivers and readers of feeds, and filters, which people write and try in the
-/// panel. If a model wants to resend an event without content, the Problem `event-erased` explains it.
-const LEFT_OUT: [&str; 22] = [
-    "cancelReason",
-    "confirmed",
-    "delivery",
-    "entity",
-    "erasedDate",
-    "eventFilter",
-    "eventWarnings",
-    "health",
-    "heldBy",
-    "lastReadDate",
-    "maxAttemptsPerSecond",
-    "oldestUnreadDate",
-    "order",
-    "ownerName",
-    "ownerType",
-    "payload",
-    "publicKeys",
-    "retentionDays",
-    "signature",
-    "temporary",
-    "userIdentifier",
-    "warnings",
+/// The members of the contract that tools leave out, each with the reason. They repeat another member for published
+/// clients of other platforms.
+pub const LEFT_OUT: [(&str, &str); 5] = [
+    ("entity", "repeats `managingEntity`"),
+    ("health", "an older form of `deliveryState`"),
+    ("ownerName", "repeats `ownerIdentifier`"),
+    ("ownerType", "is the same for every owner"),
+    ("userIdentifier", "repeats `ownerIdentifier`"),
 ];
+
+/// Whether tools leave out this member of the contract.
+pub fn is_left_out(name: &str) -> bool {
+    LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
+}
 
 /// The schemas of the contract, by name.
 static CONTRACT: LazyLock<Value> = LazyLock::new(|| {
@@ -165,10 +152,10 @@ fn resolved(schema: &Value) -> Value {
 
 fn leave_out(schema: &mut Map<String, Value>) {
     if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        members.retain(|name, _| !LEFT_OUT.contains(&name.as_str()));
+        members.retain(|name, _| !is_left_out(name));
     }
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| !LEFT_OUT.iter().any(|left_out| name == left_out));
+        required.retain(|name| !name.as_str().is_some_and(is_left_out));
     }
 }
 
@@ -222,7 +209,7 @@ mod tests {
     #[test]
     fn repeated_members_are_left_out() {
         let webhook = of("Webhook");
-        for name in LEFT_OUT {
+        for (name, _) in LEFT_OUT {
             assert!(webhook["properties"].get(name).is_none(), "{name}");
             assert!(!webhook["required"].as_array().expect("a list").contains(&name.into()), "{name}");
         }

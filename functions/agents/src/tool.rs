@@ -1,9 +1,11 @@
 //! The declaration of a tool, and a call of it.
 
+use std::collections::BTreeMap;
+
 use auth::{AuthorizedEntity, Scope};
 use futures::future::BoxFuture;
 use problem::Problem;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{caller::Caller, untrusted, use_cases::UseCases};
 
@@ -88,12 +90,31 @@ impl ToolCall {
     }
 }
 
+/// The members that stay unparsed texts, since their numbers may be too large or too exact to parse.
+const EXACT: [&str; 2] = ["data", "eventFilter"];
+
 /// A result as JSON.
 ///
 /// # Errors
 /// 500 if it cannot be written as JSON.
 pub fn result(value: &impl serde::Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(value).map_err(Problem::internal)
+    let json = serde_json::to_string(value).map_err(Problem::internal)?;
+    parsed(&json).map_err(Problem::internal)
+}
+
+fn parsed(json: &str) -> serde_json::Result<Value> {
+    match json.as_bytes().first() {
+        Some(b'{') => {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(json)?;
+            let member = |(name, value): (String, &RawValue)| {
+                let value = if EXACT.contains(&&*name) { value.get().into() } else { parsed(value.get())? };
+                Ok((name, value))
+            };
+            members.into_iter().map(member).collect()
+        }
+        Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(json)?.iter().map(|item| parsed(item.get())).collect(),
+        _ => serde_json::from_str(json),
+    }
 }
 
 /// A result that is marked if the call was a repetition.
@@ -106,4 +127,19 @@ pub fn repeatable(value: &impl serde::Serialize, is_repeated: bool) -> Result<Va
         result["repeated"] = true.into();
     }
     Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_of_an_event_and_a_filter_are_shown_unchanged() {
+        let event = r#"{ "n": 1e999, "big": 12345678901234567890.10 }"#;
+        let json = format!(r#"{{"id":"evt_1","data":{event},"webhooks":[{{"eventFilter":{event},"n":[1]}}]}}"#);
+        let result = result(&RawValue::from_string(json).expect("JSON")).expect("a result");
+        assert_eq!(result["id"], "evt_1");
+        assert_eq!((&result["data"], &result["webhooks"][0]["eventFilter"]), (&event.into(), &event.into()));
+        assert_eq!(result["webhooks"][0]["n"], serde_json::json!([1]));
+    }
 }

@@ -34,14 +34,17 @@ pub async fn result(
         notes.tool(tool.name);
     }
     registration::check(use_cases, &caller, tool.scopes).await?;
-    let schema = (tool.input)();
+    let schema = match tool.run {
+        Run::ForEntity(_) => entity_argument::beside((tool.input)()),
+        Run::ForAll(_) => (tool.input)(),
+    };
     let mut arguments = arguments::normalized(arguments, &schema);
     let named = match tool.run {
         Run::ForEntity(_) => entity_argument::take(&mut arguments),
         Run::ForAll(_) => Ok(None),
     };
     let subject = arguments::subject(&arguments);
-    let done = match named {
+    let done = match named.and_then(|named| arguments::check_left_out(&arguments).map(|()| named)) {
         Ok(named) => run(use_cases, tool, caller, named, arguments.clone()).await,
         Err(problem) => Err(problem),
     };

@@ -43,13 +43,17 @@ pub fn none_of<N: AsRef<str> + Ord>(
 
 /// The message about an unknown member or parameter, with suggestions or else all known names.
 pub(crate) fn not_known(what: &str, given: &str, known: &[&str]) -> String {
+    format!("is not a {what} that this operation knows{}", hint(given, known))
+}
+
+/// The end of a message about an unknown name: suggestions, or else all known names.
+pub fn hint(given: &str, known: &[&str]) -> String {
     let near = nearest(given, known);
-    let hint = match known {
+    match known {
         [] => String::new(),
         known if near.is_empty() => format!("; it knows {}", known.join(", ")),
         _ => suggestion(&near),
-    };
-    format!("is not a {what} that this operation knows{hint}")
+    }
 }
 
 fn suggestion<N: AsRef<str>>(near: &[N]) -> String {

@@ -57,6 +57,7 @@ fn output() -> Value {
         "type": schemas::of("EventTypeKey"),
         "subject": schemas::of("EventWithDeliveries")["properties"]["subject"],
         "createdDate": schemas::described(schemas::of("Timestamp"), "When the event was published."),
+        "erasedDate": schemas::described(schemas::of("Timestamp"), "When its content was erased. Absent otherwise."),
         "deliveries": schemas::list(in_state, "One for each webhook, counted by status."),
     });
     let event = schemas::object(event, &["eventIdentifier", "type", "createdDate", "deliveries"]);

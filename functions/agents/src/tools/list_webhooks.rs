@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     schemas,
-    tool::{Hints, Run, Tool, ToolCall},
+    tool::{Hints, Run, Tool, ToolCall, result},
     use_cases::UseCases,
 };
 
@@ -29,7 +29,7 @@ pub const LIST_WEBHOOKS: Tool = Tool {
 
 async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) -> Result<Value, Problem> {
     no_input(&call.body())?;
-    Ok(json!({"webhooks": use_cases.showing.all(&entity, call.caller.now).await?}))
+    Ok(json!({ "webhooks": result(&use_cases.showing.all(&entity, call.caller.now).await?)? }))
 }
 
 fn output() -> Value {

@@ -3,12 +3,11 @@
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
 use problem::{Problem, no_input};
-use serde_json::{Value, value::to_raw_value};
+use serde_json::Value;
 
-use super::show_delivery;
 use crate::{
     arguments, schemas,
-    tool::{Hints, Run, Tool, ToolCall},
+    tool::{Hints, Run, Tool, ToolCall, result},
     use_cases::UseCases,
 };
 
@@ -30,5 +29,5 @@ async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall
     let event = call.event()?;
     no_input(&call.body())?;
     let event = use_cases.deliveries.event(&entity, &event, call.caller.now).await?;
-    show_delivery::members(&to_raw_value(&event).map_err(Problem::internal)?)
+    result(&event)
 }

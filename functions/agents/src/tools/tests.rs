@@ -1,13 +1,23 @@
 //! Properties of every tool.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use auth::Scope::{McpRead, McpRemove, McpWrite};
+use auth::{
+    EntityId,
+    Scope::{McpRead, McpRemove, McpWrite},
+};
+use base::Time;
 use jsonschema::draft202012;
+use outbound::AddressRules;
+use problem::Problem;
 use serde_json::Value;
+use webhooks::{
+    deliveries::jobs::RecoveryScope,
+    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest, test_event::TestRequest},
+};
 
 use super::*;
-use crate::tool::Hints;
+use crate::{schemas, tool::Hints};
 
 /// The page that lists the tools for people.
 const PAGE: &str = include_str!("../../../../docs/agents.md");
@@ -82,6 +92,42 @@ fn arguments_are_described_bounded_and_shown_by_examples() {
         for example in examples {
             assert!(validator.is_valid(&example), "{}: {example}", tool.name);
         }
+    }
+}
+
+/// The members that a use case reads, as its refusal of an unknown one lists them.
+fn read_by(problem: Option<Problem>) -> BTreeSet<String> {
+    let problem = problem.expect("an unknown member is refused");
+    let mut found = problem.violations().filter(|(field, _)| *field == UNKNOWN);
+    let (_, message) = found.next().expect("the unknown member is a violation");
+    let (_, names) = message.split_once("it knows ").expect("the message lists the members");
+    names.split(", ").map(str::to_owned).collect()
+}
+
+const UNKNOWN: &str = "?";
+
+#[test]
+fn a_tool_has_the_arguments_that_its_use_case_reads() {
+    let entity = EntityId::parse("demo-hotel").expect("an entity");
+    let rules = AddressRules::default();
+    let pushed = br#"{"?":1}"#;
+    let pulled = br#"{"?":1,"delivery":"pull"}"#;
+    let new = |body: &[u8]| read_by(NewWebhook::read(body, &entity, &rules).err());
+    // Only a pull webhook can be temporary, and only a push webhook has an address.
+    let created = new(pushed).union(&new(pulled)).cloned().collect();
+    for (tool, read) in [
+        ("create_webhook", created),
+        ("change_webhook", read_by(WebhookChange::read(pushed, &entity, &rules).err())),
+        ("recover_deliveries", read_by(RecoveryScope::read(pushed, Time::from_millis(0)).err())),
+        ("rotate_webhook_secret", read_by(RotationRequest::read(pushed).err())),
+        ("publish_test_event", read_by(TestRequest::read(pushed, &entity).err())),
+    ] {
+        let input = (find(tool).expect("a tool").input)();
+        let names = members(&input).map(|(name, _)| name.clone());
+        let arguments: BTreeSet<_> =
+            names.filter(|name| !["webhookIdentifier", "idempotencyKey"].contains(&&**name)).collect();
+        let read: BTreeSet<_> = read.into_iter().filter(|name| !schemas::is_left_out(name)).collect();
+        assert_eq!(arguments, read, "{tool}");
     }
 }
 
