@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     agents_tools::{of, text},
-    harness::{Agent, Behaviour, LONG, Receiver, Suite, until},
+    feeds::pulled,
+    harness::{Agent, Behaviour, Hook, LONG, Receiver, Suite, until},
+    order::{later, ordered, until_held_by},
     pauses::{is_put_off, paused_in},
 };
 
@@ -97,4 +99,74 @@ async fn a_webhook_that_is_held_up_is_diagnosed_before_its_failures(suite: Arc<S
     assert_eq!(moved["deliveryState"], "active", "a new address clears the failures of the former one");
     assert!(causes(&agent.call("diagnose_webhook", of(&silent)).await).is_empty());
     entity.until_status(&waiting, &["delivered"]).await;
+}
+
+/// The detail of the finding with this cause, once the diagnosis has it. Indexes may lag behind.
+async fn detail(agent: &Agent, hook: &Hook, cause: &str, has: &str) -> String {
+    until(&format!("the diagnosis says `{has}`"), LONG, async || {
+        let diagnosis = agent.call("diagnose_webhook", of(hook)).await;
+        let findings = diagnosis["findings"].as_array().expect("a list");
+        let finding = findings.iter().find(|finding| finding["cause"] == cause)?;
+        finding["detail"].as_str().filter(|detail| detail.contains(has)).map(str::to_owned)
+    })
+    .await
+}
+
+#[contract_test]
+async fn a_filter_is_diagnosed_with_the_events_that_it_keeps_back(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let agent = Agent::of(&entity).await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let filter = json!({ "currency": ["EUR"] });
+    let body = json!({ "name": "f", "eventUrl": url, "eventList": ["booking.created"], "eventFilter": filter });
+    let hook = entity.hook_with(body).await;
+    let event = |currency: &str| json!({ "type": "booking.created", "data": { "currency": currency } });
+    // No webhook wants this event, so it is not kept.
+    entity.publish_event(&event("USD")).await;
+    let diagnosis = agent.call("diagnose_webhook", of(&hook)).await;
+    assert_eq!(causes(&diagnosis), [("filtered".to_owned(), 0)], "{diagnosis:#}");
+    assert!(text(&diagnosis["findings"][0]["detail"]).starts_with("No recent event"), "{diagnosis:#}");
+    assert_eq!(diagnosis["webhook"]["eventFilter"]["untrusted"], filter.to_string());
+
+    entity.hook(&receiver.on("/all", [Behaviour::status(204)])).await;
+    for currency in ["EUR", "USD", "GBP"] {
+        entity.publish_event(&event(currency)).await;
+    }
+    detail(&agent, &hook, "filtered", "2 of the last 3 events of these types did not match").await;
+}
+
+#[contract_test]
+async fn a_feed_without_a_reader_is_diagnosed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let agent = Agent::of(&entity).await;
+    let hook = pulled(&entity).await;
+    assert!(causes(&agent.call("diagnose_webhook", of(&hook)).await).is_empty(), "the feed is empty");
+    let waiting = entity.publish(json!({})).await;
+    entity.until_delivery(&waiting, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    detail(&agent, &hook, "unread", "The feed was never read").await;
+    let shown = agent.call("show_webhook", of(&hook)).await;
+    assert_eq!((&shown["delivery"], shown["oldestUnreadDate"].is_string()), (&json!("pull"), true), "{shown:#}");
+}
+
+#[contract_test]
+async fn a_blocked_subject_is_diagnosed_with_the_delivery_that_blocks_it(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let agent = Agent::of(&entity).await;
+    let hook = ordered(&entity, &receiver.on("/", [later()]), &[]).await;
+    let about = async || {
+        let event = json!({ "type": "booking.created", "subject": "A", "data": {} });
+        text(&entity.publish_event(&event).await.json()["deliveries"][0]["deliveryIdentifier"])
+    };
+    let first = about().await;
+    entity.until_status(&first, &["retrying"]).await;
+    let second = about().await;
+    until_held_by(&entity, &second, &first).await;
+    detail(&agent, &hook, "held", &format!("`{second}` waits for `{first}`")).await;
+    let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": second })).await;
+    assert_eq!(shown["heldBy"], first.as_str(), "{shown:#}");
+    entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
+    let listed = agent.call("list_deliveries", of(&hook)).await;
+    assert_eq!(listed["items"][0]["cancelReason"], "owner", "{listed:#}");
 }

@@ -19,9 +19,10 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: the state of \
                   deliveries, statistics by hour and day (times in milliseconds), the numbers of open and of \
                   recoverable deliveries, the last failures with the endpoint's answers, and `findings`: the meaning \
-                  and the remedy of each cause, the most important first. Begin here when a person reports that a \
-                  webhook fails. No findings mean that the endpoint has no known fault: then check with \
-                  `list_deliveries` whether any event was published for it. After the fix, call \
+                  and the remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked \
+                  subject or a filter, the most important first. Begin here when a person reports that a webhook \
+                  fails. No findings mean that the webhook has no known fault: then check with `list_deliveries` \
+                  whether any event was published for it. After the fix, call \
                   `publish_test_event` to confirm it, and then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
@@ -43,6 +44,7 @@ fn output() -> Value {
         "cause": cause,
         "meaning": { "type": "string", "description": "The meaning of the cause." },
         "remedy": { "type": "string", "description": "The remedy." },
+        "detail": { "type": "string", "description": "The facts about this webhook, such as counts and identifiers." },
         "failures": { "type": "integer", "minimum": 0, "description": "The number of `failures` with this cause." },
     });
     let counted = json!({
@@ -67,7 +69,7 @@ fn output() -> Value {
             "waiting": counted("Open deliveries: `pending` or `retrying`."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),
-                "The causes that block the webhook itself, then the causes of failed attempts, the most frequent first.",
+                "The causes that block the webhook itself, then the causes of failed attempts, the most frequent first, then its filter.",
             ),
             "failures": schemas::list(
                 ["cause", "lastAttempt"].into_iter().fold(failure, schemas::requiring),

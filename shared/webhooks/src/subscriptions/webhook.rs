@@ -1,6 +1,6 @@
 //! Webhooks, as stored in the table and as owners see them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -118,6 +118,9 @@ pub struct Webhook {
     /// The number of its changes, from 1. A new signing secret does not count: see [`super::rotate`].
     pub(crate) version: u64,
 }
+
+/// How long a delivery in a feed that is read may wait before the reader counts as missing.
+const READER_GRACE: Duration = Duration::from_secs(10 * 60);
 
 /// The prefix of the sort keys of webhooks.
 pub(super) const PREFIX: &str = "WHK#";
@@ -255,6 +258,25 @@ impl WebhookView {
         self.status.held_up_by()
     }
 
+    /// Its filter and its types; `None` without a filter.
+    pub(crate) fn filter(&self) -> Option<(EventFilter, &[String])> {
+        let filter = EventFilter::read(self.event_filter.as_ref()?.get()).ok()?;
+        Some((filter, &self.event_list))
+    }
+
+    /// When the oldest delivery in its feed was published, if no reader has come since.
+    pub(crate) fn without_reader_since(&self, now: Time) -> Option<Time> {
+        let oldest = self.oldest_unread_date?;
+        // A reader that comes often has read at most some minutes after the time that is noted.
+        let has_reader = |read: Time| oldest <= read || now.since(oldest) < READER_GRACE;
+        (!self.last_read_date.is_some_and(has_reader)).then_some(oldest)
+    }
+
+    /// When its feed was last read, to some minutes.
+    pub(crate) const fn last_read(&self) -> Option<Time> {
+        self.last_read_date
+    }
+
     /// Why its last attempt failed; `None` when it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
         self.status.last_failure()
@@ -305,6 +327,21 @@ pub(super) mod tests {
             slow_until: None,
             version: 7,
         }
+    }
+
+    #[test]
+    fn a_feed_lacks_a_reader_if_none_came_for_its_oldest_delivery() {
+        let now = Time::from_millis(1_795_167_900_123);
+        let ago = |minutes: u64| now - Duration::from_secs(60 * minutes);
+        let lacks = |read: Option<u64>, oldest: Option<u64>| {
+            let feed = Webhook { delivery: Delivering::Pull, read_at: read.map(ago), ..webhook() };
+            feed.view(None, now).with_oldest_unread(oldest.map(ago)).without_reader_since(now).is_some()
+        };
+        assert!(lacks(None, Some(0)), "a feed that was never read has no reader");
+        assert!(lacks(Some(60), Some(30)));
+        assert!(!lacks(Some(7), Some(5)), "the noted time may be some minutes old");
+        assert!(!lacks(Some(1), Some(30)), "the reader came, and has not confirmed");
+        assert!(!lacks(None, None) && !lacks(Some(60), None), "the feed is empty");
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub enum Cause {
     Paused,
     /// The delivery before it about the same subject is not final.
     Held,
+    /// The webhook is pulled, and no reader comes for its deliveries.
+    Unread,
+    /// The webhook has more deliveries than its rate limit allows.
+    RateLimited,
+    /// The filter of the webhook keeps events back.
+    Filtered,
     /// The host has no address.
     Dns,
     /// No connection was made, or it broke.
@@ -85,6 +91,9 @@ impl Cause {
         Self::Disabled,
         Self::Paused,
         Self::Held,
+        Self::Unread,
+        Self::RateLimited,
+        Self::Filtered,
         Self::Dns,
         Self::Connect,
         Self::Tls,

@@ -66,6 +66,16 @@ struct CheckedEvent {
 }
 
 impl FilterCheck {
+    /// How many events of the wanted types were looked at.
+    pub(super) fn wanted(&self) -> usize {
+        self.items.len()
+    }
+
+    /// How many of these events would not be delivered.
+    pub(super) fn unmatched(&self) -> usize {
+        self.items.len() - self.match_count
+    }
+
     fn add(&mut self, event: CheckedEvent) {
         self.match_count += usize::from(event.matches);
         self.items.push(event);
@@ -73,6 +83,11 @@ impl FilterCheck {
 }
 
 impl FilterCheckRequest {
+    /// A dry run of a webhook's filter on the newest events of its types.
+    pub(super) fn of_webhook(filter: EventFilter, event_list: Vec<String>) -> Self {
+        Self { filter, event_list, limit: MAX_EVENTS }
+    }
+
     /// Reads a request's body.
     pub fn read(body: &[u8], entity: &EntityId) -> Result<Self, Problem> {
         const MISSING: &str = "is missing; it must be an object, such as {\"currency\": [\"EUR\"]}";

@@ -8,17 +8,18 @@ use serde::Serialize;
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::{Delivery, Status, WholeDelivery},
+        delivery::{Delivery, Status, WaitingFor, WholeDelivery},
         error::DeliveryError,
         queries::{
             advice::{Advice, Cause},
             by_webhook::Counted,
+            check_filter::FilterCheckRequest,
             filters::Filters,
             range::KeyRange,
         },
         store::{Deliveries, StoredHead, index_group::IndexGroup},
     },
-    subscriptions::{WebhookView, show::Showing, stats::WebhookStats},
+    subscriptions::{WebhookError, WebhookView, show::Showing, stats::WebhookStats},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId};
@@ -52,7 +53,7 @@ pub struct Diagnosis {
     /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
     waiting: Counted,
     /// The causes that hold up the whole webhook or some deliveries, then those of failed attempts, the most frequent
-    /// first.
+    /// first, then the filter.
     findings: Vec<Finding>,
     /// The newest failures first.
     failures: Vec<FailedDelivery>,
@@ -70,11 +71,21 @@ struct Recoverable {
 }
 
 /// A cause, and how many of the shown failures have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
     #[serde(flatten)]
     advice: Advice,
+    /// The facts about this webhook, without third-party texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     failures: usize,
+}
+
+/// A cause beside failed attempts, with the facts about the webhook.
+#[derive(Debug)]
+struct Obstacle {
+    cause: Cause,
+    detail: Option<String>,
 }
 
 /// A delivery that has not arrived, with its last attempt.
@@ -107,24 +118,52 @@ impl Diagnosing {
                 count(IndexGroup::Recoverable),
                 self.deliveries.of_group(id, IndexGroup::Recoverable, &kept, 1),
                 count(IndexGroup::Waiting),
-                self.holds_deliveries(id, &kept),
+                self.of_waiting(id, &kept),
             );
             counts.map_err(DeliveryError::from)
         };
-        let ((counted, oldest, waiting, is_held), failures) =
-            tokio::try_join!(counts, self.failures(entity, id, kept.clone(), now))?;
+        let ((counted, oldest, waiting, of_waiting), failures, filter) =
+            tokio::try_join!(counts, self.failures(entity, id, kept.clone(), now), self.filter(entity, &webhook, now))?;
         let oldest_created_date = oldest.found.first().map(DeliveryId::time);
         let recoverable = Recoverable { counted, oldest_created_date };
-        let held_up_by = webhook.held_up_by().into_iter().chain(is_held.then_some(Cause::Held));
-        let findings = findings(held_up_by, webhook.last_failure(), failures.iter().map(|failure| failure.cause));
+        let held_up_by = webhook.held_up_by().map(|cause| Obstacle { cause, detail: None });
+        let obstacles = held_up_by.into_iter().chain(Obstacle::of_feed(&webhook, now)).chain(of_waiting);
+        let shown = failures.iter().map(|failure| failure.cause);
+        let findings = findings(obstacles, webhook.last_failure(), shown, filter);
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
     }
 
-    /// Whether one of the oldest waiting deliveries is held until another is final.
-    async fn holds_deliveries(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<bool, TableError> {
+    /// Why the oldest waiting deliveries wait: for another delivery, or for their turn.
+    async fn of_waiting(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<Vec<Obstacle>, TableError> {
         let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
         let heads = self.deliveries.heads(&waiting.found).await?;
-        Ok(heads.into_iter().filter_map(StoredHead::head).any(|head| head.delivery.held_by.is_some()))
+        let waiting: Vec<_> = heads.into_iter().filter_map(StoredHead::head).map(|head| head.delivery).collect();
+        let held = waiting.iter().find_map(|delivery| Some((&delivery.id, delivery.held_by.as_ref()?)));
+        let held = held.map(|(id, before)| Obstacle {
+            cause: Cause::Held,
+            detail: Some(format!("`{id}` waits for `{before}`, the delivery before it about the same subject.")),
+        });
+        let is_limited = waiting.iter().any(|delivery| delivery.waiting_for == Some(WaitingFor::Rate));
+        let limited = is_limited.then_some(Obstacle { cause: Cause::RateLimited, detail: None });
+        Ok(held.into_iter().chain(limited).collect())
+    }
+
+    /// The filter of the webhook, with the number of recent events that it keeps back. The number is left out if the
+    /// entity has tried filters too often.
+    async fn filter(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookView,
+        now: Time,
+    ) -> Result<Option<Obstacle>, DeliveryError> {
+        let Some((filter, event_list)) = webhook.filter() else { return Ok(None) };
+        let request = FilterCheckRequest::of_webhook(filter, event_list.to_vec());
+        let detail = match self.deliveries.check_filter(entity, &request, now).await {
+            Ok(check) => Some(outcome(check.unmatched(), check.wanted())),
+            Err(DeliveryError::Webhook(WebhookError::TooManyRequests { .. })) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Obstacle { cause: Cause::Filtered, detail }))
     }
 
     /// The newest failed and retrying deliveries, among those that one page of a list reads.
@@ -143,6 +182,28 @@ impl Diagnosing {
     }
 }
 
+/// The outcome of a dry run of a filter, in a sentence.
+fn outcome(unmatched: usize, wanted: usize) -> String {
+    match (unmatched, wanted) {
+        (_, 0) => "No recent event of these types is kept, so the filter could not be tried on any.".to_owned(),
+        (0, wanted) => format!("Of the last {wanted} events of these types that are kept, all matched."),
+        (unmatched, wanted) => format!("{unmatched} of the last {wanted} events of these types did not match."),
+    }
+}
+
+impl Obstacle {
+    /// The missing reader of a feed with deliveries.
+    fn of_feed(webhook: &WebhookView, now: Time) -> Option<Self> {
+        let oldest = webhook.without_reader_since(now)?;
+        let read = match webhook.last_read() {
+            Some(read) => format!("The feed was last read at {read}"),
+            None => "The feed was never read".to_owned(),
+        };
+        let detail = format!("{read}, and its oldest delivery was published at {oldest}.");
+        Some(Self { cause: Cause::Unread, detail: Some(detail) })
+    }
+}
+
 impl FailedDelivery {
     /// `None` when it has arrived since it was listed.
     fn of(mut whole: WholeDelivery) -> Option<Self> {
@@ -151,12 +212,13 @@ impl FailedDelivery {
     }
 }
 
-/// The findings on what holds up a webhook or its deliveries, and on its failures. The last failure in its health may
-/// belong to a delivery that is not shown.
+/// The findings on the obstacles of a webhook or its deliveries, on its failures, and on its filter. The last failure in
+/// its health may belong to a delivery that is not shown.
 fn findings(
-    held_up_by: impl Iterator<Item = Cause>,
+    obstacles: impl Iterator<Item = Obstacle>,
     last_failure: Option<Cause>,
     shown: impl Iterator<Item = Cause>,
+    filter: Option<Obstacle>,
 ) -> Vec<Finding> {
     let mut causes = BTreeMap::from_iter(last_failure.map(|cause| (cause, 0)));
     for cause in shown {
@@ -164,16 +226,22 @@ fn findings(
     }
     let mut causes = Vec::from_iter(causes);
     causes.sort_by_key(|(_, failures)| Reverse(*failures));
-    let held_up_by = held_up_by.map(|cause| (cause, 0));
-    held_up_by.chain(causes).map(|(cause, failures)| Finding { advice: cause.advice(), failures }).collect()
+    let of_obstacle = |Obstacle { cause, detail }| Finding { advice: cause.advice(), detail, failures: 0 };
+    let of_failures = |(cause, failures): (Cause, _)| Finding { advice: cause.advice(), detail: None, failures };
+    let of_failures = causes.into_iter().map(of_failures);
+    obstacles.map(of_obstacle).chain(of_failures).chain(filter.map(of_obstacle)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn obstacle(cause: Cause) -> Obstacle {
+        Obstacle { cause, detail: None }
+    }
+
     fn found(held_up_by: Option<Cause>, last_failure: Option<Cause>, shown: &[Cause]) -> Vec<(&'static str, usize)> {
-        let findings = findings(held_up_by.into_iter(), last_failure, shown.iter().copied());
+        let findings = findings(held_up_by.map(obstacle).into_iter(), last_failure, shown.iter().copied(), None);
         findings.iter().map(|finding| (finding.advice.cause, finding.failures)).collect()
     }
 
@@ -192,5 +260,16 @@ mod tests {
             found(Some(Cause::Disabled), Some(Cause::Gone), &[Cause::Broken]),
             [("disabled", 0), ("broken", 1), ("gone", 0)]
         );
+    }
+
+    #[test]
+    fn the_filter_comes_last_with_the_number_of_events_that_it_keeps_back() {
+        let filter = Obstacle { cause: Cause::Filtered, detail: Some(outcome(12, 100)) };
+        let findings = findings([obstacle(Cause::Held)].into_iter(), None, [Cause::Dns].into_iter(), Some(filter));
+        let causes: Vec<_> = findings.iter().map(|finding| finding.advice.cause).collect();
+        assert_eq!(causes, ["held", "dns", "filtered"]);
+        let said = findings[2].detail.as_deref();
+        assert_eq!(said, Some("12 of the last 100 events of these types did not match."));
+        assert!(outcome(0, 7).contains("all matched") && outcome(0, 0).contains("No recent event"));
     }
 }
