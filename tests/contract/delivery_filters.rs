@@ -130,6 +130,7 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
         (format!("lastHttpStatus=503&webhookIdentifier={webhook}"), vec![&busy]),
         (format!("lastHttpStatus=204&webhookIdentifier={webhook}"), vec![]),
         ("lastHttpStatus=500".to_owned(), vec![]),
+        ("lastHttpStatus=999".to_owned(), vec![]),
         ("lastError=connect".to_owned(), vec![&refused]),
         ("lastError=connect&status=failed".to_owned(), vec![&refused]),
         ("lastError=connect&status=pending,retrying".to_owned(), vec![]),

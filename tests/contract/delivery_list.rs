@@ -209,7 +209,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("subject=B-1001&subject=B-1002", vec!["subject"]),
         ("lastHttpStatus=", vec!["lastHttpStatus"]),
         ("lastHttpStatus=99", vec!["lastHttpStatus"]),
-        ("lastHttpStatus=600", vec!["lastHttpStatus"]),
+        ("lastHttpStatus=1000", vec!["lastHttpStatus"]),
         ("lastHttpStatus=0503", vec!["lastHttpStatus"]),
         ("lastHttpStatus=503,500", vec!["lastHttpStatus"]),
         ("lastError=", vec!["lastError"]),

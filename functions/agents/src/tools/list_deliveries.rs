@@ -49,7 +49,7 @@ fn input() -> Value {
         "lastHttpStatus": {
             "type": "integer",
             "minimum": 100,
-            "maximum": 599,
+            "maximum": 999,
             "description": "Only deliveries whose last attempt got this status.",
         },
         "lastError": schemas::described(
