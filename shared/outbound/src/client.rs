@@ -91,16 +91,17 @@ impl From<&hyper::Error> for Unanswered {
     }
 }
 
-/// A request for the URL. Fails as blocked if HTTP cannot express the URL.
+/// A request for the URL, whose path and query are `target`. Fails as blocked if HTTP cannot express it.
 pub(crate) fn request(
     method: Method,
     url: &Url,
+    target: &str,
     headers: &[(HeaderName, HeaderValue)],
     body: Bytes,
 ) -> Result<Sent, AttemptError> {
     let mut request = Request::builder()
         .method(method)
-        .uri(&url[Position::BeforePath..Position::AfterQuery])
+        .uri(target)
         .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
         .body(Full::new(body))
         .map_err(|_| AttemptError::Blocked("the URL cannot be asked for in HTTP"))?;
@@ -108,6 +109,11 @@ pub(crate) fn request(
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
+}
+
+/// The path and the query of a URL, as its parser writes them.
+pub(crate) fn target(url: &Url) -> &str {
+    &url[Position::BeforePath..Position::AfterQuery]
 }
 
 pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), AttemptError> {

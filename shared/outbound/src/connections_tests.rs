@@ -21,6 +21,7 @@ use super::{
     addresses::AddressRules,
     client::{self, Connection, Unanswered},
     connections, dial,
+    endpoint_url::EndpointUrl,
     network::Link,
 };
 use base::{Time, pause, testing::FixedClock};
@@ -155,7 +156,8 @@ impl Sender {
     }
 
     async fn send_for(&self, tenant: &str, url: &Url) -> Result<HttpResponse, AttemptError> {
-        self.outbound.send_for(tenant, Method::POST, url, &[], Bytes::from_static(b"{}")).await
+        let url = EndpointUrl::at_any_host(url.as_str(), true).expect("a URL");
+        self.outbound.send_for(tenant, Method::POST, &url, &[], Bytes::from_static(b"{}")).await
     }
 
     async fn send(&self, endpoint: &Endpoint) -> Result<StatusCode, AttemptError> {
@@ -400,7 +402,7 @@ async fn a_request_of_which_nothing_was_written_is_known_as_unsent() {
     // Reset, so that the first write fails.
     accepted.set_zero_linger().expect("a socket");
     drop(accepted);
-    let request = client::request(Method::POST, &url, &[], Bytes::from_static(b"{}")).expect("a request");
+    let request = client::request(Method::POST, &url, "/", &[], Bytes::from_static(b"{}")).expect("a request");
     assert!(matches!(connection.send(request).await, Err(Unanswered::Unsent(None))));
 }
 

@@ -1,8 +1,10 @@
 //! The URL of an endpoint, checked without the network. [`crate::dial`] checks the resolved addresses at every attempt.
 
-use url::{Host, Url};
+use std::fmt;
 
-use crate::addresses::AddressRules;
+use url::{Host, Position, Url};
+
+use crate::{addresses::AddressRules, client};
 
 const HTTPS: &str = "https://";
 const EITHER: &str = "https:// or http://";
@@ -13,7 +15,11 @@ const MAX_LABEL: usize = 63;
 
 /// A URL that events may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndpointUrl(Url);
+pub struct EndpointUrl {
+    url: Url,
+    /// The path and the query of requests.
+    target: String,
+}
 
 /// The reason why a URL is refused, as the end of a sentence that begins with the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +53,18 @@ pub enum EndpointUrlError {
 impl EndpointUrl {
     /// Parses a URL and checks it against the rules.
     pub fn parse(text: &str, rules: &AddressRules) -> Result<Self, EndpointUrlError> {
+        let endpoint = Self::at_any_host(text, rules.allow_http)?;
+        let public = match endpoint.url.host() {
+            Some(Host::Ipv4(address)) => rules.permit(address.into()),
+            Some(Host::Ipv6(address)) => rules.permit(address.into()),
+            Some(Host::Domain(name)) => may_be_public(name, rules),
+            None => false,
+        };
+        if public { Ok(endpoint) } else { Err(EndpointUrlError::NotPublic) }
+    }
+
+    /// Parses a URL whose host may be private.
+    pub fn at_any_host(text: &str, allow_http: bool) -> Result<Self, EndpointUrlError> {
         if text.chars().count() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
@@ -64,8 +82,8 @@ impl EndpointUrl {
         }
         match url.scheme() {
             "https" => {}
-            "http" if rules.allow_http => {}
-            _ => return Err(EndpointUrlError::Scheme(if rules.allow_http { EITHER } else { HTTPS })),
+            "http" if allow_http => {}
+            _ => return Err(EndpointUrlError::Scheme(if allow_http { EITHER } else { HTTPS })),
         }
         let authority = after_scheme.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
@@ -78,22 +96,45 @@ impl EndpointUrl {
         if path.split('/').any(is_dots) {
             return Err(EndpointUrlError::Dots);
         }
-        let public = match url.host() {
-            Some(Host::Ipv4(address)) => rules.permit(address.into()),
-            Some(Host::Ipv6(address)) => rules.permit(address.into()),
-            Some(Host::Domain(name)) => may_be_public(name, rules),
-            None => false,
-        };
-        if !public {
-            return Err(EndpointUrlError::NotPublic);
+        if url.port() == Some(0) {
+            return Err(EndpointUrlError::Port);
         }
-        if url.port() == Some(0) { Err(EndpointUrlError::Port) } else { Ok(Self(url)) }
+        let target = with_apostrophes(text, &url);
+        Ok(Self { url, target })
     }
 
     /// The parsed URL.
     pub fn url(&self) -> &Url {
-        &self.0
+        &self.url
     }
+
+    /// The path and the query of requests.
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+}
+
+/// The URL of requests.
+impl fmt::Display for EndpointUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", &self.url[..Position::BeforePath], self.target)
+    }
+}
+
+/// The path and the query of a URL, with the apostrophes of its text. The parser escapes them in the query of `http` and
+/// `https` (<https://url.spec.whatwg.org/#special-query-percent-encode-set>), although a query may have them (RFC 3986
+/// §3.4): an endpoint that compares or signs the raw query would see another one. It changes no other valid character.
+fn with_apostrophes(text: &str, url: &Url) -> String {
+    let Some((_, query)) = text.split_once('?').filter(|(_, query)| query.contains('\'')) else {
+        return client::target(url).to_owned();
+    };
+    let escaped = |part: &str| {
+        let mut url = url.clone();
+        url.set_query(Some(part));
+        url.query().unwrap_or_default().to_owned()
+    };
+    let parts: Vec<_> = query.split('\'').map(escaped).collect();
+    format!("{}?{}", url.path(), parts.join("'"))
 }
 
 /// Whether the parser takes a segment for `.` or `..`, and removes it.
@@ -218,6 +259,24 @@ mod tests {
         }
         let long = format!("https://example.com/{}", "x".repeat(MAX_LENGTH));
         assert_eq!(EndpointUrl::parse(&long, &strict()), Err(EndpointUrlError::TooLong));
+    }
+
+    #[test]
+    fn a_request_has_the_path_and_the_query_that_the_owner_wrote() {
+        for target in [
+            "/",
+            "/?",
+            "/a%27b'c?x='",
+            "/?name='O'Brien'&y=%27",
+            "/a/~;,:@!$&'()*+=-._?a=~;,:@!$&'()*+=-._/?",
+            "/%C3%A9?%c3%a9'",
+        ] {
+            let url = format!("https://hotel.example.com{target}");
+            let endpoint = EndpointUrl::parse(&url, &strict()).expect("a URL");
+            assert_eq!((endpoint.target(), endpoint.to_string()), (target, url), "{target}");
+        }
+        let endpoint = EndpointUrl::parse("https://hotel.example.com?a='é\"'", &strict()).expect("a URL");
+        assert_eq!(endpoint.target(), "/?a='%C3%A9%22'");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::{
     connections::{Connections, Endpoint},
     content_coding::{self, Decoded},
     dial::{self, SharedResolver, SystemResolver},
+    endpoint_url::EndpointUrl,
     network::{SharedNetwork, SystemNetwork},
     retry_after,
     trust::Trust,
@@ -136,7 +137,7 @@ impl Outbound {
         let connecting_ends = began + self.limits.connect;
         let (_connection, mut incoming) = before(deadline, async {
             let addresses = self.addresses(url, connecting_ends).await?;
-            let request = client::request(method, url, headers, body)?;
+            let request = client::request(method, url, client::target(url), headers, body)?;
             let mut connection = self.connect(url, &addresses, connecting_ends).await?;
             let incoming = connection.send(request).await?;
             Ok((connection, incoming))
@@ -165,17 +166,18 @@ impl Outbound {
         &self,
         tenant: &str,
         method: Method,
-        url: &Url,
+        endpoint: &EndpointUrl,
         headers: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<HttpResponse, AttemptError> {
+        let url = endpoint.url();
         let began = Instant::now();
         let deadline = began + self.limits.whole;
         let connecting_ends = began + self.limits.connect;
         let (connection, mut incoming) = before(deadline, async {
             // Resolve even for a kept connection: the name's addresses may have changed.
             let addresses = self.addresses(url, connecting_ends).await?;
-            let request = || client::request(method.clone(), url, headers, body.clone());
+            let request = || client::request(method.clone(), url, endpoint.target(), headers, body.clone());
             let endpoint = Endpoint::of(tenant, url);
             if let Some(mut kept) = self.connections.take(&endpoint, &addresses) {
                 match kept.connection.send(request()?).await {

@@ -15,7 +15,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, SystemResolver};
+use super::{AddressRules, AttemptError, HttpResponse, Limits, Outbound, SystemResolver, endpoint_url::EndpointUrl};
 use base::{Time, clock::SystemClock, pause};
 
 /// How an endpoint ends the connection after its response.
@@ -67,7 +67,12 @@ fn outbound() -> Outbound {
 }
 
 async fn deliver(url: &Url) -> Result<HttpResponse, AttemptError> {
-    outbound().send_for("hotel", Method::POST, url, &[], Bytes::from_static(b"{}")).await
+    deliver_by(&outbound(), url).await
+}
+
+async fn deliver_by(outbound: &Outbound, url: &Url) -> Result<HttpResponse, AttemptError> {
+    let url = EndpointUrl::at_any_host(url.as_str(), true).expect("a URL");
+    outbound.send_for("hotel", Method::POST, &url, &[], Bytes::from_static(b"{}")).await
 }
 
 /// Delivers with a short limit, or with a longer one on a machine that needs that even for the head of the response.
@@ -75,7 +80,7 @@ async fn deliver_within_a_short_limit(url: &Url) -> (Outbound, Result<HttpRespon
     let mut whole = Duration::from_millis(400);
     loop {
         let outbound = outbound().limited_to(Limits { whole, ..Limits::default() });
-        let sent = outbound.send_for("hotel", Method::POST, url, &[], Bytes::from_static(b"{}")).await;
+        let sent = deliver_by(&outbound, url).await;
         if !matches!(sent, Err(AttemptError::Timeout(_))) || whole >= Duration::from_secs(40) {
             return (outbound, sent);
         }

@@ -89,7 +89,7 @@ async fn attempt(
         (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ];
     sent.extend_from_slice(headers);
-    let request = client::request(Method::GET, url, &sent, Bytes::new())?;
+    let request = client::request(Method::GET, url, client::target(url), &sent, Bytes::new())?;
     client::check_scheme(url, rules)?;
     let link = timeout(limits.connect, dial::connect(url, rules, &SystemResolver, network)).await;
     let link = link.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;

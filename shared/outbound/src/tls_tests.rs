@@ -23,7 +23,9 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use url::Url;
 
-use super::{AddressRules, AttemptError, HttpResponse, Outbound, SystemResolver, trust::Trust};
+use super::{
+    AddressRules, AttemptError, HttpResponse, Outbound, SystemResolver, endpoint_url::EndpointUrl, trust::Trust,
+};
 use base::clock::SystemClock;
 
 /// An authority, and a sender that trusts it.
@@ -80,7 +82,7 @@ impl World {
     }
 
     async fn deliver(&self, port: u16) -> Result<HttpResponse, AttemptError> {
-        let url = Url::parse(&format!("https://127.0.0.1:{port}/hooks")).expect("a URL");
+        let url = EndpointUrl::at_any_host(&format!("https://127.0.0.1:{port}/hooks"), false).expect("a URL");
         self.outbound.send_for("hotel", Method::POST, &url, &[], Bytes::from_static(b"{}")).await
     }
 }

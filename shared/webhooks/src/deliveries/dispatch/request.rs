@@ -69,7 +69,7 @@ impl Prepared {
     /// Exchanges request and response with the endpoint, on a connection for this entity only.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         let Request { url, headers, body } = self.request?;
-        outbound.send_for(entity.as_str(), Method::POST, url.url(), &headers, body).await
+        outbound.send_for(entity.as_str(), Method::POST, &url, &headers, body).await
     }
 }
 
