@@ -278,6 +278,24 @@ async fn interim_answers_are_skipped(suite: Arc<Suite>) {
 async fn an_answer_of_http_1_0_is_taken(suite: Arc<Suite>) {
     let attempt = attempt(&suite, Behaviour::raw("HTTP/1.0 200 OK\r\n\r\nuntil the end")).await;
     was_answered(&attempt, 200, "until the end");
+    let chunks = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    was_answered(&self::attempt(&suite, Behaviour::raw(chunks)).await, 200, "hello");
+}
+
+#[contract_test]
+async fn a_large_head_and_many_interim_answers_are_read(suite: Arc<Suite>) {
+    let cookies: String = (0..1_000).map(|number| format!("Set-Cookie: c{number}={}\r\n", "x".repeat(500))).collect();
+    let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(1_000);
+    let whole = format!("{interim}HTTP/1.1 200 OK\r\n{cookies}Content-Length: 2\r\n\r\nok");
+    was_answered(&attempt(&suite, Behaviour::raw(whole)).await, 200, "ok");
+}
+
+#[contract_test]
+async fn the_query_reaches_the_endpoint_as_its_owner_wrote_it(suite: Arc<Suite>) {
+    let receiver = Receiver::start().await;
+    let target = "/?name='O'Brien'&quoted=%27";
+    suite.entity().await.deliver_to(&receiver.on(target, [Behaviour::status(204)])).await;
+    receiver.until(target, 1).await;
 }
 
 #[contract_test]

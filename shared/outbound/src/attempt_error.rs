@@ -27,15 +27,20 @@ pub enum AttemptError {
 /// The reason, if TLS caused this error. Any read may return it: in TLS 1.3 a server rejects a missing client
 /// certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
+    cause(error).map(sentence)
+}
+
+/// The first cause of an error that has this type.
+pub(crate) fn cause<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
         // `source` of an I/O error skips the inner error.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
-        if let Some(tls) = tls {
-            return Some(sentence(tls));
+        let found = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
+        if found.is_some() {
+            return found;
         }
-        cause = error.source();
+        next = error.source();
     }
     None
 }

@@ -3,14 +3,7 @@
 //! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
 //! limits the time of each step and the size of the body, and drops the future or the connection to end it.
 
-use std::{
-    fmt,
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{fmt, net::IpAddr};
 
 use http::{HeaderName, HeaderValue, Method, Request, header, response};
 use http_body_util::{BodyExt, Full};
@@ -21,8 +14,6 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    select,
-    sync::Notify,
     task::JoinSet,
 };
 use url::{Position, Url};
@@ -32,16 +23,10 @@ use crate::{
     attempt_error::{self, AttemptError},
     dial,
     network::Link,
+    response_head::{HeadTooLong, Heads, MAX_HEADERS},
     trust::Trust,
     write_tracker::{TrackedStream, WriteTracker},
 };
-
-/// The most interim responses (1xx) before the final one. Sensible servers send a handful.
-const MAX_INTERIM: usize = 20;
-
-/// The most headers of a response. hyper's default of 100 is too small for servers that set many cookies or policies;
-/// the head's size has a separate limit.
-const MAX_HEADERS: usize = 512;
 
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
@@ -50,6 +35,7 @@ pub(crate) type Sent = Request<Full<Bytes>>;
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     tracker: WriteTracker,
+    heads: Heads,
     /// [`Link::is_quiet`] of the stream.
     link_is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
     address: IpAddr,
@@ -72,7 +58,8 @@ pub(crate) enum Unanswered {
     Unsent(Option<AttemptError>),
     /// The connection broke later, so the endpoint may have the request.
     Broken,
-    TooManyInterim,
+    /// The heads of the response, interim responses included, have too many bytes or headers.
+    HeadTooLong,
 }
 
 impl From<AttemptError> for Unanswered {
@@ -85,6 +72,7 @@ impl From<&hyper::Error> for Unanswered {
     fn from(error: &hyper::Error) -> Self {
         match attempt_error::tls_reason(error) {
             Some(reason) => Self::Failed(AttemptError::Tls(reason)),
+            None if attempt_error::cause::<HeadTooLong>(error).is_some() => Self::HeadTooLong,
             None if error.is_parse() => Self::NotHttp,
             None => Self::Broken,
         }
@@ -125,30 +113,26 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 }
 
 impl Connection {
-    /// Starts HTTP on a link to the URL's host, over TLS for `https`. The head of a response has at most `max_head`
-    /// bytes.
+    /// Starts HTTP on a link to the URL's host, over TLS for `https`. The heads of a response, interim responses included,
+    /// have at most `max_head` bytes.
     pub(crate) async fn over(link: Link, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
         let Link { stream, peer, is_quiet } = link;
         let tracker = WriteTracker::default();
         let stream = TrackedStream::new(stream, tracker.clone());
+        let heads = Heads::within(max_head);
         let (sender, driver) = if url.scheme() == "https" {
-            handshake(dial::secure(stream, url, trust).await?, max_head).await?
+            handshake(heads.clone().over(dial::secure(stream, url, trust).await?), max_head).await?
         } else {
-            handshake(stream, max_head).await?
+            handshake(heads.clone().over(stream), max_head).await?
         };
-        Ok(Self { sender, tracker, link_is_quiet: is_quiet, address: peer.ip(), _driver: driver })
+        Ok(Self { sender, tracker, heads, link_is_quiet: is_quiet, address: peer.ip(), _driver: driver })
     }
 
     /// Sends a request, and reads the head of the response.
-    pub(crate) async fn send(&mut self, mut request: Sent) -> Result<IncomingResponse, Unanswered> {
-        let too_many_interim = limit_interim(&mut request);
+    pub(crate) async fn send(&mut self, request: Sent) -> Result<IncomingResponse, Unanswered> {
         self.tracker.begin();
-        let response = select! {
-            biased; // a fixed order, so that a simulation can be repeated
-            response = self.sender.try_send_request(request) => response,
-            () = too_many_interim.notified() => return Err(Unanswered::TooManyInterim),
-        };
-        let response = response.map_err(|error| {
+        self.heads.begin();
+        let response = self.sender.try_send_request(request).await.map_err(|error| {
             // hyper returns a request of which it wrote nothing.
             let is_unsent = error.message().is_some() || !self.tracker.has_written();
             match Unanswered::from(error.error()) {
@@ -157,6 +141,7 @@ impl Connection {
                 unanswered => unanswered,
             }
         })?;
+        self.heads.end();
         let (head, body) = response.into_parts();
         Ok(IncomingResponse { head, body })
     }
@@ -164,6 +149,11 @@ impl Connection {
     /// The address of the peer.
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Whether the connection may be kept after its last response.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.heads.may_be_kept()
     }
 
     /// Whether the connection can be used for another request: the last response is complete, and the peer has neither
@@ -190,7 +180,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(max_head).max_headers(MAX_HEADERS);
+    // hyper's limits are beyond those of `Heads`, whose error differs from that of a damaged head.
+    builder.max_buf_size(max_head + 1).max_headers(MAX_HEADERS);
     // Lenient like browsers and curl: an endpoint that has stored the event must not get it again because of a faulty
     // header. RFC 9112 requires leniency for folded headers (§5.2) and spaces before the colon (§5.1). Other invalid
     // lines are ignored.
@@ -202,19 +193,6 @@ where
     let mut driver = JoinSet::new();
     driver.spawn(async { drop(connection.await) });
     Ok((sender, driver))
-}
-
-/// Notifies if a request gets too many interim responses, which hyper skips without a limit.
-fn limit_interim(request: &mut Sent) -> Arc<Notify> {
-    let count = AtomicUsize::new(0);
-    let limit = Arc::new(Notify::new());
-    let reached = Arc::clone(&limit);
-    hyper::ext::on_informational(request, move |_| {
-        if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
-            reached.notify_one();
-        }
-    });
-    limit
 }
 
 impl IncomingResponse {

@@ -332,12 +332,18 @@ async fn bytes_that_came_while_a_connection_waited_end_it() {
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
+    static LARGE_HEAD: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        format!("HTTP/1.1 200 OK\r\nX-A: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(100_000))
+    });
     static LONG: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| format!("HTTP/1.1 200 OK\r\nContent-Length: 4097\r\n\r\n{}", "x".repeat(4097)));
     for (what, answer) in [
         ("cut", LONG.as_str()),
         ("close", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
         ("1.0", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        ("1.0, kept alive", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"),
+        ("1.0, chunks", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        ("a large head", LARGE_HEAD.as_str()),
         ("upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
     ] {
         let endpoint = Endpoint::start([Reaction::Say(answer)]).await;

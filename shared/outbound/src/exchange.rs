@@ -23,8 +23,9 @@ use crate::{
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
-/// The largest head of a response, in bytes; hyper's default is 400 KiB.
-const MAX_HEAD: usize = 32 * 1024;
+/// The most bytes of the heads of a response, interim responses (1xx) included; curl reads 300 KiB of one head. The
+/// buffer grows with the head, to twice this size at most, and a function makes 50 attempts at a time.
+const MAX_HEAD: usize = 1024 * 1024;
 /// The longest text of a body that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
 /// The longest pause that an endpoint can request.
@@ -195,7 +196,7 @@ impl Outbound {
         let (mut response, end) = read(&mut incoming, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
         // The unread rest of a truncated body would precede the next response.
-        if !response.truncated {
+        if !response.truncated && connection.connection.may_be_kept() {
             self.connections.keep(connection);
         }
         let headers = &incoming.head.headers;
@@ -268,7 +269,9 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
         Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the endpoint closed the connection before its answer was complete")
         }
-        Unanswered::TooManyInterim => AttemptError::Connect("the endpoint sent interim answers (1xx) without an end"),
+        Unanswered::HeadTooLong => AttemptError::Connect(
+            "the endpoint's response has more than 1 MiB or 2 048 headers before its body, interim responses (1xx) included",
+        ),
     }
 }
 

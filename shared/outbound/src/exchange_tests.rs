@@ -168,8 +168,11 @@ async fn response_heads_are_accepted_as_by_browsers() {
         let headers: String = (0..count).map(|number| format!("X-{number}: {number}\r\n")).collect();
         format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n")
     };
-    let many = with_headers(400);
-    let too_many = with_headers(1_000);
+    let many = with_headers(2_000);
+    let too_many = with_headers(3_000);
+    let large = format!("HTTP/1.1 410 Gone\r\nX-A: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(900_000));
+    let hints = format!("HTTP/1.1 103 Early Hints\r\nLink: </{}>\r\n\r\n", "x".repeat(900)).repeat(1_000);
+    let interim = format!("{hints}{}HTTP/1.1 204 No\r\n\r\n", "HTTP/1.1 102 Wait\r\n\r\n".repeat(1_000));
     let heads: &[(&[u8], Option<u16>, &str)] = &[
         (b"HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\nContent-Length: 0\r\n\r\n", Some(200), "folded, RFC 9112 5.2"),
         (b"HTTP/1.1 410 Gone\r\nX-A: one\r\n\ttwo\r\nContent-Length: 0\r\n\r\n", Some(410), "folded with a tab"),
@@ -210,6 +213,8 @@ async fn response_heads_are_accepted_as_by_browsers() {
         (b"HTTP/1.1 101 X\r\nUpgrade: y\r\nConnection: upgrade\r\n\r\n", Some(101), "a switch, which is no success"),
         (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", Some(999), "three digits are a status, if from 100 on"),
         (many.as_bytes(), Some(200), "many headers within the limits"),
+        (large.as_bytes(), Some(410), "a large head"),
+        (interim.as_bytes(), Some(204), "many interim responses"),
         (too_many.as_bytes(), None, "more headers than anything needs"),
         (b"HTTP/1.1 099 Odd\r\n\r\n", None, "no class of statuses"),
         (b"HTTP/1.1 20 OK\r\n\r\n", None, "two digits"),
@@ -223,7 +228,16 @@ async fn response_heads_are_accepted_as_by_browsers() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 3\r\n\r\n", None, "lengths that differ, 6.3"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0, 3\r\n\r\n", None, "lengths that differ, in one line"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", None, "a length that is no number, 6.3"),
-        (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", None, "faulty framing, 6.1"),
+        (
+            b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            Some(200),
+            "chunks in HTTP/1.0, as curl, 6.1",
+        ),
+        (
+            b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            Some(200),
+            "an interim one before",
+        ),
     ];
     let mut wrong = Vec::new();
     for (head, status, reason) in heads {
@@ -233,6 +247,27 @@ async fn response_heads_are_accepted_as_by_browsers() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn the_error_of_a_head_beyond_the_limits_names_them() {
+    let hint = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n";
+    for (what, response) in [
+        ("a head", format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "x".repeat(1_100_000))),
+        ("headers", format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: x\r\n".repeat(3_000))),
+        ("interim responses", hint.repeat(30_000)),
+        ("interim responses before a head", format!("{}HTTP/1.1 200 OK\r\n\r\n", hint.repeat(30_000))),
+    ] {
+        let error = deliver(&endpoint(response, End::Hang).await).await.expect_err(what).to_string();
+        assert!(error.starts_with("connect: ") && error.contains("1 MiB or 2 048 headers"), "{what}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn the_chunks_of_http_1_0_are_joined() {
+    let response = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    let response = deliver(&endpoint(response, End::Hang).await).await.expect("a response");
+    assert_eq!((response.text().as_str(), response.truncated), ("hello", false));
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ pub mod exchange;
 #[cfg(test)]
 mod exchange_tests;
 pub mod network;
+mod response_head;
 mod retry_after;
 pub mod stream;
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-/// The size of the system's receive buffer, in bytes. A delivery reads at most a head of 32 KiB and a body of 4 KiB.
+/// The size of the system's receive buffer, in bytes. A delivery reads at most 4 KiB of the body.
 const RECEIVE_BUFFER: u32 = 64 * 1024;
 
 /// A network. It is an argument, so that a simulation can connect to endpoints in its own process.

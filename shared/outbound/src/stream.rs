@@ -109,6 +109,8 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
         Unanswered::Unsent(None) | Unanswered::Broken => {
             AttemptError::Connect("the connection broke before there was an answer")
         }
-        Unanswered::TooManyInterim => AttemptError::Connect("the server sent interim answers (1xx) without an end"),
+        Unanswered::HeadTooLong => AttemptError::Connect(
+            "the server's response has more than 64 KiB or 2 048 headers before its body, interim responses (1xx) included",
+        ),
     }
 }
