@@ -11,7 +11,7 @@ use outbound::HttpResponse;
 fuzz_target!(|input: (u32, &str)| {
     let (seconds, text) = input;
     let now = Time::from_millis(i64::from(seconds) * 1_000);
-    let answer = |status| HttpResponse { status, retry_after: Some(text.to_owned()), media_type: None, body: Vec::new(), truncated: false };
+    let answer = |status| HttpResponse { status, location: None, retry_after: Some(text.to_owned()), media_type: None, body: Vec::new(), truncated: false };
     let pause = answer(StatusCode::TOO_MANY_REQUESTS).pause_asked_for(now);
     assert!(pause.is_none_or(|pause| pause <= Duration::from_secs(24 * 60 * 60)));
     assert_eq!(answer(StatusCode::SERVICE_UNAVAILABLE).pause_asked_for(now), pause);

@@ -43,6 +43,7 @@ function Response({ delivery, attempt }) {
       <div><dt>Result</dt><dd>${result(attempt)}</dd></div>
       ${!isInterrupted(attempt) && html`<div><dt>Duration</dt><dd>${span(attempt.durationMs / 1000)}</dd></div>`}
       ${attempt.retryAfterSeconds !== undefined && html`<div><dt>Retry-After</dt><dd>${span(attempt.retryAfterSeconds)}</dd></div>`}
+      ${attempt.location && html`<div><dt>Location</dt><dd class="outside">${attempt.location}</dd></div>`}
       <div><dt>Started</dt><dd><${Time} date=${attempt.attemptDate} /></dd></div>
     </dl>
     ${attempt.error && html`<p class="outside">${attempt.error}</p>`}

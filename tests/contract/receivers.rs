@@ -319,11 +319,13 @@ async fn a_redirect_is_recorded_and_not_followed(suite: Arc<Suite>) {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let target = receiver.on("/target", [Behaviour::status(200)]);
-        let url = receiver.on("/", [Behaviour::answer(status, &[("Location", &target)], "moved")]);
+        let location = format!("{}?token=s3cret", target.replacen("://", "://user:secret@", 1));
+        let url = receiver.on("/", [Behaviour::answer(status, &[("Location", &location)], "moved")]);
         let delivery = entity.deliver_to(&url).await;
         assert_eq!(delivery["status"], "failed");
         assert_eq!(delivery["attempts"][0]["httpStatus"], status);
         assert_eq!(delivery["attempts"][0]["responseBody"], "moved");
+        assert_eq!(delivery["attempts"][0]["location"], format!("{target}?token=***"));
         assert!(receiver.received("/target").is_empty(), "{status} was followed");
     }
 }

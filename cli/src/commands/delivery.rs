@@ -51,6 +51,8 @@ struct Attempt {
     #[serde(default)]
     confirmed: bool,
     error: Option<String>,
+    /// The address that the endpoint redirected to.
+    location: Option<String>,
     response_body: Option<String>,
 }
 
@@ -130,7 +132,10 @@ fn shown(delivery: &Delivery) -> String {
 fn shown_attempt(attempt: &Attempt) -> String {
     let colour = if attempt.confirmed { colour_of("delivered") } else { colour_of_answer(attempt.http_status) };
     let answer = match (attempt.http_status, &attempt.error) {
-        (Some(status), _) => status.to_string(),
+        (Some(status), _) => {
+            let to = attempt.location.as_deref().map(|location| format!(" to {}", visible_line(location)));
+            format!("{status}{}", to.unwrap_or_default())
+        }
         (None, Some(error)) => visible_line(error),
         (None, None) if attempt.confirmed => "confirmed".to_owned(),
         (None, None) => "no answer".to_owned(),
@@ -164,7 +169,9 @@ mod tests {
             {"attemptNumber":2,"attemptDate":"2026-11-20T09:45:10.412Z","durationMs":87,"httpStatus":500,
              "responseBody":"out of\u001b memory"},
             {"attemptNumber":3,"attemptDate":"2026-11-20T09:45:20.412Z","durationMs":4,"httpStatus":null,
-             "confirmed":true}],"event":{"total":1.10,"a":12345678901234567890123}}"#;
+             "confirmed":true},
+            {"attemptNumber":4,"attemptDate":"2026-11-20T09:45:30.412Z","durationMs":5,"httpStatus":308,
+             "location":"https://a/hooks/"}],"event":{"total":1.10,"a":12345678901234567890123}}"#;
         let delivery: Delivery = serde_json::from_str(delivery).expect("a delivery");
         let text = strip_str(&shown(&delivery)).to_string();
         for line in [
@@ -174,6 +181,7 @@ mod tests {
             "   1  2026-11-20 09:45:00Z  timeout: the endpoint took no connection in time  5001 ms",
             "   2  2026-11-20 09:45:10Z  500  87 ms",
             "   3  2026-11-20 09:45:20Z  confirmed  4 ms",
+            "   4  2026-11-20 09:45:30Z  308 to https://a/hooks/  5 ms",
             "      out of\u{fffd} memory",
             "        \"total\": 1.10,",
             "        \"a\": 12345678901234567890123",

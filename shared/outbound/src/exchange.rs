@@ -17,6 +17,7 @@ use crate::{
     content_coding::{self, Decoded},
     dial::{self, SharedResolver, SystemResolver},
     endpoint_url::EndpointUrl,
+    location,
     network::{SharedNetwork, SystemNetwork},
     retry_after,
     trust::Trust,
@@ -79,6 +80,8 @@ impl Default for Outbound {
 pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
+    /// The absolute address that a redirect leads to, without credentials and fragment.
+    pub location: Option<String>,
     /// The `Retry-After`, if it is text.
     pub retry_after: Option<String>,
     /// The media type of the body without parameters, in lower case: `application/json`.
@@ -144,7 +147,7 @@ impl Outbound {
             Ok((connection, incoming))
         })
         .await?;
-        let (response, end) = read(&mut incoming, self.limits.body, deadline).await;
+        let (response, end) = read(&mut incoming, url, self.limits.body, deadline).await;
         end?;
         let codings = content_coding::names(&incoming.head.headers);
         Ok(match content_coding::decode(&codings, &response.body, self.limits.body) {
@@ -193,7 +196,7 @@ impl Outbound {
             Ok((opened, incoming))
         })
         .await?;
-        let (mut response, end) = read(&mut incoming, self.limits.body, deadline).await;
+        let (mut response, end) = read(&mut incoming, url, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
         // The unread rest of a truncated body would precede the next response.
         if !response.truncated && connection.connection.may_be_kept() {
@@ -237,6 +240,7 @@ async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unans
 /// body broke off or did not end before the deadline.
 async fn read(
     incoming: &mut IncomingResponse,
+    url: &Url,
     kept: usize,
     deadline: Instant,
 ) -> (HttpResponse, Result<(), AttemptError>) {
@@ -259,7 +263,8 @@ async fn read(
     let retry_after = text(header::RETRY_AFTER).map(str::to_owned);
     let media_type = text(header::CONTENT_TYPE).and_then(|value| value.split(';').next());
     let media_type = media_type.map(|value| value.trim().to_ascii_lowercase());
-    (HttpResponse { status: incoming.head.status, retry_after, media_type, body, truncated }, end)
+    let location = location::of_response(&incoming.head, url);
+    (HttpResponse { status: incoming.head.status, location, retry_after, media_type, body, truncated }, end)
 }
 
 fn in_words(unanswered: Unanswered) -> AttemptError {
@@ -305,7 +310,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn answer(body: &[u8], truncated: bool) -> HttpResponse {
-        HttpResponse { status: StatusCode::OK, retry_after: None, media_type: None, body: body.to_vec(), truncated }
+        HttpResponse { status: StatusCode::OK, location: None, retry_after: None, media_type: None, body: body.to_vec(), truncated }
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod endpoint_url_tests;
 pub mod exchange;
 #[cfg(test)]
 mod exchange_tests;
+mod location;
 pub mod network;
 mod response_head;
 mod retry_after;

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{events::payload::Payload, subscriptions::tally::AttemptOutcome};
+use crate::{
+    events::payload::Payload,
+    subscriptions::{masked, tally::AttemptOutcome},
+};
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
@@ -120,6 +123,9 @@ pub struct Attempt {
     /// The status of the response; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
+    /// The absolute address that a redirect leads to, without credentials and with the values of its query masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
@@ -182,15 +188,16 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without the response body or the reader's reason, which may repeat the content of the event.
+    /// The attempt without the parts of the answer that may repeat the content of the event: the body, the address of a
+    /// redirect, and a reader's reason.
     pub(crate) fn without_answer(self) -> Self {
         let error = self.error_without_reason().map(str::to_owned);
-        Self { response_body: None, error, ..self }
+        Self { location: None, response_body: None, error, ..self }
     }
 
     /// Whether it has anything that [`Self::without_answer`] leaves out.
     pub(crate) fn has_answer(&self) -> bool {
-        self.response_body.is_some() || self.error.as_deref() != self.error_without_reason()
+        self.location.is_some() || self.response_body.is_some() || self.error.as_deref() != self.error_without_reason()
     }
 
     /// The error without a reader's reason. Only the delivery's history keeps the reason, so that it can be erased.
@@ -215,7 +222,7 @@ impl Attempt {
         const NAMES_AND_NUMBERS: usize = 125;
         /// The name of the attribute, and of each header's type.
         const HEADERS: usize = 20;
-        let texts = [&self.error, &self.response_body, &self.url].into_iter().flatten();
+        let texts = [&self.error, &self.location, &self.response_body, &self.url].into_iter().flatten();
         let headers = self.request_headers.iter().flatten().map(|name| name.len() + 3).sum::<usize>();
         NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
@@ -246,6 +253,7 @@ impl Attempt {
             error: None,
             payload: Payload::Full,
             http_status: None,
+            location: None,
             response_body: None,
             retry_after_seconds: None,
             url: None,
@@ -271,6 +279,7 @@ impl Attempt {
             error: None,
             payload: sent_to.payload,
             http_status: None,
+            location: None,
             response_body: None,
             retry_after_seconds: None,
             url: Some(sent_to.url).filter(|url| url != delivery_url || sent_to.headers.is_none()),
@@ -279,6 +288,7 @@ impl Attempt {
         match outcome {
             Ok(answer) => Self {
                 http_status: Some(answer.status.as_u16()),
+                location: answer.location.as_deref().map(masked::url),
                 response_body: Some(answer.text()).filter(|body| !body.is_empty()),
                 retry_after_seconds: answer.pause_asked_for(ended).map(|wait| wait.as_secs()),
                 ..attempt
@@ -305,6 +315,21 @@ mod tests {
         assert!(of_exchanges.iter().all(Option::is_some));
         let others = ["reported: x", "unconfirmed: x", INTERRUPTED].map(ErrorCode::of);
         assert_eq!(of_exchanges.into_iter().chain(others).collect::<Vec<_>>(), ErrorCode::ALL.map(Some));
+    }
+
+    #[test]
+    fn the_address_of_a_redirect_is_kept_without_secrets_until_it_is_erased() {
+        let location = Some("https://hotel.example.com/hooks/?token=s3cret".to_owned());
+        let status = http::StatusCode::PERMANENT_REDIRECT;
+        let answer =
+            HttpResponse { status, location, retry_after: None, media_type: None, body: Vec::new(), truncated: false };
+        let url = "http://hotel.example.com/hooks?token=***";
+        let sent_to = SentTo { url: url.to_owned(), headers: Some(Vec::new()), payload: Payload::Full };
+        let now = Time::from_millis(1_795_167_900_000);
+        let attempt = Attempt::of(1, now, now, &Ok(answer), sent_to, url);
+        assert_eq!(attempt.location.as_deref(), Some("https://hotel.example.com/hooks/?token=***"));
+        assert!(attempt.has_answer());
+        assert!(!attempt.without_answer().has_answer());
     }
 
     #[test]

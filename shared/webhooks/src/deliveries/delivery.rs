@@ -190,6 +190,7 @@ mod tests {
         // quote four.
         let answer = HttpResponse {
             status: http::StatusCode::OK,
+            location: None,
             retry_after: None,
             media_type: None,
             body: vec![0; 4_096],

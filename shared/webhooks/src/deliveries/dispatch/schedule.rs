@@ -164,7 +164,7 @@ mod tests {
     fn answer(status: u16, retry_after: Option<&str>) -> Result<HttpResponse, AttemptError> {
         let status = StatusCode::from_u16(status).expect("a status");
         let retry_after = retry_after.map(str::to_owned);
-        Ok(HttpResponse { status, retry_after, media_type: None, body: Vec::new(), truncated: false })
+        Ok(HttpResponse { status, location: None, retry_after, media_type: None, body: Vec::new(), truncated: false })
     }
 
     fn wait(made: u32, outcome: &Result<HttpResponse, AttemptError>, dice: f64) -> Duration {
