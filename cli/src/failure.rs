@@ -14,7 +14,7 @@ pub enum Failure {
     Usage(String),
     /// A value of the login is missing.
     #[error("not logged in: there is no {0}")]
-    NotLoggedIn(&'static str),
+    NotLoggedIn(String),
     /// The stored login is damaged, and the environment does not replace all of it.
     #[error("not logged in: {} has no login that can be read", .0.display())]
     DamagedLogin(PathBuf),
@@ -28,7 +28,7 @@ pub enum Failure {
     #[error("{address} cannot be reached: {reason}")]
     Unreachable { address: String, reason: String },
     /// The answer is not from a Waypost service.
-    #[error("{address} answered with status {status} and no text that Waypost writes")]
+    #[error("{address} answered with status {status}, but the answer is not from Waypost")]
     Unexpected { address: String, status: u16 },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -120,7 +120,7 @@ impl Failure {
             // As a shell reports a program that the signal ended.
             Self::Interrupted => 130,
             Self::Refused(problem) if problem.is_about_rights() => 4,
-            Self::Refused(problem) if problem.kind == "invalid-request" => 2,
+            Self::Refused(problem) if ["invalid-request", "event-type-not-found"].contains(&problem.kind.as_str()) => 2,
             Self::Refused(_)
             | Self::Unexpected { .. }
             | Self::File { .. }
@@ -140,7 +140,7 @@ impl Failure {
                 "check the network and the address; `waypost login` stores another address".to_owned()
             }
             Self::Unexpected { .. } => {
-                "check the address: `waypost login` stores another one; a proxy may have answered".to_owned()
+                "check the address, and whether a proxy answered; `waypost login` stores another address".to_owned()
             }
             Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),
             Self::Refused(problem) => match problem.kind.as_str() {
@@ -185,6 +185,16 @@ impl Failure {
         }
     }
 
+    /// The message as a sentence with one full stop.
+    pub fn sentence(&self) -> String {
+        format!("{}.", self.to_string().trim_end_matches('.'))
+    }
+
+    /// The pause after which a request beyond a limit may succeed.
+    pub fn wait_for_limit(&self) -> Option<Duration> {
+        self.retry_after().filter(|_| matches!(self, Self::Refused(problem) if problem.status == 429))
+    }
+
     /// The pause that the service requests before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -218,13 +228,14 @@ mod tests {
             (refused(503, "service-unavailable"), 1),
             (Failure::Usage("No.".to_owned()), 2),
             (unreachable, 3),
-            (Failure::NotLoggedIn("address"), 4),
+            (Failure::NotLoggedIn("address".to_owned()), 4),
             (Failure::DamagedLogin("login.json".into()), 4),
             (Failure::Interrupted, 130),
             (refused(401, "invalid-client"), 4),
             (refused(403, "insufficient-scope"), 4),
             (refused(400, "invalid-scope"), 4),
             (refused(400, "invalid-request"), 2),
+            (refused(404, "event-type-not-found"), 2),
         ] {
             assert_eq!(failure.code(), code, "{failure:?}");
         }
@@ -242,6 +253,12 @@ mod tests {
             {"field":"name","message":"must not be empty"},{"field":"eventList[0]","message":"is unknown"}]}}"#;
         let message = Failure::Refused(serde_json::from_str(problem).expect("a Problem")).message();
         assert_eq!(message, "error: 2 values are invalid:\n  `name` must not be empty\n  `eventList[0]` is unknown\n");
+    }
+
+    #[test]
+    fn a_sentence_has_one_full_stop() {
+        assert_eq!(refused(503, "service-unavailable").sentence(), "No.");
+        assert_eq!(Failure::Interrupted.sentence(), "interrupted.");
     }
 
     #[test]

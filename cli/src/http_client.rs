@@ -71,7 +71,7 @@ impl Client {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_connect_timeout(Some(CONNECT_WITHIN));
-        let uri: Uri = url.as_str().parse().map_err(|_| Failure::Usage(format!("{url} is no address")))?;
+        let uri: Uri = url.as_str().parse().map_err(|_| Failure::Usage(format!("`{url}` is not an address")))?;
         let proxy = (!is_on_this_machine(url)).then(|| Matcher::from_env().intercept(&uri)).flatten();
         let Some(proxy) = proxy else {
             return Ok(Self::Direct(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(connector))));
@@ -122,7 +122,8 @@ impl Client {
     async fn response(&self, outgoing: Outgoing<'_>) -> Result<Response<Incoming>, String> {
         let length = outgoing.body.len();
         let mut request = Request::new(Full::new(outgoing.body));
-        *request.uri_mut() = outgoing.url.as_str().parse().map_err(|error| format!("no address: {error}"))?;
+        *request.uri_mut() =
+            outgoing.url.as_str().parse().map_err(|error| format!("the address cannot be used: {error}"))?;
         *request.method_mut() = outgoing.method;
         *request.headers_mut() = outgoing.headers;
         // hyper sends no length for an empty body, which some servers require.

@@ -65,17 +65,21 @@ impl GivenLogin {
         };
         let secret = at_same_address.filter(is_same_application).map(|stored| stored.client_secret.clone());
         let issuer = issuer.clone().or_else(|| at_same_address.and_then(|stored| stored.issuer.clone()));
-        let take = |given: Option<String>, of: fn(&StoredLogin) -> &String, name| {
-            given.or_else(|| stored.as_ref().map(|stored| of(stored).clone())).ok_or(Failure::NotLoggedIn(name))
+        let take = |given: Option<String>, of: fn(&StoredLogin) -> &String, name: &str| {
+            let missing = || Failure::NotLoggedIn(name.to_owned());
+            given.or_else(|| stored.as_ref().map(|stored| of(stored).clone())).ok_or_else(missing)
+        };
+        let no_secret = || {
+            let reason = stored.as_ref().map(|StoredLogin { client_id, address, .. }| {
+                format!("; the stored one is sent only for the application {client_id} at {address} and its issuer")
+            });
+            Failure::NotLoggedIn(format!("client secret (WAYPOST_CLIENT_SECRET){}", reason.unwrap_or_default()))
         };
         Ok(StoredLogin {
             address: take(address, |stored| &stored.address, "address (WAYPOST_ADDRESS)")?,
             entity: take(self.entity, |stored| &stored.entity, "managing entity (WAYPOST_ENTITY)")?,
             client_id: take(self.client_id, |stored| &stored.client_id, "client id (WAYPOST_CLIENT_ID)")?,
-            client_secret: self
-                .client_secret
-                .or(secret)
-                .ok_or(Failure::NotLoggedIn("client secret (WAYPOST_CLIENT_SECRET)"))?,
+            client_secret: self.client_secret.or(secret).ok_or_else(no_secret)?,
             issuer,
         })
     }
@@ -115,9 +119,10 @@ impl StoredLogin {
 /// network could read the secret.
 pub fn checked_address(given: &str) -> Result<String, Failure> {
     let wrong = |why: &str| Failure::Usage(format!("the address `{given}` {why}"));
-    let url: Url = given.trim().parse().map_err(|_| wrong("is none; write it as https://api.waypost.example"))?;
+    let no_scheme = || wrong(&format!("must begin with https:// or http://: write {}", with_scheme(given.trim())));
+    let url: Url = given.trim().parse().map_err(|_| no_scheme())?;
     if url.cannot_be_a_base() || !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
-        return Err(wrong("must begin with https://"));
+        return Err(no_scheme());
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("must have no credentials, no query and no fragment"));
@@ -126,6 +131,16 @@ pub fn checked_address(given: &str) -> Result<String, Failure> {
         return Err(wrong("must begin with https://, since others on the network can read http"));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// An address that lacks its scheme, with the scheme that it needs; an example if it is not an address.
+fn with_scheme(given: &str) -> String {
+    let url = |scheme: &str| format!("{scheme}://{given}");
+    match url("http").parse::<Url>() {
+        Ok(parsed) if is_on_this_machine(&parsed) => url("http"),
+        Ok(_) if !given.contains("://") => url("https"),
+        _ => "https://api.waypost.example".to_owned(),
+    }
 }
 
 fn path() -> Result<PathBuf, Failure> {
@@ -238,7 +253,10 @@ mod tests {
             elsewhere(Some("https://api.example"), Some("https://auth.other")),
             GivenLogin { entity: None, client_id: None, ..elsewhere(Some("https://api.other"), None) },
         ] {
-            assert!(missing(given, Some(stored())).contains("WAYPOST_CLIENT_SECRET"));
+            let message = missing(given, Some(stored()));
+            let reason = "there is no client secret (WAYPOST_CLIENT_SECRET); the stored one is sent only for the \
+                          application app1 at https://api.example and its issuer";
+            assert!(message.ends_with(reason), "{message}");
         }
         let given = GivenLogin { client_secret: Some("2".to_owned()), ..elsewhere(Some("https://api.other"), None) };
         assert_eq!(given.over(Some(stored())).expect("complete").issuer, None, "the other server names its own");
@@ -287,6 +305,19 @@ mod tests {
             ["api.example", "http://api.example", "ftp://localhost", "https://a:b@c", "https://a?b", "mailto:a"]
         {
             assert_eq!(checked_address(given).ok(), None, "{given}");
+        }
+        for (given, meant) in [
+            ("127.0.0.1:9470", "http://127.0.0.1:9470"),
+            ("localhost:9470/", "http://localhost:9470/"),
+            ("api.example", "https://api.example"),
+            ("api.example:8443", "https://api.example:8443"),
+            ("", "https://api.waypost.example"),
+            ("mailto:a", "https://api.waypost.example"),
+            ("ftp://localhost", "https://api.waypost.example"),
+        ] {
+            let message = checked_address(given).expect_err("no scheme").to_string();
+            let wanted = format!("the address `{given}` must begin with https:// or http://: write {meant}");
+            assert_eq!(message, wanted);
         }
     }
 

@@ -220,7 +220,7 @@ fn json<T: DeserializeOwned>(url: &Url, text: &str) -> Result<T, Failure> {
 }
 
 fn parsed(address: &str) -> Result<Url, Failure> {
-    address.parse().map_err(|_| Failure::Usage(format!("`{address}` is no address; run `waypost login`")))
+    address.parse().map_err(|_| Failure::Usage(format!("`{address}` is not an address: run `waypost login`")))
 }
 
 /// An address with further segments, each encoded.
@@ -236,7 +236,7 @@ fn with_path(base: &Url, segments: &[&str]) -> Url {
 pub fn segment(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),
-        "." | ".." => Err("it is no name".to_owned()),
+        "." | ".." => Err("it has only dots".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

@@ -74,8 +74,8 @@ impl Login {
             given(hidden("Client secret (not shown): ")?, "the client secret")?
         } else {
             return Err(Failure::Usage(
-                "there is no client secret: write it to standard input and say --client-secret-stdin, or set \
-                 WAYPOST_CLIENT_SECRET"
+                "the client secret is missing, and standard input is not a terminal on which the program could ask \
+                 for it: write it to standard input and say --client-secret-stdin, or set WAYPOST_CLIENT_SECRET"
                     .to_owned(),
             ));
         };
@@ -129,7 +129,9 @@ fn hidden(question: &str) -> Result<String, Failure> {
 
 fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {
     if !asks {
-        return Err(Failure::Usage(format!("{option} is missing, and without a terminal there is no question")));
+        return Err(Failure::Usage(format!(
+            "{option} is missing, and standard input is not a terminal on which the program could ask for it"
+        )));
     }
     eprint!("{question}: ");
     given(line()?, question)
