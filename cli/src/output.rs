@@ -40,9 +40,14 @@ impl Output {
 
     /// Writes a remark for people to standard error.
     pub fn remark(self, text: impl Display) {
-        // A closed standard error must not end the program.
-        drop(writeln!(anstream::stderr(), "{text}"));
+        remark(text);
     }
+}
+
+/// Writes a remark for people to standard error.
+pub fn remark(text: impl Display) {
+    // A closed standard error must not end the program.
+    drop(writeln!(anstream::stderr(), "{text}"));
 }
 
 /// Third-party text for a terminal, without control characters, which could move the cursor or change the direction of

@@ -8,19 +8,23 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
 use url::Url;
 
 use crate::{
     failure::{Failure, Problem},
     http_client::{Answer, Client, Outgoing},
     login::{StoredLogin, checked_address},
+    machine,
+    output::remark,
 };
 
 const VERSION: HeaderValue = HeaderValue::from_static("2.0");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("waypost-cli/", env!("CARGO_PKG_VERSION")));
 /// The maximum duration of a request, except a long poll.
 pub const WITHIN: Duration = Duration::from_secs(30);
+/// The shortest and the longest wait for a limit of the service, whose windows are minutes.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How long before its end a token is renewed, so that it does not expire in transit.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
@@ -53,7 +57,8 @@ pub struct Call<'a> {
     /// The segments of the path after the managing entity.
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, String)],
-    pub body: Option<Value>,
+    /// The body, as JSON.
+    pub body: Option<String>,
     pub within: Duration,
 }
 
@@ -62,7 +67,8 @@ impl<'a> Call<'a> {
         Self { method: Method::GET, path, query: &[], body: None, within: WITHIN }
     }
 
-    pub fn post(path: &'a [&'a str], body: Value) -> Self {
+    pub fn post(path: &'a [&'a str], body: impl Serialize) -> Self {
+        let body = serde_json::to_string(&body).expect("bodies have texts as names");
         Self { method: Method::POST, path, query: &[], body: Some(body), within: WITHIN }
     }
 
@@ -98,6 +104,10 @@ impl Service {
 
     /// A new token, which later requests also use.
     pub async fn new_token(&self) -> Result<TokenAnswer, Failure> {
+        waiting_for_limits(async || self.requested_token().await).await
+    }
+
+    async fn requested_token(&self) -> Result<TokenAnswer, Failure> {
         let url = with_path(&self.issuer, &["oauth2", "token"]);
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "client_credentials")
@@ -114,14 +124,19 @@ impl Service {
         Ok(answer)
     }
 
-    /// Sends a request, and returns the text of the answer. A refused token is renewed once: it may have been revoked,
-    /// or the issuer's keys may have been replaced.
+    /// Sends a request, and returns the text of the answer. Waits while a limit of the service is reached.
     pub async fn text(&self, call: Call<'_>) -> Result<String, Failure> {
+        waiting_for_limits(async || self.authorized(&call).await).await
+    }
+
+    /// Sends a request with a token. A refused token is renewed once: it may have been revoked, or the issuer's keys may
+    /// have been replaced.
+    async fn authorized(&self, call: &Call<'_>) -> Result<String, Failure> {
         let (token, is_new) = self.token().await?;
-        match self.sent(&call, &token).await {
+        match self.sent(call, &token).await {
             Err(failure) if failure.is_of_kind("unauthorized") && !is_new => {
                 let token = self.new_token().await?.access_token;
-                self.sent(&call, &token).await
+                self.sent(call, &token).await
             }
             answered => answered,
         }
@@ -161,13 +176,26 @@ impl Service {
         let mut bearer = HeaderValue::try_from(format!("Bearer {token}")).map_err(unusable)?;
         bearer.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, bearer);
-        let body = call.body.as_ref().map(|body| Bytes::from(body.to_string()));
+        let body = call.body.clone().map(Bytes::from);
         if body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let body = body.unwrap_or_default();
         let outgoing = Outgoing { method: call.method.clone(), url: &url, headers, body, within: call.within };
         exchanged(&self.client, outgoing).await
+    }
+}
+
+/// Repeats a request after the pause that the service requests, while a limit of the service is reached.
+async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+    let begun = Instant::now();
+    loop {
+        let answered = request().await;
+        let wait = answered.as_ref().err().and_then(Failure::wait_for_limit);
+        let Some(wait) = wait.filter(|wait| begun.elapsed() + *wait <= LONGEST_WAIT) else { return answered };
+        let wait = wait.max(SHORTEST_WAIT);
+        remark(format!("A limit of the service is reached: the request is sent again in {} s.", wait.as_secs()));
+        machine::pause(wait).await;
     }
 }
 

@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[command(after_help = EXAMPLES)]
 pub struct Trigger {
     /// The type of event, such as booking.created.
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", value_parser = segment)]
     kind: String,
     /// The webhook. By default, that of the latest `waypost listen` on this machine, or the only webhook.
     #[arg(long, value_name = "ID", value_parser = segment)]
@@ -53,6 +53,11 @@ struct Delivery {
 impl Trigger {
     pub async fn run(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
+        // The type first: an unknown one is the fault to correct, even if there is no webhook.
+        match service.text(Call::get(&["webhook", "event", "type", &self.kind])).await {
+            Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
+            _ => {}
+        }
         let (id, name) = match self.webhook {
             Some(id) => (id, None),
             None => {
@@ -65,11 +70,15 @@ impl Trigger {
         let delivery = sent["deliveryIdentifier"].as_str().unwrap_or_default();
         let to = name.map_or_else(|| id.clone(), |name| format!("{id} ({})", visible_line(&name)));
         let after = after_first_attempt(&service, delivery).await;
+        let is_read = match &after {
+            Some(after) if after.is_unread() => is_read(&service, &id).await,
+            _ => false,
+        };
         let text = format!(
             "Sent a sample of {} to {to}: {}.\n{}",
             visible_line(&self.kind),
             visible_line(delivery),
-            result(delivery, after.as_ref())
+            result(delivery, after.as_ref(), is_read)
         );
         let json = json!({
             "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": self.kind, "status": after.map(|after| after.status),
@@ -91,19 +100,36 @@ async fn after_first_attempt(service: &Service, delivery: &str) -> Option<Delive
     }
 }
 
-/// The sentence about the first attempt.
-fn result(id: &str, after: Option<&Delivery>) -> String {
+impl Delivery {
+    /// Whether it waits for a reader of its webhook's feed.
+    fn is_unread(&self) -> bool {
+        self.status == "pending" && self.waiting_for.as_deref() == Some("reader")
+    }
+}
+
+/// Whether a reader has read the feed of the webhook, as far as known.
+async fn is_read(service: &Service, webhook: &str) -> bool {
+    let shown: Result<Value, _> = service.call(Call::get(&["webhook", webhook])).await;
+    shown.is_ok_and(|webhook| webhook["lastReadDate"].is_string())
+}
+
+/// The sentence about the first attempt. `is_read` says whether a reader has read the feed of the webhook.
+fn result(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     let id = visible_line(id);
-    let Some(Delivery { status, waiting_for }) = after else {
+    let Some(delivery) = after else {
         return format!("`waypost show {id}` shows its attempts.");
     };
-    match (status.as_str(), waiting_for.as_deref()) {
-        ("pending", Some("reader")) => {
-            "No reader has read the feed of this webhook yet: is its `waypost listen` running?".to_owned()
+    match delivery.status.as_str() {
+        "pending" if delivery.is_unread() && is_read => format!(
+            "It waits in the feed of this webhook. If its reader is busy, it reads the delivery next; `waypost show {id}` \
+             shows it. If the reader has ended, run `waypost listen` again."
+        ),
+        "pending" if delivery.is_unread() => {
+            "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
         }
-        ("pending", _) => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
-        ("delivered", _) => "It is delivered.".to_owned(),
-        (status, _) => format!("It is {}: `waypost show {id}` says why.", visible_line(status)),
+        "pending" => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
+        "delivered" => "It is delivered.".to_owned(),
+        status => format!("It is {}: `waypost show {id}` shows the reason.", visible_line(status)),
     }
 }
 
@@ -136,6 +162,15 @@ mod tests {
 
     fn webhooks(names: &[(&str, &str)]) -> Vec<Webhook> {
         names.iter().map(|(id, name)| Webhook { id: (*id).to_owned(), name: (*name).to_owned() }).collect()
+    }
+
+    #[test]
+    fn an_unread_delivery_is_not_blamed_on_a_reader_that_is_busy() {
+        let unread = Delivery { status: "pending".to_owned(), waiting_for: Some("reader".to_owned()) };
+        assert!(result("dlv_1", Some(&unread), false).starts_with("Nothing has read the feed"));
+        assert!(result("dlv_1", Some(&unread), true).contains("If its reader is busy"));
+        let claimed = Delivery { waiting_for: None, ..unread };
+        assert!(result("dlv_1", Some(&claimed), true).starts_with("The first attempt has not ended yet"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use axum::{
     Router,
     body::Bytes,
     extract::State,
-    http::{HeaderMap, Method, StatusCode, Uri},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -140,7 +140,11 @@ async fn answer(
     let replaced = locked(&shared.answers).get_mut(&path).and_then(VecDeque::pop_front);
     let (status, value) = replaced.unwrap_or_else(|| usual(&shared, &received));
     let status = StatusCode::from_u16(status).expect("a status");
-    (status, [("content-type", "application/json")], value.to_string()).into_response()
+    let mut response = (status, [("content-type", "application/json")], value.to_string()).into_response();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
+    }
+    response
 }
 
 fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
@@ -155,6 +159,7 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
             (200, json!({ "access_token": "a.b.c", "token_type": "Bearer", "expires_in": 3600, "scope": scope }))
         }
         ("GET", "/webhook/event/list") => (200, json!([{ "label": "Booking created", "value": "booking.created" }])),
+        ("GET", "/webhook/event/type/booking.created") => (200, json!({ "value": "booking.created" })),
         ("GET", "/webhook/list") => (200, json!([{ "id": WEBHOOK, "name": "Booking sync" }])),
         ("POST", "/webhook") => (201, json!({ "id": WEBHOOK, "signingSecret": SECRET })),
         ("DELETE", "/webhook/whk_1") => (200, json!({ "removed": true })),
