@@ -1,5 +1,4 @@
-//! The HTTP client for the service and for the address to which events are forwarded. It follows no redirects: a secret
-//! must not reach another server, and the service follows none when it delivers.
+//! The HTTP client for the service. It follows no redirects: a secret must not reach another server.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -26,8 +25,6 @@ use crate::failure::Failure;
 /// The maximum size of an answer, in bytes. A page of the feed has at most 100 bodies of 256 KiB.
 const LARGEST: usize = 64 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// The time limit for the body of an answer of which only the beginning is needed.
-const BODY_WITHIN: Duration = Duration::from_secs(2);
 
 /// An HTTP request.
 pub struct Outgoing<'a> {
@@ -47,7 +44,6 @@ pub struct Answer {
 }
 
 /// A pool of connections.
-#[derive(Clone)]
 pub enum Client {
     Direct(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>),
     /// Through the proxy that HTTPS_PROXY or HTTP_PROXY names.
@@ -93,30 +89,6 @@ impl Client {
             Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
         };
         timeout(within, exchange).await.unwrap_or_else(|_| Err(late(within)))
-    }
-
-    /// Sends a request, and returns the status of the answer and the first bytes of its body, which may be endless. The
-    /// error is a text for people.
-    pub async fn beginning(&self, outgoing: Outgoing<'_>, bytes: usize) -> Result<(u16, Vec<u8>), String> {
-        let within = outgoing.within;
-        let response = timeout(within, self.response(outgoing)).await.unwrap_or_else(|_| Err(late(within)))?;
-        let status = response.status().as_u16();
-        let mut body = response.into_body();
-        let mut first = Vec::new();
-        let mut length = 0;
-        let reading = async {
-            // Read the whole body: a server may log an error otherwise.
-            while let Some(Ok(frame)) = body.frame().await
-                && length < LARGEST
-            {
-                let data = frame.into_data().unwrap_or_default();
-                length += data.len();
-                first.extend_from_slice(&data[..data.len().min(bytes - first.len())]);
-            }
-        };
-        // If the body does not end in time, its beginning is enough.
-        drop(timeout(BODY_WITHIN, reading).await);
-        Ok((status, first))
     }
 
     async fn response(&self, outgoing: Outgoing<'_>) -> Result<Response<Incoming>, String> {
@@ -197,7 +169,7 @@ mod tests {
         let within = Duration::from_secs(60);
         let outgoing =
             Outgoing { method: Method::GET, url: &url, headers: HeaderMap::new(), body: Bytes::new(), within };
-        let reason = client.beginning(outgoing, 0).await.expect_err("closed");
+        let reason = client.send(outgoing).await.err().expect("closed");
         assert!(reason.to_lowercase().contains("refused"), "{reason}");
     }
 }

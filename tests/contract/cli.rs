@@ -143,6 +143,8 @@ async fn the_command_line_shows_and_resends_deliveries(suite: Arc<Suite>) {
 async fn the_command_line_sends_the_sample_of_a_type(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let cli = Cli::of(&suite, &entity);
+    let unknown = cli.run(&["trigger", "booking.creatd"]).await;
+    assert!(unknown.code == Some(2) && unknown.err.contains("booking.created"), "{unknown:?}");
     let none = cli.run(&["trigger", "booking.created"]).await;
     assert!(none.code == Some(2) && none.err.contains("there is no webhook"), "{none:?}");
     let receiver = Receiver::start().await;
@@ -151,8 +153,10 @@ async fn the_command_line_sends_the_sample_of_a_type(suite: Arc<Suite>) {
     entity.until_status(sent["deliveryIdentifier"].as_str().expect("one delivery"), &["delivered"]).await;
     let event = receiver.until("/", 1).await[0].json();
     assert_eq!((&event["type"], &event["test"]), (&json!("booking.cancelled"), &json!(true)));
-    let unknown = cli.run(&["trigger", "booking.creatd"]).await;
-    assert!(unknown.code == Some(2) && unknown.err.contains("booking.created"), "{unknown:?}");
+    for filter in [r#"{"a": [1], "a": [2]}"#, r#"{"a": {"b": [1], "b": [2]}}"#] {
+        let twice = cli.run(&["listen", "--filter", filter]).await;
+        assert!(twice.code == Some(2) && twice.err.contains("must not come twice"), "{twice:?}");
+    }
 }
 
 #[contract_test]

@@ -7,6 +7,7 @@ pub mod environment;
 pub mod ids;
 pub mod logging;
 pub mod metric;
+#[cfg(unix)]
 pub mod private_file;
 pub mod random;
 pub mod refreshed;

@@ -1,10 +1,13 @@
 //! The network below an exchange: opens a connection to a checked address.
 
+#[cfg(unix)]
+use std::os::fd::AsFd;
+#[cfg(windows)]
+use std::os::windows::io::AsSocket;
 use std::{
     fmt,
     io::{self, ErrorKind::WouldBlock},
     net::{SocketAddr, TcpStream as Socket},
-    os::fd::AsFd,
     sync::Arc,
 };
 
@@ -65,7 +68,11 @@ impl Link {
     /// A link over a TCP connection.
     pub(crate) fn over(stream: TcpStream) -> io::Result<Self> {
         let peer = stream.peer_addr()?;
+        #[cfg(unix)]
         let socket = Socket::from(stream.as_fd().try_clone_to_owned()?);
+        // The command line also runs on Windows.
+        #[cfg(windows)]
+        let socket = Socket::from(stream.as_socket().try_clone_to_owned()?);
         let is_quiet = move || socket.peek(&mut [0]).is_err_and(|error| error.kind() == WouldBlock);
         Ok(Self { stream: Box::new(stream), peer, is_quiet: Box::new(is_quiet) })
     }

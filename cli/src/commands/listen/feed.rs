@@ -10,15 +10,13 @@ use crate::{
     service::{Call, Service, WITHIN},
 };
 
-/// The time limit for the answer to a forwarded delivery, as for an endpoint.
-pub const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
-/// The most deliveries of one read. They are forwarded one after another.
+/// The most deliveries of one read.
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The time after which an unconfirmed delivery comes again, in seconds. It covers a batch in which each answer takes
-/// the full time, and the acknowledgements.
-const VISIBILITY: u64 = LIMIT * (ANSWERED_WITHIN.as_secs() + 5);
+/// The time after which an unconfirmed delivery comes again, in seconds. It covers the 15 s of the answer, those of the
+/// deliveries before it, and acknowledgements that wait for a limit of the service.
+const VISIBILITY: u64 = 120;
 
 pub struct Feed<'a> {
     pub service: &'a Service,

@@ -1,28 +1,32 @@
-//! Forwards a delivery to an address, as the service would post it to an endpoint.
+//! Forwards a delivery to an address, by the exchange with which the service sends it to an endpoint.
 
 use std::{fmt, str::FromStr};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
-use url::Url;
-
-use super::feed::{ANSWERED_WITHIN, FeedDelivery};
-use crate::{
-    http_client::{Client, Outgoing},
-    output::visible_line,
+use outbound::{
+    AddressRules, Outbound,
+    addresses::Networks,
+    endpoint_url::{EndpointUrl, EndpointUrlError},
 };
+use url::Host;
+
+use super::feed::FeedDelivery;
+use crate::output::visible_line;
 
 /// The maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
 /// Headers that belong to the connection between this program and the address.
 const OF_THE_CONNECTION: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING];
+/// The tenant of the kept connections.
+const TENANT: &str = "listen";
 
 /// The address to which events are posted.
 #[derive(Clone)]
 pub struct Target {
-    url: Url,
-    client: Client,
+    url: EndpointUrl,
+    outbound: Outbound,
 }
 
 /// The answer of the address, or the reason for its absence.
@@ -49,37 +53,53 @@ pub fn failure_of(answer: &Answered) -> Option<String> {
 impl Target {
     /// Posts a delivery with its headers and its exact body.
     pub async fn forward(&self, delivery: &FeedDelivery) -> Answered {
-        let mut headers = HeaderMap::new();
+        let mut headers = Vec::new();
         for (name, value) in &delivery.headers {
             let name = HeaderName::try_from(name).map_err(|_| format!("no header can be named `{name}`"))?;
             let value = HeaderValue::try_from(value).map_err(|_| format!("the header `{name}` cannot be sent"))?;
             if !OF_THE_CONNECTION.contains(&name) {
-                headers.insert(name, value);
+                headers.push((name, value));
             }
         }
         let body = Bytes::from(delivery.body.clone());
-        let outgoing = Outgoing { method: Method::POST, url: &self.url, headers, body, within: ANSWERED_WITHIN };
-        let (status, body) = self.client.beginning(outgoing, LONGEST_REASON).await?;
-        Ok(Answer { status, body: visible_line(String::from_utf8_lossy(&body).trim()) })
+        let sent = self.outbound.send_for(TENANT, Method::POST, &self.url, &headers, body).await;
+        let response = sent.map_err(|error| error.to_string())?;
+        let body = visible_line(response.text().trim()).chars().take(LONGEST_REASON).collect();
+        Ok(Answer { status: response.status.as_u16(), body })
     }
 }
 
 impl FromStr for Target {
     type Err = String;
 
-    /// Parses an address. The default scheme is `http`.
+    /// Parses an address. The default scheme is `http`, and the default host is this machine.
     fn from_str(given: &str) -> Result<Self, String> {
-        let address = if given.contains("://") { given.to_owned() } else { format!("http://{given}") };
-        let url: Url = address.parse().map_err(|error| format!("it is no address: {error}"))?;
-        if !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
-            return Err("it must begin with http:// or https://".to_owned());
+        let url = EndpointUrl::at_any_host(&completed(given), true).map_err(|error| match error {
+            EndpointUrlError::Credentials => "it must not contain credentials, which would not be sent".to_owned(),
+            error => format!("it {error}"),
+        })?;
+        // The parser takes a number for an address: `http://3000` would be 0.0.11.184.
+        if let Some(Host::Ipv4(address)) = url.url().host()
+            && !given.contains(&address.to_string())
+        {
+            return Err(format!("its host means {address}: write that, or the port alone for a port of this machine"));
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("credentials in an address are not sent; leave them out".to_owned());
-        }
-        let client = Client::new(&url).map_err(|failure| failure.to_string())?;
-        Ok(Self { url, client })
+        let Networks(allowed_networks) = "0.0.0.0/0,::/0".parse().expect("two networks");
+        let rules = AddressRules { allowed_networks, allow_http: true };
+        Ok(Self { url, outbound: Outbound::within(rules) })
     }
+}
+
+/// The whole address of a text that may lack the scheme, or both scheme and host.
+fn completed(given: &str) -> String {
+    let has_scheme = given.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', ':']));
+    if has_scheme {
+        return given.to_owned();
+    }
+    let (host, path) = given.split_at(given.find(['/', '?']).unwrap_or(given.len()));
+    let port = host.strip_prefix(':').unwrap_or(host);
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if is_port { format!("http://localhost:{port}{path}") } else { format!("http://{given}") }
 }
 
 impl fmt::Display for Target {
@@ -108,12 +128,35 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_lack_its_scheme() {
+    fn an_address_may_lack_its_scheme_and_its_host() {
         let target = |given: &str| given.parse::<Target>().map(|target| target.to_string());
-        assert_eq!(target("localhost:3000/hooks").as_deref(), Ok("http://localhost:3000/hooks"));
-        assert_eq!(target("http://127.0.0.1:3000").as_deref(), Ok("http://127.0.0.1:3000/"));
-        for wrong in ["ftp://localhost", "http://", "http://a:b@localhost"] {
+        for (given, meant) in [
+            ("3000", "http://localhost:3000/"),
+            (":3000", "http://localhost:3000/"),
+            ("localhost:3000", "http://localhost:3000/"),
+            ("3000/hooks", "http://localhost:3000/hooks"),
+            (":3000?a=b://c", "http://localhost:3000/?a=b://c"),
+            ("localhost:3000/hooks", "http://localhost:3000/hooks"),
+            ("devbox/hooks", "http://devbox/hooks"),
+            ("127.0.0.1:3000", "http://127.0.0.1:3000/"),
+            ("http://[::1]:3000/?name='O'Brien'", "http://[::1]:3000/?name='O'Brien'"),
+            ("https://10.0.0.1", "https://10.0.0.1/"),
+        ] {
+            assert_eq!(target(given).as_deref(), Ok(meant), "{given}");
+        }
+        for wrong in [
+            "",
+            ":",
+            "70000",
+            "ftp://localhost",
+            "http://",
+            "http://a:b@localhost",
+            "http://3000",
+            "http://127.1:3000",
+            "0x7f000001",
+        ] {
             assert!(target(wrong).is_err(), "{wrong}");
         }
+        assert!(target("http://3000").expect_err("a number").contains("0.0.11.184"));
     }
 }

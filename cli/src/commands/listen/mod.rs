@@ -5,14 +5,15 @@ mod forward;
 mod report;
 
 use std::{
-    convert::Infallible,
     io,
     time::{Duration, Instant},
 };
 
 use clap::{Args, ValueEnum};
+use futures::{TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use self::{
     feed::{AckOutcome, Feed, FeedDelivery},
@@ -34,10 +35,12 @@ Examples:
   waypost listen --json | jq .
 
 It creates a temporary webhook and prints its signing secret, with which the receiver verifies the requests. Bodies and
-headers are forwarded unchanged, one event after another. A 2xx answer within 15 s confirms a delivery; anything else
+headers are forwarded unchanged, up to ten events at a time. A 2xx answer within 15 s confirms a delivery; anything else
 is reported as failed, and the delivery comes again after the schedule of the service. Ctrl-C removes the webhook; the
 service removes it when nothing has read its events for an hour.";
 
+/// The most deliveries that are handled at a time.
+const AT_ONCE: usize = 10;
 /// The pauses between requests while the service cannot be reached.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -47,7 +50,7 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Listen {
-    /// The address to which each event is posted, such as http://localhost:3000/hooks. Without it, events are printed.
+    /// The address to which each event is posted, such as localhost:3000/hooks, or a port of this machine, such as 3000. Without it, events are printed.
     #[arg(long, value_name = "URL")]
     forward: Option<Target>,
     /// The types of event, and groups such as 'booking.*', separated by commas. By default, every type.
@@ -63,8 +66,9 @@ pub struct Listen {
     #[arg(long)]
     payload: Option<Payload>,
     /// The condition that the data of an event must meet, as JSON: the `eventFilter` of a webhook.
-    #[arg(long, value_name = "JSON", value_parser = json_value)]
-    filter: Option<Value>,
+    // The text as it was given: a parsed value would lose digits of numbers and repeated members, which the service refuses.
+    #[arg(long, value_name = "JSON", value_parser = json_text)]
+    filter: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
@@ -94,7 +98,7 @@ struct NewWebhook<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Payload>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    event_filter: Option<&'a Value>,
+    event_filter: Option<&'a RawValue>,
 }
 
 /// A created webhook.
@@ -126,15 +130,15 @@ impl Listen {
         service.new_token().await?;
         // Catch signals before the webhook exists, so that Ctrl-C always removes it.
         let stop = stop_signal().map_err(Failure::Output)?;
-        let wanted = json!(NewWebhook {
+        let wanted = NewWebhook {
             name: webhook_name(),
             delivery: "pull",
             temporary: true,
             event_list: &self.types,
             order: self.order,
             payload: self.payload,
-            event_filter: self.filter.as_ref(),
-        });
+            event_filter: self.filter.as_deref(),
+        };
         let Created { id, signing_secret } = service.call(Call::post(&["webhook"], wanted)).await?;
         let report = Report { output, prints_bodies: self.print_body || self.forward.is_none() };
         let begun = report.begun(&id, &signing_secret, &self.types, self.forward.as_ref(), &service.login.entity);
@@ -146,7 +150,7 @@ impl Listen {
         };
         let ended = match begun {
             Ok(()) => tokio::select! {
-                Err(failure) = listener.run() => Err(failure),
+                ended = listener.run() => ended,
                 () = stop => Ok(()),
             },
             Err(error) => Err(error.into()),
@@ -158,12 +162,16 @@ impl Listen {
             return ended;
         }
         let path = ["webhook", id.as_str()];
-        let removal = Call { within: REMOVED_WITHIN, ..Call::delete(&path) };
-        match service.text(removal).await {
+        let removed = timeout(REMOVED_WITHIN, service.text(Call::delete(&path))).await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {} s", REMOVED_WITHIN.as_secs());
+            Err(Failure::Unreachable { address: service.login.address.clone(), reason })
+        });
+        match removed {
             Ok(_) => report.ended(&id, true)?,
             Err(failure) => {
                 report.remark(format!(
-                    "The webhook {id} was not removed ({failure}); the service removes it in an hour."
+                    "The webhook {id} was not removed: {} The service removes it in an hour.",
+                    failure.sentence()
                 ));
                 report.ended(&id, false)?;
             }
@@ -173,18 +181,22 @@ impl Listen {
 }
 
 impl Listener<'_> {
-    async fn run(&self) -> Result<Infallible, Failure> {
-        loop {
-            let begun = Instant::now();
-            let deliveries = self.patiently(async || self.feed.next().await).await?;
-            // Do not poll in a tight loop if the service does not wait.
-            if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
-                machine::pause(FIRST_PAUSE).await;
-            }
-            for delivery in deliveries {
-                self.handle(delivery).await?;
-            }
+    /// Handles deliveries concurrently, as the service sends them. A webhook with `order` as `subject` has at most one
+    /// unconfirmed delivery of each subject in its feed, so that their order is kept.
+    async fn run(&self) -> Result<(), Failure> {
+        let pages = stream::try_unfold((), |()| async move { self.next_page().await.map(|page| Some((page, ()))) });
+        let deliveries = pages.map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Failure>))).try_flatten();
+        deliveries.try_for_each_concurrent(AT_ONCE, |delivery| self.handle(delivery)).await
+    }
+
+    async fn next_page(&self) -> Result<Vec<FeedDelivery>, Failure> {
+        let begun = Instant::now();
+        let deliveries = self.patiently(async || self.feed.next().await).await?;
+        // Do not poll in a tight loop if the service does not wait.
+        if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
+            machine::pause(FIRST_PAUSE).await;
         }
+        Ok(deliveries)
     }
 
     /// Forwards a delivery, acknowledges it, and prints its line.
@@ -217,7 +229,7 @@ impl Listener<'_> {
             match request().await {
                 Err(failure) if failure.is_temporary() => {
                     if !failed {
-                        self.report.remark(format!("{failure}. Trying again until it answers."));
+                        self.report.remark(format!("{} Trying again until the service answers.", failure.sentence()));
                     }
                     failed = true;
                     machine::pause(failure.retry_after().unwrap_or(pause).clamp(pause, LONGEST_PAUSE)).await;
@@ -234,8 +246,8 @@ impl Listener<'_> {
     }
 }
 
-fn json_value(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
+fn json_text(text: &str) -> Result<Box<RawValue>, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first
