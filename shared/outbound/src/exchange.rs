@@ -310,7 +310,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn answer(body: &[u8], truncated: bool) -> HttpResponse {
-        HttpResponse { status: StatusCode::OK, location: None, retry_after: None, media_type: None, body: body.to_vec(), truncated }
+        HttpResponse {
+            status: StatusCode::OK,
+            location: None,
+            retry_after: None,
+            media_type: None,
+            body: body.to_vec(),
+            truncated,
+        }
     }
 
     #[test]

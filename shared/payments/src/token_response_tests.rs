@@ -7,7 +7,14 @@ use serde_json::json;
 
 fn answer(status: u16, body: &[u8]) -> HttpResponse {
     let status = StatusCode::from_u16(status).expect("a status");
-    HttpResponse { status, location: None, retry_after: Some("7".into()), media_type: None, body: body.to_vec(), truncated: false }
+    HttpResponse {
+        status,
+        location: None,
+        retry_after: Some("7".into()),
+        media_type: None,
+        body: body.to_vec(),
+        truncated: false,
+    }
 }
 
 fn square_like() -> Reading {
