@@ -171,7 +171,8 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
 
 #[contract_test]
 async fn no_component_is_declared_and_not_used(suite: Arc<Suite>) {
-    let mut used = BTreeSet::new();
+    // The response to OPTIONS, which no operation lists.
+    let mut used = BTreeSet::from(["#/components/responses/Preflight"]);
     references(&suite.contract.document, &mut used);
     let components = suite.contract.document["components"].as_object().expect("there are components");
     for (kind, components) in components.iter().filter(|(kind, _)| *kind != "securitySchemes") {

@@ -37,7 +37,7 @@ impl ForeignFile {
     /// neither a text nor does it begin like one of these archives.
     pub fn recognize(beginning: &[u8]) -> Option<Self> {
         if let Some((_, name)) = ARCHIVES.iter().find(|(magic, _)| beginning.starts_with(magic)) {
-            return Some(Self::Archive(*name));
+            return Some(Self::Archive(name));
         }
         if beginning.get(257..262) == Some(b"ustar") {
             return Some(Self::Archive("an uncompressed tar archive"));
