@@ -100,9 +100,9 @@ fn is_success(answer: &ApiResponse) -> bool {
 }
 
 /// Whether a folder has a file whose name contains this part.
-fn has_file(folder: &Path, part: &str) -> bool {
+fn has_file(folder: &Path, part: &str, end: &str) -> bool {
     let mut entries = fs::read_dir(folder).expect("there").flatten();
-    entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.contains(part)))
+    entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.contains(part) && name.ends_with(end)))
 }
 
 fn is_object(path: &Path) -> bool {
@@ -158,7 +158,7 @@ async fn killed_in_the_middle_of_the_upload(world: &World) {
     let name = sha256(&database);
     let begun = move || {
         let end = Instant::now() + LONG;
-        while !has_file(&folder, &name) {
+        while !has_file(&folder, &name, "") {
             assert!(Instant::now() < end, "no upload began");
             thread::sleep(Duration::from_micros(100));
         }
@@ -174,9 +174,11 @@ async fn killed_before_the_pointer_moves(world: &World) {
     let database = world.offer(22);
     let lock = world.pointer_lock();
     let folder = world.folder();
-    let licence = format!("{}.txt", sha256(&database));
+    let name = sha256(&database);
     // The licence is uploaded last.
-    world.kill_when(until("the upload of a release", LONG, async || has_file(&folder, &licence).then_some(()))).await;
+    world
+        .kill_when(until("the upload of a release", LONG, async || has_file(&folder, &name, ".txt").then_some(())))
+        .await;
     drop(lock);
     world.expect(&before);
     world.recovers(22, &database).await;

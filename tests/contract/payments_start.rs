@@ -89,9 +89,8 @@ async fn a_callback_of_another_browser_is_refused_and_costs_nothing(suite: Arc<S
 
 #[contract_test]
 async fn a_callback_finds_its_cookie_beside_cookies_of_any_bytes(suite: Arc<Suite>) {
-    let entity = suite.entity().await;
     for other in ["name=José".as_bytes(), b"name=Jos\xe9"] {
-        let visit = entity.visit("sim-basic", Choice::ALLOW).await;
+        let visit = suite.entity().await.visit("sim-basic", Choice::ALLOW).await;
         let cookies = [other, b"; ", visit.cookie.as_bytes()].concat();
         suite.api.get(visit.back.path(suite.api.base_url())).header("cookie", cookies).expect(302).await;
     }

@@ -135,7 +135,9 @@ impl Behaviour {
 
     /// Endless interim responses.
     pub fn endless_interim_answers(pause: Duration) -> Self {
-        Self::of([Step::Repeat(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".to_vec(), pause)])
+        let answer = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
+        // Each step takes a millisecond at least.
+        Self::of([Step::Repeat(if pause.is_zero() { answer.repeat(1_000) } else { answer.to_vec() }, pause)])
     }
 
     /// These bytes one by one, and then the end of the connection.
