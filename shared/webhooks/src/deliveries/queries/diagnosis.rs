@@ -102,7 +102,7 @@ impl Diagnosing {
     /// Diagnoses a webhook of the entity.
     ///
     /// # Errors
-    /// [`WebhookError::NotFound`](crate::subscriptions::WebhookError::NotFound), when the entity has no such webhook.
+    /// [`WebhookError::NotFound`], when the entity has no such webhook.
     pub async fn diagnose(
         &self,
         entity: &AuthorizedEntity,

@@ -1,7 +1,7 @@
 //! Listing an entity's deliveries, the newest first, a page at a time.
 //!
 //! A list by webhook or by a state other than `delivered` is merged from the index partitions that hold these
-//! deliveries, and from the newest events, whose deliveries may be in no index yet ([`super::merge`]). Any other list
+//! deliveries, and from the newest events, whose deliveries may be in no index yet (`merge`). Any other list
 //! reads the entity's events, or those about a subject. So the cost of a page follows its content; a page that reaches
 //! a limit ends with a cursor.
 
