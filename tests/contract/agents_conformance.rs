@@ -29,7 +29,9 @@ async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
         "expectedFailures": expected_failures,
     });
     let outcome = node("mcp_conformance.js", &input).await;
-    assert_eq!(outcome["status"], 0, "{}", outcome["output"].as_str().unwrap_or_default());
+    let output = outcome["output"].as_str().unwrap_or_default();
+    let verdict = output.find("\nTotal: ").map_or("", |start| &output[start..]);
+    assert_eq!(outcome["status"], 0, "{verdict}\n\n{output}");
 }
 
 /// Runs the requirements of a revision against the fixtures, which replace the endpoint for agents.

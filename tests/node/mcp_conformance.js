@@ -7,7 +7,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { json, text } from "node:stream/consumers";
+import { buffer, json, text } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 const beside = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -15,17 +16,33 @@ const SUITE = beside("node_modules/@modelcontextprotocol/conformance/dist/index.
 
 const { address, baseUrl, issuer, token, arguments: given, expectedFailures } = await json(process.stdin);
 
-const proxy = createServer((incoming, outgoing) => {
+// A table that a slow machine keeps waiting answers 503, and asks the client to try again, which the suite does not.
+const call = (incoming, headers, body) =>
+  new Promise((answered, failed) => {
+    const onward = request(new URL(incoming.url, address), { method: incoming.method, headers }, answered);
+    onward.on("error", failed).end(body);
+  });
+const repeated = async (incoming, headers, body) => {
+  for (let left = 20; ; left--) {
+    const answer = await call(incoming, headers, body);
+    if (answer.statusCode !== 503 || left === 0) return answer;
+    answer.resume();
+    await setTimeout(1000 * Number(answer.headers["retry-after"] ?? 1));
+  }
+};
+
+const proxy = createServer(async (incoming, outgoing) => {
   const { host, origin, ...headers } = incoming.headers;
   const own = `http://127.0.0.1:${proxy.address().port}`;
   if (origin) headers.origin = origin === own ? baseUrl : origin;
   headers.authorization = `Bearer ${token}`;
-  const onward = request(new URL(incoming.url, address), { method: incoming.method, headers }, (answer) => {
+  try {
+    const answer = await repeated(incoming, headers, await buffer(incoming));
     outgoing.writeHead(answer.statusCode, answer.headers);
     answer.pipe(outgoing);
-  });
-  onward.on("error", (error) => outgoing.writeHead(502).end(String(error)));
-  incoming.pipe(onward);
+  } catch (error) {
+    outgoing.writeHead(502).end(String(error));
+  }
 });
 await new Promise((listening) => proxy.listen(0, "127.0.0.1", listening));
 
