@@ -461,7 +461,7 @@ mod tests {
         // The names are those of the schema, regardless of the use case.
         let unknown = Problem::invalid_value("filter", "is not a member that this operation knows; it knows entity");
         let all = of(unknown, "change_webhook", json!({ "webhookIdentifier": "whk_1", "filter": 1 }));
-        assert_eq!(all.detail, "`filter` is not an argument that this tool knows; near it: eventFilter.");
+        assert_eq!(all.detail, "`filter` is not an argument that this tool knows (did you mean eventFilter?).");
         let left_out = check_left_out(json!({ "entity": {} }).as_object().expect("an object")).expect_err("refused");
         let all = of(left_out, "change_webhook", json!({ "webhookIdentifier": "whk_1", "entity": {} }));
         assert!(all.detail.contains("it knows") && all.detail.contains("webhookIdentifier"), "{}", all.detail);

@@ -204,8 +204,8 @@ mod tests {
             ("admin", ""),
         ] {
             let message = Scope::none_is(given);
-            let expected = if near.is_empty() { String::from("; all") } else { format!("; near it: {near}") };
-            assert!(message.contains(&format!("and `{given}` is none{expected}")), "{message}");
+            let expected = if near.is_empty() { String::from("; all") } else { format!(" (did you mean {near}") };
+            assert!(message.contains(&format!("but `{given}` is not one{expected}")), "{message}");
             assert!(message.ends_with("listed at /#scopes"), "{message}");
         }
     }

@@ -337,7 +337,8 @@ mod tests {
         let mut body = JsonBody::read(text.as_bytes()).expect("an object");
         body.required::<String>("eventUrl", "an address");
         let violations = body.into_violations().into_list();
-        let hinted = violations.iter().filter(|violation| violation.message.ends_with("; near it: eventUrl")).count();
+        let hinted =
+            violations.iter().filter(|violation| violation.message.ends_with(" (did you mean eventUrl?)")).count();
         assert_eq!((violations.len(), hinted), (MAX_VIOLATIONS, MAX_COMPARED));
     }
 

@@ -38,7 +38,7 @@ pub fn none_of<N: AsRef<str> + Ord>(
         Some((end, _)) => format!("{}…", &given[..end]),
         None => given.to_owned(),
     };
-    format!("{what}, and `{given}` is none{near}; {all_are_listed}")
+    format!("{what}, but `{given}` is not one{near}; {all_are_listed}")
 }
 
 /// The message about an unknown member or parameter, with suggestions or else all known names.
@@ -57,8 +57,12 @@ pub fn hint(given: &str, known: &[&str]) -> String {
 }
 
 fn suggestion<N: AsRef<str>>(near: &[N]) -> String {
-    let near = near.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    if near.is_empty() { near } else { format!("; near it: {near}") }
+    let names: Vec<_> = near.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!(" (did you mean {only}?)"),
+        Some((last, others)) => format!(" (did you mean {} or {last}?)", others.join(", ")),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +84,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_suggestions_or_else_all_known_names() {
         let said = |given| not_known("member", given, &["type", "data"]);
-        assert_eq!(said("eventType"), "is not a member that this operation knows; near it: type");
+        assert_eq!(said("eventType"), "is not a member that this operation knows (did you mean type?)");
         assert_eq!(said("payload"), "is not a member that this operation knows; it knows type, data");
         assert_eq!(not_known("member", "payload", &[]), "is not a member that this operation knows");
     }
@@ -90,6 +94,6 @@ mod tests {
         let long = "eventUrl".repeat(10_000);
         assert!(nearest(&long, MEMBERS).is_empty());
         let message = none_of("must be a member", &"é".repeat(10_000), MEMBERS, "there are four");
-        assert_eq!(message, format!("must be a member, and `{}…` is none; there are four", "é".repeat(MAX_LENGTH)));
+        assert_eq!(message, format!("must be a member, but `{}…` is not one; there are four", "é".repeat(MAX_LENGTH)));
     }
 }

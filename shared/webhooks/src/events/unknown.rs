@@ -63,7 +63,7 @@ mod tests {
             ("guest.checked_in", "booking.checked_in"),
         ] {
             let message = no_type_or_group(given, &entity());
-            assert!(message.contains(&format!("`{given}` is none; near it: {meant}")), "{message}");
+            assert!(message.contains(&format!("`{given}` is not one (did you mean {meant}")), "{message}");
             assert!(message.ends_with("listed at /api/managing-entity/demo-hotel/webhook/event/list"), "{message}");
         }
     }
@@ -71,7 +71,10 @@ mod tests {
     #[test]
     fn a_text_without_similar_types_is_named_alone() {
         for given in ["x", "", "nope", "ünïcødé", "{\"a\":1}"] {
-            assert!(no_type_or_group(given, &entity()).contains(&format!("`{given}` is none; all types")), "{given}");
+            assert!(
+                no_type_or_group(given, &entity()).contains(&format!("`{given}` is not one; all types")),
+                "{given}"
+            );
         }
     }
 

@@ -251,12 +251,12 @@ mod tests {
             message.expect("a message").to_owned()
         };
         let problem = read(About::Existing, r#"{"eventList":["booking.create"]}"#).expect_err("refused");
-        assert!(message(&problem, 0).contains("`booking.create` is none; near it: booking.created"));
+        assert!(message(&problem, 0).contains("`booking.create` is not one (did you mean booking.created"));
         assert!(message(&problem, 0).contains("/api/managing-entity/demo-hotel/webhook/event/list"));
         let many = vec!["\"booking.create\""; 100].join(",");
         let problem = read(About::Existing, &format!(r#"{{"eventList":[{many}]}}"#)).expect_err("refused");
-        assert!(message(&problem, MAX_COMPARED - 1).contains("near it"));
-        assert!(!message(&problem, MAX_COMPARED).contains("near it"));
+        assert!(message(&problem, MAX_COMPARED - 1).contains("did you mean"));
+        assert!(!message(&problem, MAX_COMPARED).contains("did you mean"));
     }
 
     #[test]
