@@ -97,6 +97,39 @@ async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Su
     assert_eq!(read["paths"], paths.len());
 }
 
+/// Generators of clients read the same document, each with another reader of references, unions and examples.
+#[contract_test]
+async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite: Arc<Suite>) {
+    /// Models of objects that stand alone within a schema, so that Modelina has no name for them.
+    const UNNAMED: usize = 33;
+    let openapi = suite.api.get("/openapi.json").expect(200).await.json();
+    let asyncapi = suite.api.get("/asyncapi.json").expect(200).await.json();
+    let generated = node("generators.js", &json!({ "openapi": openapi, "asyncapi": asyncapi })).await;
+    assert_eq!(generated["complaints"], "", "the generated clients do not compile");
+    let names: BTreeSet<_> =
+        generated["names"].as_array().expect("a list").iter().filter_map(|name| name.as_str()).collect();
+    let unnamed: Vec<_> = names.iter().filter(|name| name.starts_with("AnonymousSchema")).collect();
+    assert!(unnamed.len() <= UNNAMED, "{unnamed:?}");
+    for name in ["BookingCreated", "BookingCreatedData", "Booking", "Money"] {
+        assert!(names.contains(name), "no model is named {name}");
+    }
+}
+
+#[contract_test]
+async fn ajv_in_strict_mode_compiles_every_schema_of_an_event_and_accepts_its_samples(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let list = entity.get("/webhook/event/list").expect(200).await.json();
+    let mut types = Vec::new();
+    for kind in list.as_array().expect("a list") {
+        let value = kind["value"].as_str().expect("a text");
+        let details = entity.get(&format!("/webhook/event/type/{value}")).expect(200).await.json();
+        types.push(json!({ "value": value, "schema": details["schema"], "samples": details["samples"] }));
+    }
+    assert!(types.len() > 100 && types.iter().all(|kind| kind["schema"].is_object() && kind["samples"][0].is_object()));
+    let checked = node("ajv.js", &json!(types)).await;
+    assert_eq!(checked["complaints"], json!([]));
+}
+
 /// The declaration of an operation.
 fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
     let operation = suite.contract.operations().into_iter().find(|operation| operation.id == id);

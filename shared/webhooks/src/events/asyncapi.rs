@@ -63,6 +63,7 @@ struct Message {
 
 #[derive(Serialize)]
 struct Payload {
+    title: String,
     #[serde(rename = "allOf")]
     all_of: (Value, OfType),
 }
@@ -82,7 +83,8 @@ struct Example {
 /// The document as JSON, for a deployment at this address.
 pub fn document(base_url: &str) -> String {
     let messages = catalogue::all().iter().map(|kind| (kind.value, message(kind))).collect();
-    let parts = type_details::parts().map(|(name, part)| (name, raw(with_references(part))));
+    let parts =
+        type_details::parts().map(|(name, part)| (name, raw(titled(&class_name(name), &with_references(part)))));
     let ours = [(ENVELOPE, raw(envelope().to_string())), (HEADERS, raw(headers().to_string()))];
     let schemas = ours.into_iter().chain(parts).collect();
     let document = Document {
@@ -133,7 +135,8 @@ fn operations() -> Value {
 
 fn message(kind: &'static EventType) -> Message {
     let (summary, since, version) = type_details::texts(kind);
-    let data = with_references(type_details::schema_with_references(kind));
+    let name = class_name(kind.value);
+    let data = titled(&format!("{name}Data"), &with_references(type_details::schema_with_references(kind)));
     let constant = json!({ "const": kind.value }).to_string();
     let of_type = OfType { r#type: "object", properties: Ordered(vec![("type", raw(constant)), ("data", raw(data))]) };
     let examples = type_details::samples(kind).map(|sample| Example {
@@ -150,7 +153,7 @@ fn message(kind: &'static EventType) -> Message {
         title: kind.label,
         summary,
         headers: json!({ "$ref": format!("{COMPONENTS}{HEADERS}") }),
-        payload: Payload { all_of: (json!({ "$ref": format!("{COMPONENTS}{ENVELOPE}") }), of_type) },
+        payload: Payload { title: name, all_of: (json!({ "$ref": format!("{COMPONENTS}{ENVELOPE}") }), of_type) },
         examples: examples.collect(),
         since,
         version,
@@ -185,6 +188,21 @@ fn headers() -> Value {
             "Service-Delivery-Id": { "type": "string", "description": "The delivery's identifier." },
         },
     })
+}
+
+/// The name by which a program should know the schema of an event or of a part: `booking.created` is `BookingCreated`.
+fn class_name(name: &str) -> String {
+    let capitalised = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>())
+    };
+    name.split(['.', '-', '_']).filter_map(capitalised).collect()
+}
+
+/// A schema with a title, by which generators name its class.
+fn titled(title: &str, schema: &str) -> String {
+    let members = schema.trim_start().strip_prefix('{').expect("a schema of the catalogue is an object with members");
+    format!("{{{}:{},{members}", json!("title"), json!(title))
 }
 
 /// A schema of the catalogue with references into this document.

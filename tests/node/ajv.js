@@ -1,0 +1,19 @@
+// Compiles the schema of every event type with ajv in strict mode, and validates its samples. Input: the types, each with `value`,
+// `schema` and `samples`; output: the complaints.
+import Ajv from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { json } from "node:stream/consumers";
+
+const complaints = [];
+for (const { value, schema, samples } of await json(process.stdin)) {
+  const ajv = addFormats(new Ajv({ strict: true, allErrors: true }));
+  try {
+    const valid = ajv.compile(schema);
+    for (const sample of samples) {
+      if (!valid(sample)) complaints.push(`${value}: ${ajv.errorsText(valid.errors)}`);
+    }
+  } catch (error) {
+    complaints.push(`${value}: ${error.message}`);
+  }
+}
+process.stdout.write(JSON.stringify({ complaints }));
