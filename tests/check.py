@@ -3,8 +3,8 @@ after the changed files.
 
     check.py [BASE]    compares the working tree with the commit BASE (HEAD)
 
-A contract test belongs to a file if the name of its module begins like a word of the file's path: `shared/webhooks/src/deliveries/
-feed/read.rs` selects `webhooks`, `webhook_…`, `deliveries`, `delivery_…` and `feeds`. `make test` runs all of them.
+A contract test belongs to a file if the name of its module begins like a word of the file's path, which begins within the
+crate: `shared/webhooks/src/deliveries/feed/read.rs` selects `deliveries`, `delivery_…` and `feeds`. `make test` runs all of them.
 """
 
 import json
@@ -24,8 +24,8 @@ NAMES = {
     "dispatch": ["dispatching", "retries", "receivers"],
     "gate": ["routes", "problems", "bodies", "checks"],
     "issuer": ["token", "application", "introspection"],
+    "oauth": ["token", "introspection"],
     "outbound": ["receivers", "addresses"],
-    "panel": ["panel", "browser_panel"],
     "problem": ["problems"],
     "public": ["pages", "routes"],
     "queue": ["stand_ins", "queue_chaos"],
@@ -33,6 +33,8 @@ NAMES = {
     "storage": ["table_chaos", "deliveries"],
     "subscriptions": ["webhook", "health"],
 }
+# The tests of any change in a folder `panel`; `panel/parts/webhook_form.js` also selects `browser_panel_webhooks`.
+OF_PANEL = {"panel_page", "browser_panel"}
 # Files that every crate reads.
 OF_ALL = {"Cargo.toml", "Cargo.lock", "clippy.toml"}
 
@@ -82,15 +84,20 @@ def stem(word: str) -> str:
 def contract_modules(files: list[str]) -> list[str]:
     """The modules of contract tests that are named after these files."""
     modules = {path.stem for path in CONTRACT.iterdir() if path.name not in ("main.rs", "harness")}
-    words = set()
+    words, named = set(), set()
     for file in files:
-        parts = re.split(r"[/_\-.]", file)
+        # A folder within a crate says more than the crate's name.
+        area = re.sub(r"^shared/[^/]+/src/(?=.*/)", "", file)
+        parts = re.split(r"[/_\-.]", area)
         words.update(name for part in parts for name in NAMES.get(part, []))
+        if "panel" in parts:
+            named |= OF_PANEL
+            parts = [f"{page}_{part}" for part in parts for page in ("panel", "browser_panel") if len(part) > 3 and part not in GENERAL]
         words.update(parts)
         if file.startswith("tests/contract/") and not file.startswith("tests/contract/harness/"):
             words.add(Path(file).relative_to("tests/contract").parts[0].removesuffix(".rs"))
     stems = {stem(word) for word in words if len(word) > 3 and word not in GENERAL}
-    return sorted(module for module in modules if any(module.startswith(each) for each in stems))
+    return sorted(module for module in modules if module in named or any(module.startswith(each) for each in stems))
 
 
 def main() -> int:

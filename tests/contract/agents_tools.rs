@@ -332,7 +332,7 @@ async fn a_webhook_is_created_changed_and_shown_with_every_member_of_the_api(sui
     let change = json!({ "webhookIdentifier": created["id"], "entity": { "identifier": entity.id } });
     let problem = agent.refused("change_webhook", change).await;
     let detail = text(&problem["detail"]);
-    assert!(detail.starts_with("`entity` is not an argument that this tool knows"), "{detail}");
+    assert!(detail.starts_with("`entity` is not an argument of this tool"), "{detail}");
     let change = json!({ "webhookIdentifier": created["id"], "x": 1 });
     let detail = text(&agent.refused("change_webhook", change).await["detail"]);
     assert!(detail.contains("webhookIdentifier") && !detail.contains("entity,"), "{detail}");

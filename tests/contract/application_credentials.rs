@@ -33,7 +33,7 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
 /// Waits until a token is refused. The simulator checks the promise that this takes no more than a minute.
 async fn until_refused(api: &Api, path: &str, token: &str) {
     until("the token is refused", LONG, async || {
-        (api.get(path).bearer(token).send().await.status == 401).then_some(())
+        (api.get(path).bearer(token).answered().await.status == 401).then_some(())
     })
     .await;
 }

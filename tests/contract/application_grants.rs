@@ -62,7 +62,7 @@ async fn a_caller_cannot_change_an_application_with_more_rights_than_its_token(s
         ask("account.write payment.write", &own, &application).refused(403, "entity-not-covered").await;
         let missing = Made { id: "app0000000000000000000000".to_owned(), secret: String::new() };
         ask("account.write", &own, &missing).refused(404, "application-not-found").await;
-        ask("account.write payment.write", &both, &application).send().await;
+        ask("account.write payment.write", &both, &application).answered().await;
     }
     let after = shown(&entity, &application).await;
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");

@@ -63,7 +63,7 @@ pub async fn token(api: &Api, id: &str, secret: &str) -> String {
 
 /// Whether the issuer accepts a secret.
 pub async fn accepted(api: &Api, id: &str, secret: &str) -> bool {
-    let answer = asks_for_token(api, id, secret).send().await;
+    let answer = asks_for_token(api, id, secret).answered().await;
     assert!([200, 401].contains(&answer.status), "{}", answer.exchange);
     answer.status == 200
 }
@@ -439,7 +439,7 @@ async fn the_tokens_of_a_removed_application_end(suite: Arc<Suite>) {
     // Within a minute, which the simulator checks.
     for path in &paths {
         let refused = until("the token is refused", LONG, async || {
-            let answer = api.get(path).bearer(&token).send().await;
+            let answer = api.get(path).bearer(&token).answered().await;
             (answer.status != 200).then_some(answer)
         });
         let answer = refused.await;

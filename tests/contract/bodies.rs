@@ -33,7 +33,7 @@ async fn a_body_must_be_declared_as_json(suite: Arc<Suite>) {
     for (path, body) in operations_with_a_body() {
         let body = body.to_string();
         for content_type in ["application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"] {
-            let answer = entity.post(path).body(content_type, body.as_str()).send().await;
+            let answer = entity.post(path).body(content_type, body.as_str()).answered().await;
             assert!(answer.status < 300, "{content_type}: {}", answer.exchange);
         }
         for content_type in [
@@ -59,7 +59,7 @@ async fn a_compressed_body_is_refused(suite: Arc<Suite>) {
             let problem = call.refused(415, "unsupported-media-type").await;
             assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("Content-Encoding")), "{problem}");
         }
-        let plain = entity.post(path).header("content-encoding", "identity").json(&body).send().await;
+        let plain = entity.post(path).header("content-encoding", "identity").json(&body).answered().await;
         assert!(plain.status < 300, "{}", plain.exchange);
     }
     let form = [("grant_type", "client_credentials")];
@@ -73,7 +73,7 @@ async fn a_compressed_body_is_refused(suite: Arc<Suite>) {
 async fn a_body_may_begin_with_a_byte_order_mark(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for (path, body) in operations_with_a_body() {
-        let answer = entity.post(path).body("application/json", format!("\u{feff}{body}")).send().await;
+        let answer = entity.post(path).body("application/json", format!("\u{feff}{body}")).answered().await;
         assert!(answer.status < 300, "{}", answer.exchange);
     }
 }
@@ -90,7 +90,7 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     rotation.expect(200).await;
     // Letters of times in either case (RFC 3339, section 5.6), and an offset as Python writes it.
     for since in ["2026-11-20t09:45:00z", "2026-11-20T09:45:00+0000"] {
-        let recovery = entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "since": since })).send().await;
+        let recovery = entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "since": since })).answered().await;
         assert_ne!(recovery.status, 400, "{}", recovery.exchange);
     }
 }

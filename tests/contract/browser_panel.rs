@@ -28,7 +28,7 @@ async fn a_person_with_a_link_sees_why_a_delivery_failed_and_sends_it_again(suit
     receiver.on("/hook", [Behaviour::status(204)]);
     browser.click("Resend").await;
     browser.until_says("Delivered on attempt 4").await;
-    browser.until_says("Attempt 4 was delivered: 204 No Content.").await;
+    browser.until_says("Attempt 4 succeeded: 204 No Content.").await;
     browser.click("Resend").await;
     browser.until_says("The endpoint has received this event").await;
     browser.click("Resend").await;

@@ -142,7 +142,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     // After the reader's visibility time, its missing answer counts as an attempt, and a late answer no longer counts.
     end_visibility(&suite.table(), &id).await;
     until("the missing answer is recorded", LONG, async || {
-        (cancel(&entity, &id).send().await.status == 200).then_some(())
+        (cancel(&entity, &id).answered().await.status == 200).then_some(())
     })
     .await;
     let shown = cancelled(&entity, &id).await;
@@ -204,7 +204,7 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
         let id = entity.publish(json!({ "number": number })).await;
         // From before the claim to after the record.
         sleep(Duration::from_millis(number * 2)).await;
-        let answer = cancel(&entity, &id).send().await;
+        let answer = cancel(&entity, &id).answered().await;
         (id, answer)
     }));
     let both = both.await;

@@ -317,7 +317,7 @@ async fn a_large_event_is_erased_in_all_its_deliveries(suite: Arc<Suite>) {
     for delivery in &deliveries {
         ended(&entity, delivery).await;
     }
-    let answer = entity.call("DELETE", &content(&event)).send().await;
+    let answer = entity.call("DELETE", &content(&event)).answered().await;
     assert!([200, 202].contains(&answer.status), "{}", answer.exchange);
     until("the rest is erased", LONG, async || {
         left_in(&items_about(&suite.table(), &event, &guest).await, &guest).is_empty().then_some(())

@@ -139,7 +139,7 @@ async fn dear_filters_and_a_large_event_take_little_time(suite: Arc<Suite>) {
     let warning = &published["warnings"][0];
     assert_eq!(warning["pointer"], "", "{warning}");
     let detail = warning["detail"].as_str().expect("openapi.yaml says so");
-    assert!(detail.starts_with("has too many values for the filters of 12 webhooks"), "{detail}");
+    assert!(detail.starts_with("has too many values for the filters of 12 webhook(s)"), "{detail}");
     let checked = checked(&entity, json!({ "eventFilter": { "currency": ["EUR"] } })).await;
     assert_eq!((&checked["eventsRead"], &checked["matchCount"]), (&json!(1), &json!(0)));
 }

@@ -288,7 +288,7 @@ async fn a_forged_token_is_refused_as_invalid(suite: Arc<Suite>) {
     assert!(tokens.len() > 100, "{} tokens", tokens.len());
     stream::iter(tokens)
         .for_each_concurrent(8, async |(fault, token)| {
-            let answer = suite.api.get(list).bearer(&token).send().await;
+            let answer = suite.api.get(list).bearer(&token).answered().await;
             assert_eq!(answer.status, 401, "{fault}: {token}: {}", answer.exchange);
             let challenge = answer.header("www-authenticate");
             let invalid = challenge.starts_with("Bearer ") && challenge.contains(r#"error="invalid_token""#);
@@ -305,12 +305,12 @@ async fn a_forged_token_is_inactive_and_need_not_be_revoked(suite: Arc<Suite>) {
             // A parameter without a value is absent.
             let status = if token.is_empty() { 400 } else { 200 };
             let form = [("token", token.as_str())];
-            let answer = suite.api.as_client("/oauth2/introspect", Application::Platform, &form).send().await;
+            let answer = suite.api.as_client("/oauth2/introspect", Application::Platform, &form).answered().await;
             assert_eq!(answer.status, status, "{fault}: {}", answer.exchange);
             if status == 200 {
                 assert_eq!(answer.json(), json!({ "active": false }), "{fault}: {token}");
             }
-            let answer = suite.api.as_client("/oauth2/revoke", Application::Platform, &form).send().await;
+            let answer = suite.api.as_client("/oauth2/revoke", Application::Platform, &form).answered().await;
             assert_eq!(answer.status, status, "{fault}: {}", answer.exchange);
         })
         .await;

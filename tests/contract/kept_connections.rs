@@ -15,7 +15,7 @@ use crate::{
 /// An attempt ended without its endpoint's part: the machine stalled for longer than one of the service's deadlines.
 struct Disturbed;
 
-/// What a round of a test found, unless it was disturbed.
+/// The result of a round of a test, unless the round was disturbed.
 type Round<T> = Result<T, Disturbed>;
 
 /// Repeats a round until nothing disturbs it.

@@ -41,7 +41,7 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
     };
     let publish = async || {
         let call = entity.post("/webhook/event").header("idempotency-key", "late");
-        let answer = call.json(&json!({ "type": "booking.created", "data": {} })).send().await;
+        let answer = call.json(&json!({ "type": "booking.created", "data": {} })).answered().await;
         delivery(&answer.json())
     };
     // The first announcement of the third is lost, so that it has no head at the repetition.

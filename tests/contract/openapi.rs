@@ -100,16 +100,16 @@ async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Su
 /// Generators of clients read the same document, each with another reader of references, unions and examples.
 #[contract_test]
 async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite: Arc<Suite>) {
-    /// Models of objects that stand alone within a schema, so that Modelina has no name for them.
-    const UNNAMED: usize = 33;
     let openapi = suite.api.get("/openapi.json").expect(200).await.json();
     let asyncapi = suite.api.get("/asyncapi.json").expect(200).await.json();
-    let generated = node("generators.js", &json!({ "openapi": openapi, "asyncapi": asyncapi })).await;
+    let input = json!({ "openapi": openapi, "asyncapi": asyncapi, "types": "booking." });
+    let generated = node("generators.js", &input).await;
     assert_eq!(generated["complaints"], "", "the generated clients do not compile");
     let names: BTreeSet<_> =
         generated["names"].as_array().expect("a list").iter().filter_map(|name| name.as_str()).collect();
+    // Modelina has no name for an object that stands alone within a schema.
     let unnamed: Vec<_> = names.iter().filter(|name| name.starts_with("AnonymousSchema")).collect();
-    assert!(unnamed.len() <= UNNAMED, "{unnamed:?}");
+    assert!(10 * unnamed.len() < names.len(), "{unnamed:?} of {} models", names.len());
     for name in ["BookingCreated", "BookingCreatedData", "Booking", "Money"] {
         assert!(names.contains(name), "no model is named {name}");
     }

@@ -284,7 +284,9 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     }
     let health = suite.table().item(&format!("ENT#{}", entity.id), &format!("HLT#{}", listener.id)).await;
     assert_eq!((receiver.received("/listener").len(), health), (3 * events, None));
-    assert_eq!(receiver.received("/all").len(), events, "an operational event caused another");
+    // An attempt that a stalled machine interrupts is repeated.
+    let all: BTreeSet<_> = receiver.received("/all").iter().map(|one| one.header("webhook-id").to_owned()).collect();
+    assert_eq!(all.len(), events, "an operational event caused another");
 }
 
 #[contract_test]

@@ -235,7 +235,7 @@ async fn scripts_of_other_origins_read_only_contract_keys_and_metadata(suite: Ar
     let mut open = Vec::new();
     for operation in suite.contract.operations().into_iter().filter(|operation| operation.method == "GET") {
         let path = operation.path.replace("{kind}", "not-found").replace(['{', '}'], "x");
-        let answer = suite.api.get(path).header("origin", "https://elsewhere.example").send().await;
+        let answer = suite.api.get(path).header("origin", "https://elsewhere.example").answered().await;
         match answer.header("access-control-allow-origin") {
             "" => {}
             origin => {

@@ -139,7 +139,7 @@ async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
         folder.clone() + "/",
     ] {
         // The client normalises some of them: to the page, or to another missing path.
-        let answer = api.get(&address).send().await;
+        let answer = api.get(&address).answered().await;
         let is_page = answer.header("content-type").starts_with("text/html");
         assert!(answer.status == 404 || is_page, "{address}: {}", answer.exchange);
     }

@@ -19,7 +19,7 @@ fn webhooks(answer: &ApiResponse) -> BTreeSet<String> {
 /// Publishes with a key.
 pub async fn publish_with_key(entity: &Entity, key: &str, data: Value) -> ApiResponse {
     let body = json!({ "type": "booking.created", "data": data });
-    entity.post("/webhook/event").header("idempotency-key", key).json(&body).send().await
+    entity.post("/webhook/event").header("idempotency-key", key).json(&body).answered().await
 }
 
 #[contract_test]

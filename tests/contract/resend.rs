@@ -13,7 +13,7 @@ use crate::{
 };
 
 async fn resend(entity: &Entity, id: &str) -> ApiResponse {
-    entity.post(&format!("/webhook/delivery/{id}/resend")).send().await
+    entity.post(&format!("/webhook/delivery/{id}/resend")).answered().await
 }
 
 async fn resent(entity: &Entity, id: &str) -> Value {

@@ -47,7 +47,7 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     };
     // Every function is warm, and has read the list before the token is added.
     for operation in &operations {
-        let answer = call(&operation.method, &operation.path, &token).send().await;
+        let answer = call(&operation.method, &operation.path, &token).answered().await;
         assert_ne!(answer.status, 401, "{}", answer.exchange);
     }
     says_nothing(&revoke(api, Application::Demo, &token).expect(200).await);
@@ -57,7 +57,8 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
         let refusal = until(&format!("{} refuses the token", operation.id), LONG, async || {
             // All operations together are asked often enough.
             sleep(Duration::from_secs(1)).await;
-            Some(call(&operation.method, &operation.path, &token).send().await).filter(|answer| answer.status == 401)
+            Some(call(&operation.method, &operation.path, &token).answered().await)
+                .filter(|answer| answer.status == 401)
         })
         .await;
         let challenge = refusal.header("www-authenticate");
@@ -69,7 +70,7 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     });
     join_all(refusals).await;
     for operation in &operations {
-        let answer = call(&operation.method, &operation.path, &spared).send().await;
+        let answer = call(&operation.method, &operation.path, &spared).answered().await;
         assert_ne!(answer.status, 401, "another token of the application is valid: {}", answer.exchange);
     }
 }
@@ -111,7 +112,7 @@ async fn a_revoked_token_makes_no_credential_from_its_revocation_on(suite: Arc<S
         let token = api.new_token(Application::Platform, scope).await;
         let call = || api.post(path.clone()).header("accept", "application/json, text/event-stream").bearer(&token);
         // The function is warm, and has read the list before the token is added.
-        let before = call().json(&body).send().await;
+        let before = call().json(&body).answered().await;
         assert!(before.status < 300, "{}", before.exchange);
         revoke(api, Application::Platform, &token).expect(200).await;
         call().json(&body).expect(401).await;
@@ -284,7 +285,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
         let mut claims = forge.claims();
         (claims["client_id"], claims["iat"]) = (id(number).into(), (now() - 1_900).into());
         let token = forge.token(&forge.header(), &claims);
-        api.get(entity.path("/webhook/event/list")).bearer(&token).send().await.status
+        api.get(entity.path("/webhook/event/list")).bearer(&token).answered().await.status
     };
     for number in [0, LISTED / 2, LISTED - 1] {
         assert_eq!(status(number).await, 401, "{number}");

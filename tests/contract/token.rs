@@ -311,7 +311,7 @@ async fn a_parameter_that_looks_like_scope_is_refused(suite: Arc<Suite>) {
     for name in ["scopes", "Scope", "scope[]", "scope[0]"] {
         let answer = refused(request(&suite.api, &[(name, "integrations.read")]), 400, "invalid_request").await;
         let said = answer.json()["error_description"].as_str().expect("a text").to_owned();
-        assert!(said.contains(&format!("parameter {name} ")) && said.contains("parameter scope,"), "{said}");
+        assert!(said.contains(&format!("parameter {name} ")) && said.contains("parameter named scope,"), "{said}");
     }
 }
 

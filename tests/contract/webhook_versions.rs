@@ -37,7 +37,7 @@ async fn of_fifty_changes_of_one_version_one_is_made(suite: Arc<Suite>) {
     let changes = (0..50).map(|number| {
         let entity = entity.clone();
         let id = hook.id.clone();
-        async move { entity.change(&id, &json!({ "name": format!("number {number}"), "version": 1 })).send().await }
+        async move { entity.change(&id, &json!({ "name": format!("number {number}"), "version": 1 })).answered().await }
     });
     let answers = join_all(changes).await;
     let made: Vec<Value> =

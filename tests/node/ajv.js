@@ -5,8 +5,8 @@ import addFormats from "ajv-formats";
 import { json } from "node:stream/consumers";
 
 const complaints = [];
+const ajv = addFormats(new Ajv({ strict: true, allErrors: true }));
 for (const { value, schema, samples } of await json(process.stdin)) {
-  const ajv = addFormats(new Ajv({ strict: true, allErrors: true }));
   try {
     const valid = ajv.compile(schema);
     for (const sample of samples) {

@@ -5,14 +5,17 @@ use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde_json::Value;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 
 use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack::needs_bundle};
+
+/// The wait before a request is repeated after a 503.
+const BEFORE_REPETITION: Duration = Duration::from_secs(1);
 
 /// A client of one bundle.
 #[derive(Clone)]
@@ -178,20 +181,16 @@ impl Call {
     }
 
     /// Sends the request. A machine that stalls for seconds causes a 503, which asks the client to try again: the request
-    /// is repeated if its repetition has no further effect.
+    /// is repeated. Most requests that get a 503 have had no effect.
     pub async fn answered(self) -> ApiResponse {
         let began = Instant::now();
         loop {
             let answer = self.clone().send().await;
-            if answer.status != 503 || !self.may_be_repeated() || began.elapsed() > LONG {
+            if answer.status != 503 || began.elapsed() > LONG {
                 return answer;
             }
+            sleep(BEFORE_REPETITION).await;
         }
-    }
-
-    fn may_be_repeated(&self) -> bool {
-        let is_idempotent = matches!(self.method, Method::GET | Method::HEAD | Method::PUT);
-        is_idempotent || self.headers.contains_key("idempotency-key") || self.path.ends_with("/feed/ack")
     }
 
     /// Sends the request; asserts that the response is a Problem of this kind.

@@ -12,7 +12,10 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::sleep,
+};
 
 use super::{
     Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, aws_caller, free_port,
@@ -43,6 +46,10 @@ pub struct Suite {
 /// Number of tests that run at once: far more than processors, since tests mostly wait, but no more than the shared bundle
 /// answers in time on a busy machine.
 const TURNS: usize = 24;
+/// The longest response time of a service that takes a further test.
+const IN_TIME: Duration = Duration::from_secs(2);
+/// How often a test is delayed because the service is slow, by a second each time. Other processes may slow it, too.
+const MOST_DELAYS: usize = 5;
 /// Number of bundles that may run beside the first.
 const OTHER_BUNDLES: usize = 8;
 
@@ -122,9 +129,21 @@ impl Suite {
         }
     }
 
-    /// Waits until the test may run.
+    /// Waits until the test may run: until it has a turn, and the service answers in time. So fewer tests run at once on a
+    /// machine that others use as well.
     pub async fn turn(&self) -> SemaphorePermit<'_> {
-        self.turns.acquire().await.expect("the semaphore is never closed")
+        let turn = self.turns.acquire().await.expect("the semaphore is never closed");
+        for _ in 0..MOST_DELAYS {
+            let began = Instant::now();
+            let token = self.api.token(Application::Demo, "").await;
+            let list = format!("/api/managing-entity/{}/webhook/list", self.api.env["MANAGING_ENTITY"]);
+            self.api.get(list).bearer(&token).answered().await;
+            if began.elapsed() < IN_TIME {
+                break;
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+        turn
     }
 
     /// Waits for the permit of another bundle, for a test that starts one itself. Another test has the turn meanwhile. With
