@@ -21,6 +21,8 @@ export function entityOfFrame(named) {
 const MOST_REQUESTS = 3;
 /** The pause after a link that did not open a session, in milliseconds. */
 const PAUSE_MS = 2000;
+/** The longest pause before a request after an outage: each costs a link, and an entity can create 60 in an hour. */
+const LONGEST_REST_MS = 600_000;
 
 const needsLink = ({ phase, proposed, left }) => (phase === "closed" || phase === "ended") && !proposed && !left;
 
@@ -37,12 +39,26 @@ export function takeLinksOfPlatform(open) {
     ANCESTORS.forEach((origin) => window.parent.postMessage({ type: "waypost.session-ended" }, origin));
   };
   let wasOutage = false;
+  let rest = 0;
   onSession(() => {
     const { phase, refusal } = session();
-    // Without a session after an outage, the page is asked again.
-    if (phase === "open" || (wasOutage && !refusal)) requests = 0;
+    const isBack = wasOutage && !refusal;
     wasOutage = Boolean(refusal?.isOutage);
-    if (phase !== "open" && requests === 0 && !refusal) ask();
+    if (phase === "open") {
+      requests = 0;
+      rest = 0;
+    } else if (isBack) {
+      // Without a session after an outage, the page is asked once more. Links may fail for longer than other requests, so
+      // that each such request waits longer than the one before.
+      setTimeout(() => {
+        if (!needsLink(session())) return;
+        requests = MOST_REQUESTS - 1;
+        ask();
+      }, rest);
+      rest = Math.min(2 * rest + 15_000, LONGEST_REST_MS);
+    } else if (requests === 0 && !refusal) {
+      ask();
+    }
   });
   addEventListener("message", async ({ data, origin, source }) => {
     const isOfPlatform = source === window.parent && ANCESTORS.includes(origin);

@@ -95,7 +95,9 @@ function open(answer, renewable = true) {
 export async function propose(code) {
   const [entity] = code.split("/");
   const running = state.entity ?? (await renewed().then((answer) => answer?.managingEntity, () => null));
-  become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, proposed: { code, entity, running } });
+  // An earlier refusal is not about this link.
+  become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, refusal: undefined,
+    proposed: { code, entity, running } });
 }
 
 /** Discards the proposed link. */

@@ -120,7 +120,9 @@ impl StoredLogin {
 pub fn checked_address(given: &str) -> Result<String, Failure> {
     let wrong = |why: &str| Failure::Usage(format!("the address `{given}` {why}"));
     let no_scheme = || wrong(&format!("must begin with https:// or http://: write {}", with_scheme(given.trim())));
-    let url: Url = given.trim().parse().map_err(|_| no_scheme())?;
+    let has_scheme = ["https://", "http://"].iter().any(|scheme| given.trim().starts_with(scheme));
+    let invalid = || wrong("is not valid; write it as https://api.waypost.example");
+    let url: Url = given.trim().parse().map_err(|_| if has_scheme { invalid() } else { no_scheme() })?;
     if url.cannot_be_a_base() || !["http", "https"].contains(&url.scheme()) || url.host().is_none() {
         return Err(no_scheme());
     }

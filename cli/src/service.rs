@@ -192,7 +192,9 @@ async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) ->
     loop {
         let answered = request().await;
         let wait = answered.as_ref().err().and_then(Failure::wait_for_limit);
-        let Some(wait) = wait.filter(|wait| begun.elapsed() + *wait <= LONGEST_WAIT) else { return answered };
+        let Some(wait) = wait.filter(|wait| begun.elapsed().saturating_add(*wait) <= LONGEST_WAIT) else {
+            return answered;
+        };
         let wait = wait.max(SHORTEST_WAIT);
         remark(format!("A limit of the service is reached: the request is sent again in {} s.", wait.as_secs()));
         machine::pause(wait).await;

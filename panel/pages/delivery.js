@@ -134,7 +134,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
 
 /** Whether deliveries of the webhook may be retried. If that cannot be read, they may. */
 function useCanRetry({ status }, webhook) {
-  const isFailed = ["failed", "cancelled"].includes(status);
+  const isFailed = ["failed", "cancelled", "retrying"].includes(status);
   const { data, error } = useLoad(() => isFailed || (webhook !== null && mayHaveFailed(webhook.id)),
     [webhook?.id, status], { keep: true });
   return isFailed || data || Boolean(error);

@@ -23,8 +23,8 @@ const Failed = ({ fault }) => html`
     <div class="problem" role="alert">
       <${Icon} name="warning" />
       <div>
-        <p><strong>The panel could not draw this page.</strong> The fault is in the panel, and has changed no
-          data.</p>
+        <p><strong>The panel could not show this page.</strong> The fault is in the panel; no data was
+          changed.</p>
         <p><button type="button" class="small" onClick=${() => location.reload()}>Reload the page</button></p>
       </div>
     </div>

@@ -29,9 +29,13 @@ export async function latestOf(webhook, limit) {
   return { items: list.items, exact: list.items.length > 0 || !list.nextCursor };
 }
 
-/** Whether a webhook may have deliveries to retry: `false` only if it is certain that none has failed or was cancelled. */
+/**
+ * Whether a webhook may have deliveries to retry: `false` only if it is certain that none has failed, was cancelled or waits
+ * after a failed attempt.
+ */
 export async function mayHaveFailed(webhook) {
-  const list = await get("/webhook/delivery/list", { webhookIdentifier: webhook, status: "failed,cancelled", limit: 1 });
+  const list = await get("/webhook/delivery/list",
+    { webhookIdentifier: webhook, status: "failed,cancelled,retrying", limit: 1 });
   return list.items.length > 0 || Boolean(list.nextCursor);
 }
 

@@ -37,7 +37,9 @@ async function page(filters, start, mayContinue) {
   let cursor = start;
   for (let responses = 1; ; responses += 1) {
     const found = await get("/webhook/delivery/list", { ...filters, cursor, limit: SIZE - items.length });
-    items.push(...found.items);
+    // A later response may repeat a delivery of the last minutes.
+    const known = new Set(items.map(({ id }) => id));
+    items.push(...found.items.filter(({ id }) => !known.has(id)));
     cursor = found.nextCursor;
     const isDone = !cursor || items.length >= SIZE;
     if (isDone || !(items.length ? responses < RESPONSES : mayContinue(responses))) return { items, cursor };

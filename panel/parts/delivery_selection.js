@@ -82,8 +82,8 @@ export function Selection({ items, selection, reload }) {
         selection.set([id], false);
       } catch (refusal) {
         note(id, refusal);
-        // The rate limit is reached, or there is no connection: the other requests would fail as well.
-        if (refusal.status === 429 || refusal.kind === "unreachable") return false;
+        // The rate limit is reached, or the service is down: the other requests would fail as well.
+        if (refusal.status === 429 || refusal.isOutage) return false;
       } finally {
         progress.done += 1;
         work({ ...progress });

@@ -15,7 +15,14 @@ function wordsOf({ kind, title, detail, message, properties = {} }) {
   const { length } = properties.violations ?? [];
   if (length > 1) return { title, text: `${length} values are missing or invalid.` };
   const advice = kind === "entity-not-covered" ? " Ask for a panel link from an application that covers it." : "";
-  return { title: title ?? "Something went wrong", text: `${detail ?? message}${advice}` };
+  return { title: title ?? "Something went wrong", text: `${afterTitle(detail ?? message, title)}${advice}` };
+}
+
+/** A detail without the words of the title before it. */
+function afterTitle(detail, title) {
+  if (!title || !detail.startsWith(title)) return detail;
+  const rest = detail.slice(title.length).replace(/^[;,:.]\s*/, "");
+  return rest && rest[0].toUpperCase() + rest.slice(1);
 }
 
 export function Problem({ refusal, retry, beside }) {

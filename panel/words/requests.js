@@ -37,7 +37,7 @@ const MASK = "***";
 function requestOf(delivery, webhook) {
   const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, MASK]);
   const headers = [...Object.entries(known(delivery)), ...own].map(([name, value]) => `${name}: ${value}`);
-  return { url: targetOf(delivery, webhook), headers, body: bodyOf(delivery, delivery.attempts.at(-1)) };
+  return { url: targetOf(delivery, webhook), headers, body: bodyOf(delivery, webhook ?? delivery.attempts.at(-1)) };
 }
 
 /** The description of the copied command, with its omissions. */

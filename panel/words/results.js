@@ -47,8 +47,10 @@ export const isInterrupted = ({ error }) => error?.split(":")[0] === INTERRUPTED
 export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));
 
 /** The outcome of an attempt, in a sentence. */
-export const outcomeOf = (attempt) =>
-  `Attempt ${attempt.attemptNumber} ${succeeded(attempt) ? "was delivered" : "failed"}: ${resultInSentence(attempt)}.`;
+export function outcomeOf(attempt) {
+  const verb = succeeded(attempt) ? "succeeded" : isInterrupted(attempt) ? "was interrupted" : "failed";
+  return `Attempt ${attempt.attemptNumber} ${verb}: ${resultInSentence(attempt)}.`;
+}
 
 /** The result in a few characters, for the timeline. */
 export const shortResult = ({ httpStatus, error, confirmed }) => (httpStatus ? String(httpStatus)

@@ -1,5 +1,7 @@
 //! `waypost deliveries`: lists deliveries, in as many pages as the limit requires.
 
+use std::collections::HashSet;
+
 use anstyle::Style;
 use clap::Args;
 use serde::Deserialize;
@@ -44,6 +46,11 @@ struct Page {
     next_cursor: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct Identified {
+    id: String,
+}
+
 /// The members of a delivery that the table shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,6 +86,8 @@ impl Deliveries {
 
     async fn pages(&self, service: &Service) -> Result<Vec<Box<RawValue>>, Failure> {
         let mut found = Vec::new();
+        // A later page may repeat a delivery of the last minutes.
+        let mut known = HashSet::new();
         let mut cursor = None;
         loop {
             let missing = usize::from(self.limit) - found.len();
@@ -91,7 +100,12 @@ impl Deliveries {
             query.extend(cursor.map(|cursor| ("cursor", cursor)));
             let page: Page =
                 service.call(Call { query: &query, ..Call::get(&["webhook", "delivery", "list"]) }).await?;
-            found.extend(page.items);
+            for delivery in page.items {
+                let Identified { id } = serde_json::from_str(delivery.get()).map_err(|_| unexpected(service))?;
+                if known.insert(id) {
+                    found.push(delivery);
+                }
+            }
             cursor = page.next_cursor;
             if cursor.is_none() || found.len() >= usize::from(self.limit) {
                 return Ok(found);

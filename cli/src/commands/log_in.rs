@@ -74,8 +74,9 @@ impl Login {
             given(hidden("Client secret (not shown): ")?, "the client secret")?
         } else {
             return Err(Failure::Usage(
-                "the client secret is missing, and standard input is not a terminal on which the program could ask \
-                 for it: write it to standard input and say --client-secret-stdin, or set WAYPOST_CLIENT_SECRET"
+                "the client secret is missing, and the program cannot ask for it because standard input is not a \
+                 terminal: write the secret to standard input and add --client-secret-stdin, or set \
+                 WAYPOST_CLIENT_SECRET"
                     .to_owned(),
             ));
         };
@@ -130,7 +131,7 @@ fn hidden(question: &str) -> Result<String, Failure> {
 fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {
     if !asks {
         return Err(Failure::Usage(format!(
-            "{option} is missing, and standard input is not a terminal on which the program could ask for it"
+            "{option} is missing, and the program cannot ask for it because standard input is not a terminal"
         )));
     }
     eprint!("{question}: ");

@@ -121,15 +121,15 @@ fn result(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     };
     match delivery.status.as_str() {
         "pending" if delivery.is_unread() && is_read => format!(
-            "It waits in the feed of this webhook. If its reader is busy, it reads the delivery next; `waypost show {id}` \
-             shows it. If the reader has ended, run `waypost listen` again."
+            "The delivery waits in the feed of this webhook. If its reader is busy, the reader gets the delivery next; \
+             `waypost show {id}` shows the result. If the reader has ended, run `waypost listen` again."
         ),
         "pending" if delivery.is_unread() => {
             "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
         }
         "pending" => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
         "delivered" => "It is delivered.".to_owned(),
-        status => format!("It is {}: `waypost show {id}` shows the reason.", visible_line(status)),
+        status => format!("Its status is `{}`; `waypost show {id}` shows the reason.", visible_line(status)),
     }
 }
 

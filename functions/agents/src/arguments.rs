@@ -78,14 +78,20 @@ pub fn repeated() -> Value {
 /// mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are removed,
 /// or get the type of the schema.
 ///
+/// Null removes a member of a webhook that allows it. But if another member is null that cannot be, the caller sends null
+/// for everything that it leaves out, and removes nothing.
+///
 /// Only members of the schema change, and the members that some clients add to each call are removed. Another unknown
 /// member stays, so that the use case refuses it by name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let member = |name: &str| &schema["properties"][name];
+    let cannot_be_null = |name: &str| !member(name).is_null() && !allows(member(name), "null");
+    let fills_with_null = arguments.iter().any(|(name, value)| value.is_null() && cannot_be_null(name));
     let normalize = |(name, value): (String, Value)| {
         let member = &schema["properties"][&name];
         let is_left_out = match &value {
             _ if member.is_null() => ADDED_BY_CLIENTS.contains(&&*name),
-            Value::Null => !allows(member, "null"),
+            Value::Null => fills_with_null || !allows(member, "null"),
             // No argument has the empty text as a value.
             Value::String(text) => text.is_empty(),
             _ => false,
@@ -121,30 +127,36 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
     }
-    let list = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: message.to_owned() };
     let names: Vec<_> = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    let mut violations: Vec<_> = problem.violations().map(list).collect();
+    // `eventList[2]` and `headers.Host` are faults of `eventList` and `headers`.
+    let known: BTreeSet<&str> = problem.violations().filter_map(|(field, _)| field.split(['[', '.']).next()).collect();
+    // It keeps a limited number of them.
+    let mut violations = Violations::default();
+    for (field, message) in problem.violations() {
+        violations.add(field, message);
+    }
     for (field, message) in faults(arguments, schema) {
-        // `eventList[2]` and `headers.Host` are faults of `eventList` and `headers`.
-        let is_known = |known: &Violation| known.field.split(['[', '.']).next() == Some(&*field);
-        if !violations.iter().any(is_known) {
-            violations.push(Violation { field, message });
+        if !known.contains(field.as_str()) {
+            violations.add(field, message);
         }
     }
-    for Violation { field, message } in violations.iter_mut().filter(|found| is_unknown(&found.message)) {
-        *message = format!("{UNKNOWN}{}", near::hint(field, &names));
+    let mut violations = violations.into_list();
+    let unknown = violations.iter_mut().filter(|found| is_unknown(&found.message));
+    for (position, Violation { field, message }) in unknown.enumerate() {
+        let compared = if position < near::MAX_COMPARED { &names[..] } else { &[] };
+        *message = format!("{UNKNOWN}{}", near::hint(field, compared));
     }
     let Problem { detail, properties, .. } = Problem::invalid(violations);
     Problem { detail, properties, ..problem }
 }
 
 /// The message about an argument that the schema does not have.
-const UNKNOWN: &str = "is not an argument that this tool knows";
+const UNKNOWN: &str = "is not an argument of this tool";
 
 /// Whether a message is about an unknown argument: ours, or that of a use case, which has read the arguments as a body or
 /// a query.
 fn is_unknown(message: &str) -> bool {
-    ["is not a member that this operation knows", "is not a parameter that this operation knows", UNKNOWN]
+    ["is not a member of this operation", "is not a parameter of this operation", UNKNOWN]
         .iter()
         .any(|beginning| message.starts_with(beginning))
 }
@@ -459,14 +471,33 @@ mod tests {
         let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
         assert_eq!(fields(&all), ["eventList[0]"]);
         // The names are those of the schema, regardless of the use case.
-        let unknown = Problem::invalid_value("filter", "is not a member that this operation knows; it knows entity");
+        let unknown = Problem::invalid_value("filter", "is not a member of this operation; it accepts entity");
         let all = of(unknown, "change_webhook", json!({ "webhookIdentifier": "whk_1", "filter": 1 }));
-        assert_eq!(all.detail, "`filter` is not an argument that this tool knows (did you mean eventFilter?).");
+        assert_eq!(all.detail, "`filter` is not an argument of this tool (did you mean eventFilter?).");
         let left_out = check_left_out(json!({ "entity": {} }).as_object().expect("an object")).expect_err("refused");
         let all = of(left_out, "change_webhook", json!({ "webhookIdentifier": "whk_1", "entity": {} }));
-        assert!(all.detail.contains("it knows") && all.detail.contains("webhookIdentifier"), "{}", all.detail);
+        assert!(all.detail.contains("it accepts") && all.detail.contains("webhookIdentifier"), "{}", all.detail);
         let other = of(Problem::internal("a test"), "create_webhook", json!({}));
         assert_eq!(other.kind, ProblemKind::InternalError);
+    }
+
+    #[test]
+    fn a_caller_that_fills_in_null_removes_no_filter() {
+        let schema = (tools::find("change_webhook").expect("a tool").input)();
+        let kept =
+            |arguments: Value| Value::Object(normalized(arguments.as_object().expect("an object").clone(), &schema));
+        let filled = json!({ "name": "n", "eventFilter": null, "maxAttemptsPerSecond": null, "enabled": null });
+        assert_eq!(kept(filled), json!({ "name": "n" }));
+        let removal = json!({ "name": "n", "eventFilter": null });
+        assert_eq!(kept(removal.clone()), removal);
+    }
+
+    #[test]
+    fn thousands_of_unknown_arguments_get_a_short_answer() {
+        let schema = (tools::find("list_webhooks").expect("a tool").input)();
+        let arguments: Map<_, _> = (0..50_000).map(|number| (format!("u{number}"), json!(1))).collect();
+        let problem = with_other_faults(Problem::invalid_value("managingEntity", "is missing"), &arguments, &schema);
+        assert!((10..=200).contains(&problem.violations().count()));
     }
 
     #[test]

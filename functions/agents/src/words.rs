@@ -10,8 +10,8 @@ const PHRASES: [(&str, &str); 12] = [
         "pending, delivered, retrying, failed or cancelled, or several of these with commas between them",
         "an array of one or several of pending, delivered, retrying, failed and cancelled",
     ),
-    ("is not a member that this operation knows", "is not an argument that this tool knows"),
-    ("is not a parameter that this operation knows", "is not an argument that this tool knows"),
+    ("is not a member of this operation", "is not an argument of this tool"),
+    ("is not a parameter of this operation", "is not an argument of this tool"),
     ("must be the managing entity of the path", "must be the managing entity of the call"),
     ("; its `+` has come as a space: write it as `%2B` in a query", "; write `+` before the offset"),
     ("`POST …/webhook/{webhookIdentifier}/secret`", "`rotate_webhook_secret`"),
@@ -90,7 +90,7 @@ mod tests {
         let over = Problem::from(WebhookError::Idempotency(IdempotencyError::SecretOver { id: "whk_1".to_owned() }));
         for (problem, words) in [
             (webhook, "`list_event_types`"),
-            (recovery, "is not an argument that this tool knows"),
+            (recovery, "is not an argument of this tool"),
             (query, "write `+` before the offset"),
             (conflict, "`idempotencyKey` was sent before with other arguments"),
             (over, "`rotate_webhook_secret` gives it another secret"),

@@ -18,7 +18,9 @@ pub enum BadPrivateKey {
     CutOff,
     #[error("is damaged: its lines between `-----BEGIN` and `-----END` are not base 64")]
     NotBase64,
-    #[error("must be an RSA key of at least 2048 bits or a P-256 key; it is another one, or damaged")]
+    #[error(
+        "must be an RSA key of at least 2048 bits or a P-256 key; this key has another type or length, or is damaged"
+    )]
     OtherKey,
 }
 

@@ -104,7 +104,10 @@ impl<'a> JsonBody<'a> {
             let is_well_formed = || serde_json::from_str::<&RawValue>(text).is_ok();
             if error.is_syntax() && !surrogates::unpaired(text).is_empty() && is_well_formed() {
                 // The name of a member has it. In a value, its reader finds it.
-                return Problem::invalid_value("body", format!("{} in the name of a member", surrogates::MESSAGE));
+                return Problem::invalid_value(
+                    "body",
+                    format!("has an invalid name of a member: a name {}", surrogates::MESSAGE),
+                );
             }
             // Name only the position and the kind of the error: serde's message could repeat a value.
             let line = error.line();

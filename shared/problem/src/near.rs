@@ -43,7 +43,7 @@ pub fn none_of<N: AsRef<str> + Ord>(
 
 /// The message about an unknown member or parameter, with suggestions or else all known names.
 pub(crate) fn not_known(what: &str, given: &str, known: &[&str]) -> String {
-    format!("is not a {what} that this operation knows{}", hint(given, known))
+    format!("is not a {what} of this operation{}", hint(given, known))
 }
 
 /// The end of a message about an unknown name: suggestions, or else all known names.
@@ -51,7 +51,7 @@ pub fn hint(given: &str, known: &[&str]) -> String {
     let near = nearest(given, known);
     match known {
         [] => String::new(),
-        known if near.is_empty() => format!("; it knows {}", known.join(", ")),
+        known if near.is_empty() => format!("; it accepts {}", known.join(", ")),
         _ => suggestion(&near),
     }
 }
@@ -84,9 +84,9 @@ mod tests {
     #[test]
     fn an_unknown_name_gets_suggestions_or_else_all_known_names() {
         let said = |given| not_known("member", given, &["type", "data"]);
-        assert_eq!(said("eventType"), "is not a member that this operation knows (did you mean type?)");
-        assert_eq!(said("payload"), "is not a member that this operation knows; it knows type, data");
-        assert_eq!(not_known("member", "payload", &[]), "is not a member that this operation knows");
+        assert_eq!(said("eventType"), "is not a member of this operation (did you mean type?)");
+        assert_eq!(said("payload"), "is not a member of this operation; it accepts type, data");
+        assert_eq!(not_known("member", "payload", &[]), "is not a member of this operation");
     }
 
     #[test]

@@ -138,8 +138,11 @@ impl Problem {
         let detail = match violations.as_slice() {
             [] => "The request has invalid values.".to_owned(),
             [one] => format!("`{}` {}.", one.field, one.message),
-            [first, more @ ..] => {
-                format!("`{}` {}, and {} more in `properties.violations`.", first.field, first.message, more.len())
+            [first, ..] => {
+                let (Violation { field, message }, count) = (first, violations.len());
+                format!(
+                    "`{field}` {message}. In total, {count} values are invalid; `properties.violations` lists them."
+                )
             }
         };
         Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
@@ -230,7 +233,10 @@ mod tests {
         let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
         assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
         assert_eq!(problem.fields().collect::<Vec<_>>(), ["name", "eventUrl"]);
-        assert_eq!(problem.detail, "`name` must be there, and 1 more in `properties.violations`.");
+        assert_eq!(
+            problem.detail,
+            "`name` must be there. In total, 2 values are invalid; `properties.violations` lists them."
+        );
         assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
     }
 }

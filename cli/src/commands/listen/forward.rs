@@ -82,7 +82,9 @@ impl FromStr for Target {
         if let Some(Host::Ipv4(address)) = url.url().host()
             && !given.contains(&address.to_string())
         {
-            return Err(format!("its host means {address}: write that, or the port alone for a port of this machine"));
+            return Err(format!(
+                "its host is read as the address {address}: write this address, or only a port number for a port of this machine"
+            ));
         }
         let Networks(allowed_networks) = "0.0.0.0/0,::/0".parse().expect("two networks");
         let rules = AddressRules { allowed_networks, allow_http: true };

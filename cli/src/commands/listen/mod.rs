@@ -5,6 +5,7 @@ mod forward;
 mod report;
 
 use std::{
+    cell::Cell,
     io,
     time::{Duration, Instant},
 };
@@ -35,9 +36,9 @@ Examples:
   waypost listen --json | jq .
 
 It creates a temporary webhook and prints its signing secret, with which the receiver verifies the requests. Bodies and
-headers are forwarded unchanged, up to ten events at a time. A 2xx answer within 15 s confirms a delivery; anything else
-is reported as failed, and the delivery comes again after the schedule of the service. Ctrl-C removes the webhook; the
-service removes it when nothing has read its events for an hour.";
+headers are forwarded unchanged, up to ten events at a time. A 2xx answer within 15 s confirms a delivery; for any other
+result, the delivery is reported as failed and is sent again according to the service's retry schedule. Ctrl-C removes
+the webhook; the service removes it when nothing has read its events for an hour.";
 
 /// The most deliveries that are handled at a time.
 const AT_ONCE: usize = 10;
@@ -115,6 +116,8 @@ struct Listener<'a> {
     feed: Feed<'a>,
     target: Option<Target>,
     report: Report,
+    /// The number of requests that failed and are repeated. Several fail at a time, and one remark is enough.
+    failing: Cell<usize>,
 }
 
 /// The name of the webhook, by which `trigger` finds it.
@@ -147,6 +150,7 @@ impl Listen {
             feed: Feed { service: &service, webhook: &id },
             target: self.forward,
             report,
+            failing: Cell::new(0),
         };
         let ended = match begun {
             Ok(()) => tokio::select! {
@@ -228,7 +232,7 @@ impl Listener<'_> {
         loop {
             match request().await {
                 Err(failure) if failure.is_temporary() => {
-                    if !failed {
+                    if !failed && self.failing.replace(self.failing.get() + 1) == 0 {
                         self.report.remark(format!("{} Trying again until the service answers.", failure.sentence()));
                     }
                     failed = true;
@@ -236,7 +240,8 @@ impl Listener<'_> {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 answered => {
-                    if failed && answered.is_ok() {
+                    let is_last = failed && self.failing.replace(self.failing.get() - 1) == 1;
+                    if is_last && answered.is_ok() {
                         self.report.remark(format!("{} answers again.", self.service.login.address));
                     }
                     return answered;

@@ -21,8 +21,8 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
                   recoverable deliveries, the last failures with the endpoint's answers, and `findings`: the meaning \
                   and the remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked \
                   subject or a filter, the most important first. Begin here when a person reports that a webhook \
-                  fails. No findings mean that the webhook has no known fault: then check with `list_deliveries` \
-                  whether any event was published for it. After the fix, call \
+                  fails. If there are no findings, the webhook has no known fault: use `list_deliveries` to \
+                  check whether any event was published for it. After the fix, call \
                   `publish_test_event` to confirm it, and then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,

@@ -5,7 +5,7 @@ use base::DeliveryId;
 use futures::FutureExt;
 use problem::{Problem, no_input};
 use serde_json::Value;
-use webhooks::deliveries::{DeliveryError, delivery::WholeDelivery};
+use webhooks::deliveries::DeliveryError;
 
 use crate::{
     arguments,
@@ -47,11 +47,9 @@ pub async fn shown(
     caller: &Caller,
 ) -> Result<Value, Problem> {
     let found = use_cases.deliveries.with_attempts(entity, id, caller.now).await?;
-    let WholeDelivery { delivery, attempts, event, .. } = found.ok_or(DeliveryError::NotFound)?;
-    let mut whole = result(&delivery)?;
-    whole["attempts"] = result(&&attempts[attempts.len().saturating_sub(MAX_ATTEMPTS)..])?;
-    whole["event"] = result(&event)?;
-    Ok(whole)
+    let mut whole = found.ok_or(DeliveryError::NotFound)?;
+    whole.attempts.drain(..whole.attempts.len().saturating_sub(MAX_ATTEMPTS));
+    result(&whole)
 }
 
 /// The schema of a delivery with its last attempts.

@@ -100,7 +100,7 @@ fn read_by(problem: Option<Problem>) -> BTreeSet<String> {
     let problem = problem.expect("an unknown member is refused");
     let mut found = problem.violations().filter(|(field, _)| *field == UNKNOWN);
     let (_, message) = found.next().expect("the unknown member is a violation");
-    let (_, names) = message.split_once("it knows ").expect("the message lists the members");
+    let (_, names) = message.split_once("it accepts ").expect("the message lists the members");
     names.split(", ").map(str::to_owned).collect()
 }
 

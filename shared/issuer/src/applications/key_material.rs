@@ -125,14 +125,16 @@ fn check_length(name: &str, octets: &[u8], wanted: usize, rule: &str, curve: &st
         return Ok(());
     }
     let found = octets.len();
-    Err(format!("must have coordinates of full length: `{name}` has {found} octets; {rule} wants {wanted} for {curve}"))
+    Err(format!(
+        "must have coordinates of full length: `{name}` has {found} octets, but {rule} requires {wanted} for {curve}"
+    ))
 }
 
 /// Checks that the coordinates are a point on the curve. Without this check, the owner would learn of a bad key only
 /// when it verifies nothing.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
-    ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is no point on its curve".to_owned())
+    ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is not a point on its curve".to_owned())
 }
 
 /// Checks that signing for this Ed25519 key needs the private half. The verifying library accepts any point. With a

@@ -127,7 +127,7 @@ fn looks_like_scope(name: &str) -> bool {
 fn not_scope(name: &str) -> Problem {
     let shown: String = name.chars().take(40).collect();
     malformed(&format!(
-        "The parameter {shown} is unknown; send all scopes in the parameter scope, separated by spaces."
+        "The parameter {shown} is unknown; send all scopes in one parameter named scope, separated by spaces."
     ))
 }
 
@@ -166,7 +166,8 @@ mod tests {
                 let refused = form(body.as_bytes()).and_then(|mut form| form.take_scope()).expect_err(&body);
                 assert_eq!(refused.kind, ProblemKind::InvalidTokenRequest, "{body}");
                 let shown = name.replace("%5B", "[").replace("%5D", "]").replace('+', " ");
-                let expected = format!("The parameter {shown} is unknown; send all scopes in the parameter scope,");
+                let expected =
+                    format!("The parameter {shown} is unknown; send all scopes in one parameter named scope,");
                 assert!(refused.detail.starts_with(&expected), "{}", refused.detail);
             }
         }

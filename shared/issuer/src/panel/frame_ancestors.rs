@@ -12,7 +12,7 @@ pub struct FrameAncestors(Vec<String>);
 /// A text is not a list of exact origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a list of exact origins with spaces between them: `{0}` is not one. An origin is `https://` and a host, perhaps with \
+    "not a list of exact origins with spaces between them: `{0}` is not an exact origin. An origin is `https://` and a host, perhaps with \
      a port, in lower case, without a path, a slash at its end or `*`; `http://` is accepted for `localhost` and `127.0.0.1`"
 )]
 pub struct NotOrigins(String);
@@ -118,6 +118,6 @@ mod tests {
         let error = error.expect_err("a wildcard");
         let said = &error.0[0];
         assert!(said.starts_with("PANEL_FRAME_ANCESTORS is `https://a.example https://*.b.example`"), "{said}");
-        assert!(said.contains("`https://*.b.example` is not one"), "{said}");
+        assert!(said.contains("`https://*.b.example` is not an exact origin"), "{said}");
     }
 }

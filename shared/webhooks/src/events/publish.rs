@@ -355,7 +355,7 @@ pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     if unfiltered > 0 {
         tracing::warn!(eventId = %event.id, webhooks = unfiltered, "filters took too many steps; the event is delivered");
         let detail =
-            format!("has too many values for the filters of {unfiltered} webhooks, which get the event regardless");
+            format!("has too many values for the filters of {unfiltered} webhook(s); these get the event regardless");
         event.warnings.insert(0, DataWarning::new("", &detail));
         event.warnings.truncate(MAX_WARNINGS);
     }

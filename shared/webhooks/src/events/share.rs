@@ -1,6 +1,6 @@
 //! Each managing entity's share of publishing over HTTP: a limit of deliveries per minute that its events may cause, so
 //! that an entity that publishes as fast as it can leaves capacity to others. A publication counts once for each webhook
-//! that its event goes to, and this once for each 4 KiB of its body begun, since each delivery reads and sends the body.
+//! that its event goes to, multiplied by its size in units of 4 KiB, since each delivery reads and sends the body.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -77,8 +77,8 @@ pub struct ShareExceeded {
 impl From<ShareExceeded> for Problem {
     fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
         let detail = format!(
-            "The events that a managing entity publishes in a minute may cause {limit} deliveries of up to 4 KiB; try \
-             again in {seconds} seconds."
+            "A managing entity's events may cause at most {limit} deliveries of up to 4 KiB in a minute, and this limit is \
+             reached; try again in {seconds} seconds."
         );
         Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
     }
@@ -193,7 +193,7 @@ mod tests {
     use base::environment::read_from;
 
     #[test]
-    fn a_publication_counts_once_for_each_4_kib_of_its_body_begun() {
+    fn a_publication_counts_by_its_size_in_units_of_4_kib_rounded_up() {
         let counted = [0, 1, 4 * 1024, 4 * 1024 + 1, 256 * 1024].map(size);
         assert_eq!(counted, [1, 1, 1, 2, 64]);
     }

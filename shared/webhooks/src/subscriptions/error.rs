@@ -95,7 +95,7 @@ impl From<WebhookError> for Problem {
                     Allowance::FeedWaits => format!("begin {limit} waits for its feeds in {} seconds", what.window()),
                     Allowance::OpenLists => format!(
                         "list the open deliveries of {limit} webhooks in a minute, and a page without \
-                         `webhookIdentifier` counts each of its webhooks"
+                         `webhookIdentifier` counts once for each webhook"
                     ),
                     _ => format!("send {limit} requests of this kind in a minute"),
                 };

@@ -185,9 +185,11 @@ impl Diagnosing {
 /// The outcome of a dry run of a filter, in a sentence.
 fn outcome(unmatched: usize, wanted: usize) -> String {
     match (unmatched, wanted) {
-        (_, 0) => "No recent event of these types is kept, so the filter could not be tried on any.".to_owned(),
-        (0, wanted) => format!("Of the last {wanted} events of these types that are kept, all matched."),
-        (unmatched, wanted) => format!("{unmatched} of the last {wanted} events of these types did not match."),
+        (_, 0) => "No recent event of this webhook's types is kept, so the filter could not be tried.".to_owned(),
+        (0, wanted) => format!("The last {wanted} kept events of this webhook's types all matched the filter."),
+        (unmatched, wanted) => {
+            format!("{unmatched} of the last {wanted} kept events of this webhook's types did not match the filter.")
+        }
     }
 }
 
@@ -269,7 +271,7 @@ mod tests {
         let causes: Vec<_> = findings.iter().map(|finding| finding.advice.cause).collect();
         assert_eq!(causes, ["held", "dns", "filtered"]);
         let said = findings[2].detail.as_deref();
-        assert_eq!(said, Some("12 of the last 100 events of these types did not match."));
-        assert!(outcome(0, 7).contains("all matched") && outcome(0, 0).contains("No recent event"));
+        assert_eq!(said, Some("12 of the last 100 kept events of this webhook's types did not match the filter."));
+        assert!(outcome(0, 7).contains("all matched the filter") && outcome(0, 0).contains("No recent event"));
     }
 }
