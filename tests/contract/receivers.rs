@@ -32,7 +32,8 @@ pub async fn attempt_with(entity: &Entity, url: &str, data: Value) -> Value {
 
 /// The first attempt to deliver to a receiver that behaves like this.
 pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
-    loop {
+    const ROUNDS: usize = 10;
+    for _ in 0..ROUNDS {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let attempt = first_attempt(&entity, &receiver.on("/", [behaviour.clone()])).await;
@@ -41,6 +42,7 @@ pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
             return attempt;
         }
     }
+    panic!("the first attempt was interrupted in each of {ROUNDS} rounds");
 }
 
 /// The first attempt to deliver to this address.
