@@ -128,6 +128,16 @@ impl<'a> JsonBody<'a> {
         self.take(name)
     }
 
+    /// Takes a member if it is `null`, and returns whether it was.
+    pub fn take_null(&mut self, name: &'static str) -> bool {
+        self.known.push(name);
+        let is_null = self.members.iter().any(|(member, json)| member == name && json.get() == "null");
+        if is_null {
+            self.take(name);
+        }
+        is_null
+    }
+
     fn take(&mut self, name: &str) -> Option<&'a str> {
         let position = self.members.iter().position(|(member, _)| member == name)?;
         Some(self.members.swap_remove(position).1.get())

@@ -2,6 +2,7 @@
 
 pub mod json_body;
 pub mod kind;
+mod metadata;
 pub mod name;
 pub mod near;
 pub mod overlap;
@@ -13,5 +14,6 @@ pub mod unseen;
 
 pub use json_body::{JsonBody, Members, Violations, no_input, plain_integer};
 pub use kind::ProblemKind;
+pub use metadata::Metadata;
 pub use problem::{Explanation, Link, Problem, Violation};
 pub use query::Query;
