@@ -5,7 +5,7 @@ use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 use http::{HeaderMap, HeaderName, header::COOKIE};
 use lambda_http::{RequestExt, request::RequestContext};
 
-use crate::coding;
+use crate::{coding, routes};
 use auth::{AuthorizedEntity, Claims};
 use base::{Time, audit::Notes, trace::Trace};
 use problem::{Problem, Query};
@@ -98,6 +98,11 @@ impl Call {
     /// The whole path, not decoded.
     pub fn whole_path(&self) -> &str {
         self.request.raw_http_path()
+    }
+
+    /// The route that matched, as template.yaml has it. A function with several routes chooses by it.
+    pub fn route(&self) -> &'static str {
+        routes::route_of(self.whole_path()).unwrap_or_default()
     }
 
     /// The verb.

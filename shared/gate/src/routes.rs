@@ -26,9 +26,15 @@ pub fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs
 }
 
+/// The route of a path, as template.yaml has it, such as `…/webhook/{webhookIdentifier}`; `None` if no route matches. By
+/// it, a function with several routes chooses the operation.
+pub fn route_of(path: &str) -> Option<&'static str> {
+    nearest_among(ROUTES, &decoded_segments(path))
+}
+
 /// Whether scripts of every origin may read the document at this path.
 pub fn is_open(path: &str) -> bool {
-    let segments: Vec<_> = path.split('/').map(decoded).collect();
+    let segments = decoded_segments(path);
     GETS.iter().any(|(route, function)| {
         matches(route, &segments) && endpoints::of_function(function).is_some_and(|endpoint| endpoint.any_origin)
     })
@@ -42,18 +48,22 @@ pub fn list_of(path: &str) -> Option<String> {
 fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(end, _)| end).rev();
     ends.map(|end| format!("{}/list", &path[..end])).find(|list| {
-        let segments: Vec<_> = list.split('/').map(decoded).collect();
+        let segments = decoded_segments(list);
         // Not of a resource that would have the name `list`.
         routes.iter().any(|(verb, route)| *verb == "GET" && route.ends_with("/list") && matches(route, &segments))
     })
 }
 
-fn verbs_among(routes: &[(&'static str, &str)], path: &str) -> Vec<&'static str> {
-    // Decoded once, not once per route.
-    let segments: Vec<_> = path.split('/').map(decoded).collect();
-    let matching = || routes.iter().filter(|(_, route)| matches(route, &segments));
-    let Some(nearest) = matching().map(|(_, route)| kinds(route)).min() else { return Vec::new() };
-    matching().filter(|(_, route)| kinds(route) == nearest).map(|(verb, _)| *verb).collect()
+fn verbs_among(routes: &[(&'static str, &'static str)], path: &str) -> Vec<&'static str> {
+    let segments = decoded_segments(path);
+    let Some(nearest) = nearest_among(routes, &segments).map(kinds) else { return Vec::new() };
+    let matching = routes.iter().filter(|(_, route)| matches(route, &segments));
+    matching.filter(|(_, route)| kinds(route) == nearest).map(|(verb, _)| *verb).collect()
+}
+
+/// The most literal route that matches the segments.
+fn nearest_among(routes: &[(&'static str, &'static str)], segments: &[Cow<'_, str>]) -> Option<&'static str> {
+    routes.iter().map(|(_, route)| *route).filter(|route| matches(route, segments)).min_by_key(|route| kinds(route))
 }
 
 /// The kinds of a route's segments. The least of several routes is the most literal.
@@ -102,6 +112,11 @@ fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
     }
 }
 
+/// The segments of a path, decoded once and not once per route.
+fn decoded_segments(path: &str) -> Vec<Cow<'_, str>> {
+    path.split('/').map(decoded).collect()
+}
+
 /// The decoded segment: a gateway compares decoded segments.
 fn decoded(segment: &str) -> Cow<'_, str> {
     percent_decode_str(segment).decode_utf8_lossy()
@@ -127,6 +142,17 @@ mod tests {
         for path in ["/panel/session", "/panel/provider/demo", "/problems/not-found"] {
             assert_eq!(list_of(path), None, "{path}: a resource with the name `list` is no list");
         }
+    }
+
+    #[test]
+    fn a_path_leads_to_the_most_literal_route() {
+        let list = "/api/managing-entity/{managingEntityIdentifier}/webhook/list";
+        for path in ["/api/managing-entity/h/webhook/list", "/api/managing-entity/h/%77ebhook/list"] {
+            assert_eq!(route_of(path), Some(list), "{path}");
+        }
+        let one = "/api/managing-entity/{managingEntityIdentifier}/webhook/{webhookIdentifier}";
+        assert_eq!(route_of("/api/managing-entity/h/webhook/lists"), Some(one));
+        assert_eq!(route_of("/api/managing-entity/h/nothing"), None);
     }
 
     #[test]
