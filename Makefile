@@ -13,10 +13,10 @@ CARGO_CYCLONEDX = .tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cy
 
 # The deployed packages: every function, and nothing that runs on one machine only.
 FUNCTIONS = $(addprefix functions-,$(notdir $(wildcard functions/*)))
-BENCHED_lambda = hello list-events token show-delivery mcp publish-event dispatch-deliveries
+BENCHED_lambda = hello list-event-types token show-delivery mcp publish-event dispatch-deliveries
 BENCHED_deliveries = publish-event dispatch-deliveries
 BENCHED_feed = publish-event dispatch-deliveries read-feed acknowledge-feed
-BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-events
+BENCHED_growth = list-deliveries show-event recover-deliveries create-webhook remove-webhook publish-event dispatch-deliveries token list-event-types
 BENCHED_geo-ip = geo-ip-update
 BENCHED = $(or $(BENCHED_$(PART)),$(sort $(BENCHED_lambda) $(BENCHED_deliveries) $(BENCHED_feed) $(BENCHED_growth) $(BENCHED_geo-ip)))
 TARGET_ARM = --arm64

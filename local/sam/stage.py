@@ -21,7 +21,7 @@ from programs import SANDBOX, programs
 from service import Service
 
 # The functions that must run for an access token: the issuer, and the function that the service tests the token with.
-FOR_TOKENS = "token,list-events"
+FOR_TOKENS = "token,list-event-types"
 # The properties of a route; the API's $default has neither.
 ROUTE = ("Method", "Path")
 

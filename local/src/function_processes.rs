@@ -24,7 +24,7 @@ pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
     match function.name.as_str() {
         _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
-        "token" | "list-events" | "show-delivery" => 16,
+        "token" | "list-event-types" | "show-delivery" => 16,
         // Concurrent publications share calls of the table.
         "publish-event" => 64,
         // It waits for deliveries, up to the time that the reader asked for.

@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The start fails if a process dies this many times before the first answer.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
-const ASKED: [&str; 2] = ["token", "list-events"];
+const ASKED: [&str; 2] = ["token", "list-event-types"];
 
 /// Reasons why the service is not ready.
 #[derive(Debug, thiserror::Error)]

@@ -85,12 +85,12 @@ function Outcome({ outcome: { eventsRead, matchCount, items } }) {
     <p><strong>${matchCount} of ${counted(items.length, "recent event", "recent events")}</strong>${" "}
       ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event", "events")} of all types${" "}
       ${eventsRead === 1 ? "was" : "were"} checked. Events that no webhook received are not stored.</p>
-    <ul class="checked-events">${items.slice(0, SHOWN).map(({ eventIdentifier, type, subject, createdDate, matches }) => html`
-      <li key=${eventIdentifier}>
+    <ul class="checked-events">${items.slice(0, SHOWN).map(({ id, type, subject, timestamp, matches }) => html`
+      <li key=${id}>
         <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>
-        <span title="${type}, ${eventIdentifier}">${labelOf(types, type)}${subject && html` <code class="break" dir="auto">${subject}
+        <span title="${type}, ${id}">${labelOf(types, type)}${subject && html` <code class="break" dir="auto">${subject}
           </code>`}</span>
-        <${Time} date=${createdDate} as="distance" />
+        <${Time} date=${timestamp} as="distance" />
       </li>`)}</ul>
     ${items.length > SHOWN && html`<p class="faint">and ${items.length - SHOWN} older ones</p>`}`;
 }

@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 
 /// The tools with an operation of the API, and the member of their result that has the response; empty if the result is
 /// the response.
-const EQUIVALENT: [(&str, &str, &str); 13] = [
+const EQUIVALENT: [(&str, &str, &str); 14] = [
     ("list_webhooks", "listWebhooks", "webhooks"),
     ("show_webhook", "showWebhook", ""),
     ("list_deliveries", "listDeliveries", ""),
     ("show_delivery", "showDelivery", ""),
+    ("list_events", "listEvents", ""),
     ("show_event", "showEvent", ""),
     ("list_connections", "listConnections", "connections"),
     ("create_webhook", "createWebhook", ""),
@@ -28,11 +29,10 @@ const EQUIVALENT: [(&str, &str, &str); 13] = [
 ];
 
 /// The tools whose results have their own form, with the reason.
-const OWN_FORM: [(&str, &str); 5] = [
+const OWN_FORM: [(&str, &str); 4] = [
     ("diagnose_webhook", "no operation: it combines several, and explains failures"),
     ("explain_problem", "the API has pages for people instead"),
-    ("list_event_types", "one tool for `listEvents` and `showEventType`"),
-    ("list_events", "no operation: agents know no identifier to begin with"),
+    ("list_event_types", "one tool for `listEventTypes` and `showEventType`"),
     ("remove_webhook", "says only that the webhook is removed"),
 ];
 

@@ -14,8 +14,9 @@ const NOT_OFFERED: &str = "mcp_not_offered.yaml";
 /// Expected failures: features that have other names at the endpoint for agents.
 const OTHER_NAMES: &str = "mcp_other_names.yaml";
 
-/// The functions that run with the fixtures, and their programs. A starting bundle checks a token with `list-events`.
-const FUNCTIONS: [(&str, &str); 3] = [("token", "functions"), ("list-events", "functions"), ("mcp", "mcp-fixtures")];
+/// The functions that run with the fixtures, and their programs. A starting bundle checks a token with `list-event-types`.
+const FUNCTIONS: [(&str, &str); 3] =
+    [("token", "functions"), ("list-event-types", "functions"), ("mcp", "mcp-fixtures")];
 
 /// The suite gives each request a few seconds, which a stalled machine exceeds. So one of these runs must be without a fault.
 const RUNS: usize = 4;

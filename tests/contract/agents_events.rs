@@ -1,4 +1,4 @@
-//! The list of events of the endpoint for agents.
+//! The list of events, of the API and for agents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,6 +13,7 @@ use crate::{
     agents_tools::text,
     delivery_list::hook_for,
     harness::{Agent, Behaviour, Entity, LONG, Receiver, Suite, until},
+    webhooks::fields,
 };
 
 /// Publishes an event; returns its identifier.
@@ -25,7 +26,12 @@ fn items(page: &Value) -> Vec<Value> {
 }
 
 fn ids(page: &Value) -> Vec<String> {
-    items(page).iter().map(|event| text(&event["eventIdentifier"])).collect()
+    items(page).iter().map(|event| text(&event["id"])).collect()
+}
+
+/// A page of the list of events of the API.
+async fn listed(entity: &Entity, query: &str) -> Value {
+    entity.get(&format!("/webhook/event?{query}")).expect(200).await.json()
 }
 
 /// The webhooks of an event, by the status of their deliveries.
@@ -75,14 +81,15 @@ async fn an_event_is_listed_once_with_its_webhooks_by_status(suite: Arc<Suite>) 
     .await;
     assert_eq!(ids(&page), [newer.clone(), older.clone()], "no webhook wanted the other event: {page:#}");
     assert!(page.get("nextCursor").is_none(), "{page:#}");
+    assert_eq!(listed(&entity, "").await, page, "the API lists the same");
     let of = |status: &str, webhook: &str| (status.to_owned(), BTreeSet::from([webhook.to_owned()]));
     assert_eq!(webhooks(&page["items"][0]), BTreeMap::from([of("delivered", &good.id)]));
     assert_eq!(webhooks(&page["items"][1]), BTreeMap::from([of("delivered", &good.id), of("failed", &bad.id)]));
     let shown = agent.call("show_event", json!({ "eventIdentifier": older })).await;
-    assert_eq!(page["items"][1]["createdDate"], shown["timestamp"]);
+    assert_eq!(page["items"][1]["timestamp"], shown["timestamp"]);
     assert_eq!(page["items"][1]["type"], "booking.created");
 
-    let time = &page["items"][0]["createdDate"];
+    let time = &page["items"][0]["timestamp"];
     for (filters, expected) in [
         (json!({ "type": "booking.created" }), vec![&older]),
         (json!({ "type": "payee.created" }), vec![]),
@@ -93,9 +100,13 @@ async fn an_event_is_listed_once_with_its_webhooks_by_status(suite: Arc<Suite>) 
         let page = agent.call("list_events", filters.clone()).await;
         assert_eq!(ids(&page).iter().collect::<Vec<_>>(), expected, "{filters}");
         assert!(page.get("nextCursor").is_none(), "{filters}: {page:#}");
+        let of_filter = |(name, value): (&String, &Value)| format!("{name}={}", text(value));
+        let query: Vec<_> = filters.as_object().expect("an object").iter().map(of_filter).collect();
+        assert_eq!(listed(&entity, &query.join("&")).await, page, "{filters}");
     }
-    let stranger = Agent::of(&suite.entity().await).await;
-    assert_eq!(stranger.call("list_events", json!({})).await, json!({ "items": [] }));
+    let stranger = suite.entity().await;
+    assert_eq!(Agent::of(&stranger).await.call("list_events", json!({})).await, json!({ "items": [] }));
+    assert_eq!(listed(&stranger, "").await, json!({ "items": [] }));
 }
 
 #[contract_test]
@@ -122,15 +133,20 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
             }
         }
         assert!(pages.iter().all(|items| *items <= limit), "{pages:?}");
-        let ids: Vec<_> = found.iter().map(|event| text(&event["eventIdentifier"])).collect();
+        let ids: Vec<_> = found.iter().map(|event| text(&event["id"])).collect();
         assert!(ids.is_sorted_by(|one, next| one > next), "the newest first, each once: {ids:?}");
-        assert_eq!(ids.into_iter().collect::<BTreeSet<_>>(), published, "{pages:?}");
+        assert_eq!(ids.iter().cloned().collect::<BTreeSet<_>>(), published, "{pages:?}");
         for event in &found {
             let webhooks: Vec<_> = webhooks(event).into_values().flatten().collect();
             assert_eq!(webhooks.len(), hooks.len(), "{event:#}");
             assert_eq!(webhooks.into_iter().collect::<BTreeSet<_>>(), hooks, "{event:#}");
         }
         assert_eq!(pages[0], limit, "a page is full while there are more: {pages:?}");
+        let first = listed(&entity, &format!("type=booking.created&limit={limit}")).await;
+        let cursor = text(&first["nextCursor"]);
+        let second = listed(&entity, &format!("type=booking.created&limit={limit}&cursor={cursor}")).await;
+        let shown = [self::ids(&first), self::ids(&second)].concat();
+        assert_eq!(shown, ids[..shown.len()], "the API lists the same pages");
     }
 
     let first = json!({ "type": "booking.created", "limit": 1 });
@@ -142,4 +158,24 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
     }
     let problem = agent.refused("list_deliveries", json!({ "type": "booking.created", "cursor": cursor })).await;
     assert_eq!(problem["properties"]["violations"][0]["field"], "cursor", "{problem:#}");
+}
+
+#[contract_test]
+async fn a_list_of_events_refuses_every_bad_value_by_name(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    for (query, refused) in [
+        ("type=nope", vec!["type"]),
+        ("type=booking.*", vec!["type"]),
+        ("subject=", vec!["subject"]),
+        ("createdFrom=now", vec!["createdFrom"]),
+        ("createdFrom=2026-11-20T09:45:00.001Z&createdTo=2026-11-20T09:45:00Z", vec!["createdTo"]),
+        ("limit=0", vec!["limit"]),
+        ("limit=51", vec!["limit"]),
+        ("cursor=x", vec!["cursor"]),
+        ("status=failed", vec!["status"]),
+        ("webhookIdentifier=whk_00000000000000000000000000", vec!["webhookIdentifier"]),
+    ] {
+        let problem = entity.get(&format!("/webhook/event?{query}")).refused(400, "invalid-request").await;
+        assert_eq!(fields(&problem), refused, "{query}");
+    }
 }

@@ -79,7 +79,7 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(event["data"], delivered["event"]["data"]);
     assert_eq!(event["deliveries"][0]["id"], delivery.as_str(), "{event:#}");
     let events = agent.call("list_events", json!({ "type": "webhook.test" })).await;
-    assert_eq!(events["items"][0]["eventIdentifier"], event["id"], "{events:#}");
+    assert_eq!(events["items"][0]["id"], event["id"], "{events:#}");
     assert_eq!(agent.call("resume_webhook", webhook.clone()).await["id"], created["id"]);
     let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
     assert!(resent.get("event").is_none(), "{resent:#}");

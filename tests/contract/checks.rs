@@ -36,6 +36,7 @@ const TABLE: &[Row] = &[
     ("removeApplicationSecret", None, 404),
     ("addApplicationKey", Some(public_key), 404),
     ("removeApplicationKey", None, 404),
+    ("listEventTypes", None, 200),
     ("listEvents", None, 200),
     ("showEventType", None, 404),
     ("checkEventFilter", Some(filter), 200),

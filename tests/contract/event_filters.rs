@@ -216,9 +216,9 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
         ]
     );
     assert_eq!(check["matchCount"], 2);
-    let id = items[0]["eventIdentifier"].as_str().expect("openapi.yaml says so");
+    let id = items[0]["id"].as_str().expect("openapi.yaml says so");
     let event = entity.get(&format!("/webhook/event/{id}")).expect(200).await.json();
-    assert_eq!(event["timestamp"], items[0]["createdDate"]);
+    assert_eq!(event["timestamp"], items[0]["timestamp"]);
 
     let every = checked(&entity, json!({ "eventFilter": { "total": [{ "exists": false }] }, "limit": 2 })).await;
     assert_eq!((&every["eventsRead"], &every["matchCount"]), (&json!(2), &json!(1)), "{every:#}");

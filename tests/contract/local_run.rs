@@ -184,11 +184,12 @@ async fn an_idle_function_is_ended_without_losing_a_request(suite: Arc<Suite>) {
     let mut processes = BTreeSet::new();
     for pause in (IDLE - 10..=IDLE + 20).chain(IDLE - 5..=IDLE + 5) {
         join_all((0..4).map(async |_| drop(entity.get("/webhook/event/list").expect(200).await))).await;
-        processes
-            .extend(bundle.processes().iter().filter(|process| process.is("list-events")).map(|process| process.id));
+        processes.extend(
+            bundle.processes().iter().filter(|process| process.is("list-event-types")).map(|process| process.id),
+        );
         sleep(Duration::from_millis(pause)).await;
     }
     assert!(processes.len() > 1, "it was ended: {processes:?}");
     let said = bundle.output();
-    assert!(!said.contains("list-events ended"), "the planned end of a process is not logged as a crash: {said}");
+    assert!(!said.contains("list-event-types ended"), "the planned end of a process is not logged as a crash: {said}");
 }

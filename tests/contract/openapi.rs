@@ -139,7 +139,7 @@ fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
 
 #[contract_test]
 async fn the_operations_of_the_specification_declare_every_status_that_it_lists(suite: Arc<Suite>) {
-    for id in ["listEvents", "showDelivery"] {
+    for id in ["listEventTypes", "showDelivery"] {
         let responses = declared(&suite, id)["responses"].as_object().expect("an operation has responses");
         let statuses: BTreeSet<&str> = responses.keys().map(String::as_str).collect();
         let listed = ["200", "400", "401", "403", "404", "405", "409", "415", "500", "503"];

@@ -58,6 +58,7 @@ async fn an_event_goes_to_exactly_the_webhooks_that_ask_for_it(suite: Arc<Suite>
 async fn an_event_without_subscribers_is_accepted(suite: Arc<Suite>) {
     let answer = suite.entity().await.publish_of_type("booking.created", json!({})).await;
     assert_eq!(deliveries(&answer), Vec::<Value>::new());
+    assert_eq!(answer.json()["kept"], false);
 }
 
 #[contract_test]
@@ -67,6 +68,7 @@ async fn the_answer_names_the_event_and_each_delivery(suite: Arc<Suite>) {
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let answer = entity.publish_of_type("booking.created", json!({ "a": 1 })).await;
     let event = answer.json()["eventIdentifier"].clone();
+    assert_eq!(answer.json()["kept"], true);
     let delivery = deliveries(&answer)[0].clone();
     assert_eq!(delivery["webhookIdentifier"], hook.id.as_str());
     let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");

@@ -233,12 +233,12 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!(!is_active(api, &newer).await);
 }
 
-/// Replaces the process of `list-events` by one that has not read the list yet.
-async fn restart_list_events(bundle: &Bundle) {
-    let before = bundle.process("list-events").await;
+/// Replaces the process of `list-event-types` by one that has not read the list yet.
+async fn restart_list_event_types(bundle: &Bundle) {
+    let before = bundle.process("list-event-types").await;
     before.kill();
     until_gone(&[before]).await;
-    bundle.process("list-events").await;
+    bundle.process("list-event-types").await;
 }
 
 #[contract_test]
@@ -257,7 +257,7 @@ async fn every_kind_of_revocation_is_known_to_the_next_start(suite: Arc<Suite>) 
             _ => entity.call("DELETE", &of(&application, "")),
         };
         call.expect(200).await;
-        restart_list_events(&bundle).await;
+        restart_list_event_types(&bundle).await;
         asks().expect(401).await;
     }
 }
@@ -280,7 +280,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
         })
     });
     table.put_all(items).await;
-    restart_list_events(&bundle).await;
+    restart_list_event_types(&bundle).await;
     let status = async |number: usize| {
         let mut claims = forge.claims();
         (claims["client_id"], claims["iat"]) = (id(number).into(), (now() - 1_900).into());

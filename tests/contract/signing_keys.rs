@@ -180,7 +180,7 @@ async fn keys_rotate_under_load_and_no_good_token_is_refused(suite: Arc<Suite>) 
         assert_ne!(ends, staying, "keys that no longer sign have an expiry: {key}");
     }
     end_key(&table, &first, now() - 1).await;
-    replace(&bundle, "list-events").await;
+    replace(&bundle, "list-event-types").await;
     until("a function that has read the keys", LONG, async || (client.uses(&kids[&first]).await == 401).then_some(()))
         .await;
     assert!(!published(&api).await.contains(&first));

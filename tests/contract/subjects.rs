@@ -87,7 +87,7 @@ async fn events_and_deliveries_are_found_by_a_subject_given_or_derived(suite: Ar
     ] {
         let events = agent.call("list_events", arguments.clone()).await["items"].clone();
         let events = events.as_array().expect("the schema says so");
-        let found: Vec<_> = events.iter().map(|event| text(&event["eventIdentifier"])).collect();
+        let found: Vec<_> = events.iter().map(|event| text(&event["id"])).collect();
         assert_eq!(found, expected.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>(), "{arguments}");
         assert!(events.iter().all(|event| event["subject"]["untrusted"] == arguments["subject"]), "{events:#?}");
         let deliveries = agent.call("list_deliveries", arguments.clone()).await["items"].clone();

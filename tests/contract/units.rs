@@ -272,12 +272,12 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
     let entity = Entity::new(&setup.api, "start".to_owned()).await;
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
     let measure = async || {
-        let before = setup.bundle.process("list-events").await;
+        let before = setup.bundle.process("list-event-types").await;
         before.kill();
         until_gone(&[before]).await;
         setup.table.metered();
         // The successor runs once `local` has noticed the end, and sends no request to the dead process.
-        setup.bundle.process("list-events").await;
+        setup.bundle.process("list-event-types").await;
         entity.get("/webhook/event/list").expect(200).await;
         let is_of_start = |call: &&Metered| call.call.mentions("JWKS") || call.call.mentions("REVOKED");
         let calls = setup.table.metered();

@@ -55,7 +55,7 @@ mod tests {
         let expired = challenge(refusal::bad_token(TokenFault::Expired), &mcp);
         assert!(expired.starts_with(r#"Bearer error="invalid_token", error_description="#), "{expired}");
         assert!(expired.ends_with(&format!(r#", scope="mcp.read", {at_mcp}"#)), "{expired}");
-        let api = endpoints::LIST_EVENTS.declaration();
+        let api = endpoints::LIST_EVENT_TYPES.declaration();
         let at_api = r#"resource_metadata="https://api.example.com/.well-known/oauth-protected-resource""#;
         assert_eq!(challenge(refusal::no_token(), &api), format!(r#"Bearer scope="integrations.read", {at_api}"#));
         let any = endpoints::GEO_IP_UPDATE.declaration();

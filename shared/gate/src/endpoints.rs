@@ -68,7 +68,7 @@ endpoints! {
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Events and their deliveries.
-    LIST_EVENTS: EntityCall = "list-events", Endpoint::needs(IntegrationsRead);
+    LIST_EVENT_TYPES: EntityCall = "list-event-types", Endpoint::needs(IntegrationsRead);
     SHOW_EVENT_TYPE: EntityCall = "show-event-type", Endpoint::needs(IntegrationsRead);
     CHECK_EVENT_FILTER: EntityCall = "check-event-filter", Endpoint::needs(IntegrationsRead).taking_json();
     PUBLISH_EVENT: EntityCall = "publish-event", Endpoint::needs(IntegrationsWrite).for_publishers().taking_json();

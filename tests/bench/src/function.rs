@@ -43,12 +43,12 @@ impl Subject {
     }
 
     /// Validates a token and answers from memory.
-    pub fn list_events(bundle: &Bundle) -> Self {
+    pub fn list_event_types(bundle: &Bundle) -> Self {
         let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/event/list");
         let parameters = json!({ "managingEntityIdentifier": entity });
         Self {
-            name: "list-events",
+            name: "list-event-types",
             event: http_event("GET", &path, &parameters, &[bearer(bundle)], ""),
             answer: Answer::Status(200),
         }
@@ -76,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// Validates a token and answers an agent from memory: the same list as [`list_events`](Self::list_events).
+    /// Validates a token and answers an agent from memory: the same list as [`list_event_types`](Self::list_event_types).
     pub fn mcp(bundle: &Bundle) -> Self {
         let call = json!({ "name": "list_event_types", "arguments": {} });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();

@@ -48,7 +48,7 @@ const RELEASE: [&str; 9] = [
     "publish-event",
     "dispatch-deliveries",
     "token",
-    "list-events",
+    "list-event-types",
 ];
 
 /// The times of one thing, by how much there is of another.
@@ -213,11 +213,11 @@ async fn of_applications(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<V
 
 /// Measures the start and the reads of a function that verifies tokens, with a growing number of valid revocations.
 async fn of_revocations(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
-    let subject = Subject::list_events(bundle);
+    let subject = Subject::list_event_types(bundle);
     let proxy = CountingProxy::start().await?;
     proxy.forward_to(bundle.var("DYNAMODB_ENDPOINT"));
     proxy.sign_as(bundle.aws_caller());
-    let mut growth = Growth::new("start of `list-events` to its first answer", "revocations", THOUSAND);
+    let mut growth = Growth::new("start of `list-event-types` to its first answer", "revocations", THOUSAND);
     for revocations in REVOCATIONS {
         filling.revocations(revocations).await.map_err(in_words)?;
         let start = timed(STARTS, async || {

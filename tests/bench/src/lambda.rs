@@ -101,7 +101,8 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let to_many = Subject::publish_event(&bundle, many, SIZE);
 
     let hello = bench.measure("hello world", 128, async || Ok(Subject::hello())).await?;
-    let list_events = bench.deployed("list-events: a token validated", &Subject::list_events(&bundle)).await?;
+    let list_event_types =
+        bench.deployed("list-event-types: a token validated", &Subject::list_event_types(&bundle)).await?;
     let token = bench.deployed("token", &Subject::token(&bundle)).await?;
     let show_delivery = bench.deployed("show-delivery", &Subject::show_delivery(&bundle, &shown)).await?;
     let mcp = bench.deployed("mcp: a tool that reads nothing", &Subject::mcp(&bundle)).await?;
@@ -113,7 +114,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let publish_to_many = bench.deployed(&format!("publish-event, {MANY} webhooks"), &to_many).await?;
 
     let prices = prices::of(&publish, &attempt, &batch, BATCH, stored);
-    let figures = [hello, list_events, token, show_delivery, mcp, publish, publish_to_many, attempt, batch];
+    let figures = [hello, list_event_types, token, show_delivery, mcp, publish, publish_to_many, attempt, batch];
     report::lambda(&figures, cloud.lateness());
     report::prices(&prices, BATCH);
     Ok(())

@@ -88,12 +88,12 @@ pub(super) async fn provoke(suite: &Suite, checked: &mut Checked) {
             checked.compare(&operation.id, &example.name, &answer);
         }
     }
-    for (operation, path) in [("listEvents", "/webhook/event/list"), ("showDelivery", "/webhook/delivery/dlv_0")] {
+    for (operation, path) in [("listEventTypes", "/webhook/event/list"), ("showDelivery", "/webhook/delivery/dlv_0")] {
         let answer = entity.call("DELETE", path).send().await;
         checked.compare(operation, "methodNotAllowed", &answer);
     }
     for (operation, path) in [
-        ("listEvents", entity.path("/webhook/event/lists/x")),
+        ("listEventTypes", entity.path("/webhook/event/lists/x")),
         ("panelPage", "/panel/assets/typo".to_owned()),
         ("providerOutcome", "/panel/provider/_x".to_owned()),
         ("problemPage", "/problems/typo".to_owned()),

@@ -44,9 +44,9 @@ const NOT_PROVOKED: [(&str, &str, &str); 11] = [
     ("addApplicationKey", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
     ("removeApplicationKey", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
     ("recoverDeliveries", "recoveryLimit", "50 jobs; unit tests of the crate webhooks"),
-    ("listEvents", "conflict", "the specification lists 409, and no read-only operation returns it"),
+    ("listEventTypes", "conflict", "the specification lists 409, and no read-only operation returns it"),
     ("showDelivery", "conflict", "the specification lists 409, and no read-only operation returns it"),
-    ("listEvents", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),
+    ("listEventTypes", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),
     ("showDelivery", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),
     ("providerCallback", "entityNotCovered", "it needs a visit; see payments_callback.rs"),
 ];

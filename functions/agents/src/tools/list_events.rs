@@ -21,7 +21,7 @@ pub const LIST_EVENTS: Tool = Tool {
                   was published. A page may have fewer events than `limit`, or none, and still a `nextCursor`: send \
                   it as `cursor` with the same filters to continue. `show_event` shows one event with its data.",
     input,
-    output,
+    output: || schemas::of("EventPage"),
     scopes: &[IntegrationsRead],
     hints: Hints::READS,
     run: Run::ForEntity(|use_cases, entity, call| list(use_cases, entity, call).boxed()),
@@ -42,28 +42,4 @@ fn input() -> Value {
         "cursor": schemas::cursor(),
     });
     schemas::object(filters, &[])
-}
-
-/// Few members have a description, since their names say enough and the list should be short.
-fn output() -> Value {
-    let in_state = json!({
-        "status": schemas::of("DeliveryStatus"),
-        "count": { "type": "integer", "minimum": 1 },
-        "webhookIdentifiers": { "type": "array", "items": schemas::of("WebhookIdentifier") },
-    });
-    let in_state = schemas::object(in_state, &["status", "count", "webhookIdentifiers"]);
-    let event = json!({
-        "eventIdentifier": schemas::of("EventIdentifier"),
-        "type": schemas::of("EventTypeKey"),
-        "subject": schemas::of("EventWithDeliveries")["properties"]["subject"],
-        "createdDate": schemas::described(schemas::of("Timestamp"), "When the event was published."),
-        "erasedDate": schemas::described(schemas::of("Timestamp"), "When its content was erased. Absent otherwise."),
-        "deliveries": schemas::list(in_state, "One for each webhook, counted by status."),
-    });
-    let event = schemas::object(event, &["eventIdentifier", "type", "createdDate", "deliveries"]);
-    let page = json!({
-        "items": { "type": "array", "items": event },
-        "nextCursor": schemas::of("DeliveryPage")["properties"]["nextCursor"],
-    });
-    schemas::object(page, &["items"])
 }

@@ -71,6 +71,8 @@ struct PlannedDelivery {
 #[serde(rename_all = "camelCase")]
 pub struct Published {
     event_identifier: EventId,
+    /// Whether the event is stored: an event that matches no webhook is not.
+    kept: bool,
     deliveries: Vec<PlannedDelivery>,
     /// The values of its data that do not conform to the schema of its type.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -287,12 +289,14 @@ impl Publisher {
             self.announce(event, &item.targets, webhooks, first_attempt).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = targets.len(), "published");
+        let kept = !targets.is_empty();
         let deliveries = targets.into_iter().enumerate().map(|(ordinal, target)| PlannedDelivery {
             delivery_identifier: DeliveryId::of(&event.id, ordinal),
             webhook_identifier: target.webhook,
         });
         Ok(Published {
             event_identifier: event.id.clone(),
+            kept,
             deliveries: deliveries.collect(),
             warnings: event.warnings.clone(),
             is_repeated: false,

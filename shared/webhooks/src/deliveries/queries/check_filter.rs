@@ -57,11 +57,11 @@ pub struct FilterCheck {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CheckedEvent {
-    event_identifier: EventId,
+    id: EventId,
     r#type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
-    created_date: Time,
+    timestamp: Time,
     matches: bool,
 }
 
@@ -162,7 +162,7 @@ fn checked(stored: StoredEvent, filter: &EventFilter, steps: &mut Steps) -> Chec
     let matches = filter.compare(&EventData::of_body(&stored.body), steps).delivers();
     let id = stored.item.id().clone();
     let EventItem { r#type, subject, .. } = stored.item;
-    CheckedEvent { created_date: id.time(), event_identifier: id, r#type, subject, matches }
+    CheckedEvent { timestamp: id.time(), id, r#type, subject, matches }
 }
 
 #[cfg(test)]

@@ -50,11 +50,11 @@ pub struct EventPage {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedEvent {
-    event_identifier: EventId,
+    id: EventId,
     r#type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
-    created_date: Time,
+    timestamp: Time,
     /// When its content was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
@@ -164,10 +164,10 @@ fn position(event: &EventId) -> ListPosition {
 impl ListedEvent {
     fn of(event: &EventItem, deliveries: Vec<HeadItem>) -> Self {
         let mut listed = Self {
-            event_identifier: event.id().clone(),
+            id: event.id().clone(),
             r#type: event.r#type.clone(),
             subject: event.subject.clone(),
-            created_date: event.id().time(),
+            timestamp: event.id().time(),
             erased_date: event.erased_date,
             deliveries: Vec::new(),
         };
@@ -217,6 +217,6 @@ mod tests {
             webhook_identifiers: of.iter().map(|index| webhooks[*index].clone()).collect(),
         };
         assert_eq!(listed.deliveries, [in_state(Status::Delivered, &[0, 2]), in_state(Status::Retrying, &[1])]);
-        assert_eq!((listed.event_identifier, listed.created_date), (event.id, NOW));
+        assert_eq!((listed.id, listed.timestamp), (event.id, NOW));
     }
 }

@@ -10,5 +10,5 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::LIST_EVENTS, (), async |(), _| Reply::ok(&catalogue::all())).await
+    service.serve(endpoints::LIST_EVENT_TYPES, (), async |(), _| Reply::ok(&catalogue::all())).await
 }
