@@ -109,7 +109,7 @@ function Nothing({ query, hasMore, hasWebhooks }) {
 
 /** Links to newer and older pages. Fixed times replace a relative period: a cursor is valid for one filter only. */
 function Paging({ query, list: { items, cursor, filters } }) {
-  const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdTo };
+  const fixed = { ...query, live: "", period: "", from: filters.createdFrom, to: filters.createdUntil };
   if (!query.cursor && !cursor) {
     return items.length > 0 && html`<p class="turns faint">${deliveries(items.length)} in total.</p>`;
   }

@@ -30,7 +30,7 @@ export function filtersOf({ status, type, webhook, event, subject, result, perio
   const since = Object.hasOwn(PERIODS, period ?? "") && new Date(PERIODS[period]()).toISOString();
   const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastError: result });
   return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since || from,
-    createdTo: to };
+    createdUntil: to };
 }
 
 /** Opens the page or the view of an identifier; any other text is a subject, such as a booking's number. */

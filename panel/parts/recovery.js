@@ -20,7 +20,7 @@ const TYPING_MS = 500;
 
 /** The numbers of deliveries of a range that a retry includes: failed or cancelled ones, and waiting ones. */
 async function counts(webhook, { since, until }) {
-  const range = { webhookIdentifier: webhook, createdFrom: since, createdTo: until };
+  const range = { webhookIdentifier: webhook, createdFrom: since, createdUntil: until };
   const [failed, waiting] = await Promise.all([
     // Deliveries that their owner cancelled have a reason. They are not retried, nor are those whose content was erased.
     count({ ...range, status: "failed,cancelled" }, ({ attemptCount, cancelReason, erasedDate }) =>
@@ -78,7 +78,7 @@ export function Recovery({ webhook, delivery, close, done }) {
   const recovery = useAction(async () => {
     const { since, until } = range;
     const answer = await post(`/webhook/${encodeURIComponent(webhook.id)}/recover`,
-      { since, until, include: both ? "both" : "failed" });
+      { createdFrom: since, createdUntil: until, include: both ? "both" : "failed" });
     say(begun(answer));
     done?.();
     close();

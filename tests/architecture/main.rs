@@ -14,6 +14,7 @@ mod features;
 mod language;
 mod log_lines;
 mod metrics;
+mod names;
 mod panel;
 mod planted;
 mod releases;

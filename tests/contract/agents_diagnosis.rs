@@ -61,7 +61,7 @@ async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite:
 
     receiver.on("/", [Behaviour::status(204)]);
     let since = &diagnosis["recoverable"]["oldestCreatedDate"];
-    let outage = json!({ "webhookIdentifier": hook.id, "since": since, "include": "failed" });
+    let outage = json!({ "webhookIdentifier": hook.id, "createdFrom": since, "include": "failed" });
     assert_eq!(agent.call("recover_deliveries", outage).await["failed"], 2);
     for delivery in &deliveries {
         entity.until_status(delivery, &["delivered"]).await;

@@ -94,7 +94,7 @@ async fn an_event_is_listed_once_with_its_webhooks_by_status(suite: Arc<Suite>) 
         (json!({ "type": "booking.created" }), vec![&older]),
         (json!({ "type": "payee.created" }), vec![]),
         (json!({ "createdFrom": time }), vec![&newer]),
-        (json!({ "createdTo": time }), vec![&older]),
+        (json!({ "createdUntil": time }), vec![&older]),
         (json!({ "type": "booking.created", "createdFrom": time }), vec![]),
     ] {
         let page = agent.call("list_events", filters.clone()).await;
@@ -168,7 +168,7 @@ async fn a_list_of_events_refuses_every_bad_value_by_name(suite: Arc<Suite>) {
         ("type=booking.*", vec!["type"]),
         ("subject=", vec!["subject"]),
         ("createdFrom=now", vec!["createdFrom"]),
-        ("createdFrom=2026-11-20T09:45:00.001Z&createdTo=2026-11-20T09:45:00Z", vec!["createdTo"]),
+        ("createdFrom=2026-11-20T09:45:00.001Z&createdUntil=2026-11-20T09:45:00Z", vec!["createdUntil"]),
         ("limit=0", vec!["limit"]),
         ("limit=51", vec!["limit"]),
         ("cursor=x", vec!["cursor"]),

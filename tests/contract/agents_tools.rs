@@ -27,7 +27,7 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
     let webhook = json!({ "webhookIdentifier": webhook });
     let delivery = json!({ "deliveryIdentifier": delivery });
     let mut since = webhook.clone();
-    since["since"] = json!("2026-01-01T00:00:00Z");
+    since["createdFrom"] = json!("2026-01-01T00:00:00Z");
     vec![
         ("show_webhook", webhook.clone()),
         ("diagnose_webhook", webhook.clone()),
@@ -89,7 +89,7 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     let page = agent.call("list_deliveries", filtered).await;
     assert_eq!(page["items"][0]["id"], delivery.as_str());
     assert_eq!(agent.call("list_deliveries", json!({ "status": ["pending"] })).await["items"], json!([]));
-    let since = json!({ "webhookIdentifier": created["id"], "since": "2026-01-01T00:00:00Z" });
+    let since = json!({ "webhookIdentifier": created["id"], "createdFrom": "2026-01-01T00:00:00Z" });
     assert_eq!(agent.call("recover_deliveries", since).await["count"], 0);
     agent.call("diagnose_webhook", webhook.clone()).await;
     entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
@@ -202,7 +202,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
     let bad = json!({ "status": ["failed", "gone"], "limit": 0, "createdFrom": "yesterday", "state": "x" });
     assert_eq!(fields(&agent.refused("list_deliveries", bad).await), fields(&of_api));
     for (tool, arguments, field) in [
-        ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "since"),
+        ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "createdFrom"),
         ("rotate_webhook_secret", json!({ "webhookIdentifier": hook.id, "overlapSeconds": -1 }), "overlapSeconds"),
         ("publish_test_event", json!({ "webhookIdentifier": hook.id, "data": {} }), "data"),
         ("publish_test_event", json!({ "webhookIdentifier": hook.id, "idempotencyKey": "é" }), "idempotencyKey"),
@@ -245,7 +245,7 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     let problem = agent.refused("recover_deliveries", json!({ "webhookIdentifier": 1, "limit": 1 })).await;
     let violations = problem["properties"]["violations"].as_array().expect("a list");
     let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();
-    assert_eq!(fields, ["limit", "since", "webhookIdentifier"].map(str::to_owned).into(), "{problem:#}");
+    assert_eq!(fields, ["limit", "createdFrom", "webhookIdentifier"].map(str::to_owned).into(), "{problem:#}");
 
     let params = json!({ "name": "lists_webhooks", "arguments": {} });
     let unknown = agent.send("tools/call", Some("lists_webhooks"), params).await;
@@ -283,7 +283,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     assert!(agent.call("rotate_webhook_secret", rotation).await["signingSecret"].is_string());
     let filters = json!({
         "status": null, "type": null, "webhookIdentifier": null, "eventIdentifier": null, "createdFrom": null,
-        "createdTo": null, "cursor": "", "limit": 2.0,
+        "createdUntil": null, "cursor": "", "limit": 2.0,
     });
     assert_eq!(agent.call("list_deliveries", filters).await["items"], json!([]));
 

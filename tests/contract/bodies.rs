@@ -90,7 +90,8 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     rotation.expect(200).await;
     // Letters of times in either case (RFC 3339, section 5.6), and an offset as Python writes it.
     for since in ["2026-11-20t09:45:00z", "2026-11-20T09:45:00+0000"] {
-        let recovery = entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "since": since })).answered().await;
+        let recovery =
+            entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "createdFrom": since })).answered().await;
         assert_ne!(recovery.status, 400, "{}", recovery.exchange);
     }
 }

@@ -90,7 +90,7 @@ async fn a_waiting_delivery_is_cancelled_and_only_a_resend_brings_it_back(suite:
         let list = until("the list has it", LONG, async || list().await).await;
         assert_eq!((&list["items"][0]["id"], &list["items"][0]["cancelReason"]), (&json!(id), &json!("owner")));
     }
-    let range = json!({ "since": "2026-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2026-01-01T00:00:00Z" });
     let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&range).expect(202).await.json();
     assert_eq!(recovery["count"], 0, "{recovery:#}");
     is_never_due(&suite.table(), &id).await;

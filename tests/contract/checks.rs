@@ -109,7 +109,7 @@ fn answers() -> Value {
 }
 
 fn range() -> Value {
-    json!({ "since": "2026-01-01T00:00:00Z" })
+    json!({ "createdFrom": "2026-01-01T00:00:00Z" })
 }
 
 fn event() -> Value {

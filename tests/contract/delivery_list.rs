@@ -156,7 +156,7 @@ async fn every_filter_alone_and_with_others_finds_what_it_says(suite: Arc<Suite>
                     if given > 2 && !(status == "failed" && kind == "booking.created") {
                         continue;
                     }
-                    let names = ["status", "type", "webhookIdentifier", "createdFrom", "createdTo"];
+                    let names = ["status", "type", "webhookIdentifier", "createdFrom", "createdUntil"];
                     let parameters: Vec<String> = names
                         .iter()
                         .zip([status, kind, webhook, from, to])
@@ -220,9 +220,9 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("createdFrom=2026-11-20T09:45:00", vec!["createdFrom"]),
         ("createdFrom=2026-13-20T09:45:00Z", vec!["createdFrom"]),
         ("createdFrom=2026-11-20T09:45:00.0001", vec!["createdFrom"]),
-        ("createdTo=1795167900", vec!["createdTo"]),
-        ("createdTo=2026-11-20T09:45:00+01:00", vec!["createdTo"]),
-        ("createdFrom=2026-11-20T09:45:00.001Z&createdTo=2026-11-20T09:45:00Z", vec!["createdTo"]),
+        ("createdUntil=1795167900", vec!["createdUntil"]),
+        ("createdUntil=2026-11-20T09:45:00+01:00", vec!["createdUntil"]),
+        ("createdFrom=2026-11-20T09:45:00.001Z&createdUntil=2026-11-20T09:45:00Z", vec!["createdUntil"]),
         ("limit=0", vec!["limit"]),
         ("limit=101", vec!["limit"]),
         ("limit=-1", vec!["limit"]),
@@ -233,7 +233,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("limit=1&limit=2", vec!["limit"]),
         ("offset=10", vec!["offset"]),
         ("Status=failed", vec!["Status"]),
-        ("page=2&status=nope&limit=0&createdTo=x", vec!["createdTo", "limit", "page", "status"]),
+        ("page=2&status=nope&limit=0&createdUntil=x", vec!["createdUntil", "limit", "page", "status"]),
         ("cursor=x&status=nope&limit=0", vec!["cursor", "limit", "status"]),
         // Valid base64, but not created by this service.
         ("cursor=AAAA&status=nope", vec!["cursor", "status"]),
@@ -246,7 +246,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         listed.sort_unstable();
         assert_eq!(listed, fields, "{query}");
     }
-    let unencoded = entity.get("/webhook/delivery/list?createdTo=2026-11-20T09:45:00+01:00");
+    let unencoded = entity.get("/webhook/delivery/list?createdUntil=2026-11-20T09:45:00+01:00");
     let problem = unencoded.refused(400, "invalid-request").await;
     assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("`%2B`")), "{problem:#}");
     for good in [
@@ -259,14 +259,14 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         "subject=%C3%BC%20%23%26;,",
         "subject=123",
         "lastHttpStatus=100&lastError=dns",
-        "createdFrom=0001-01-01T00:00:00Z&createdTo=9999-12-31T23:59:59.999Z",
+        "createdFrom=0001-01-01T00:00:00Z&createdUntil=9999-12-31T23:59:59.999Z",
         // Times as Python, Java and Go format them.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
-        "createdFrom=2026-11-20T09:45:00.123456789Z&createdTo=2026-11-20T09:45:00.123999999Z",
+        "createdFrom=2026-11-20T09:45:00.123456789Z&createdUntil=2026-11-20T09:45:00.123999999Z",
         // Beyond the range of the clock.
-        "createdTo=9999-12-30T22:00:00.500Z",
-        "createdTo=9999-12-30T23:59:59Z",
-        "createdFrom=0000-01-01T00:00:00%2B23:59&createdTo=9999-12-31T23:59:59-23:59",
+        "createdUntil=9999-12-30T22:00:00.500Z",
+        "createdUntil=9999-12-30T23:59:59Z",
+        "createdFrom=0000-01-01T00:00:00%2B23:59&createdUntil=9999-12-31T23:59:59-23:59",
     ] {
         assert_eq!(page(&entity, &format!("?{good}")).await, json!({ "items": [] }), "{good}");
     }

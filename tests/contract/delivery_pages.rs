@@ -93,7 +93,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
         "type=booking.created",
         "type=booking.cancelled&createdFrom=2020-01-01T00:00:00Z",
         "type=booking.created&createdFrom=2020-01-01T00:00:00.001Z",
-        "type=booking.created&createdTo=2020-01-01T00:00:00Z",
+        "type=booking.created&createdUntil=2020-01-01T00:00:00Z",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&status=delivered",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&webhookIdentifier=whk_00000000000000000000000000",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&subject=B-1001",

@@ -142,7 +142,7 @@ async fn open_deliveries_of_an_erased_event_are_cancelled(suite: Arc<Suite>) {
     let table = Table::of(&api.env);
     nothing_is_left(&table, &entity, &event).await;
 
-    let since = json!({ "since": "2026-01-01T00:00:00Z" });
+    let since = json!({ "createdFrom": "2026-01-01T00:00:00Z" });
     let recovery = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&since).expect(202).await.json();
     assert_eq!(recovery["count"], 0, "{recovery:#}");
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).refused(409, "event-erased").await;

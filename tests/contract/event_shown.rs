@@ -127,7 +127,7 @@ async fn deliveries_of_an_event_are_listed_in_pages_and_with_filters(suite: Arc<
     let of_one = list(&format!("&webhookIdentifier={}", hooks[3].id)).await;
     assert_eq!(of_one["items"].as_array().map(Vec::len), Some(1), "{of_one:#}");
     let nothing = json!({ "items": [] });
-    for other in ["&type=payee.created", "&status=delivered", "&createdTo=2020-01-01T00:00:00Z"] {
+    for other in ["&type=payee.created", "&status=delivered", "&createdUntil=2020-01-01T00:00:00Z"] {
         assert_eq!(list(other).await, nothing, "{other}");
     }
     let unknown = "/webhook/delivery/list?eventIdentifier=evt_00000000000000000000000000";

@@ -100,7 +100,7 @@ async fn thousands_are_recovered_once_each_although_the_work_is_killed(suite: Ar
     receiver.on("/many", [Behaviour::status(200)]);
     receiver.on("/few", [Behaviour::status(200)]);
 
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let progress = recovered_despite_a_kill(&bundle, &entity, &many, &range).await;
     println!("recovered {MANY}, killed in the middle, progress {progress:?}");
     assert_eq!(progress[0], MANY as u64);
@@ -139,22 +139,29 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     until_count(&entity, &hook, "failed", 4).await;
     receiver.on("/", [Behaviour::status(200)]);
     // A delivery outside the range is not counted, and remains unchanged.
-    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z", "until": deliveries[0].1 })).await, 0);
-    let future = json!({ "since": "2098-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z" });
+    assert_eq!(
+        recover(&entity, &hook, &json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": deliveries[0].1 }))
+            .await,
+        0
+    );
+    let future = json!({ "createdFrom": "2098-01-01T00:00:00Z", "createdUntil": "2099-01-01T00:00:00Z" });
     let nothing = recovery(&entity, &hook, &future).expect(202).await.json();
     assert_eq!(
         (&nothing["count"], &nothing["message"]),
         (&json!(0), &json!("The range is in the future, so it has no delivery yet."))
     );
-    assert_eq!(recover(&entity, &hook, &json!({ "since": deliveries[1].1, "until": deliveries[2].1 })).await, 1);
+    assert_eq!(
+        recover(&entity, &hook, &json!({ "createdFrom": deliveries[1].1, "createdUntil": deliveries[2].1 })).await,
+        1
+    );
     entity.until_status(&deliveries[1].0, &["delivered"]).await;
     assert_eq!(count(&entity, &hook, "failed").await, 3);
-    assert_eq!(recover(&entity, &hook, &json!({ "since": deliveries[2].1 })).await, 2);
+    assert_eq!(recover(&entity, &hook, &json!({ "createdFrom": deliveries[2].1 })).await, 2);
     for (id, _) in &deliveries[2..] {
         entity.until_status(id, &["delivered"]).await;
     }
     assert_eq!(entity.delivery(&deliveries[0].0).await["status"], "failed");
-    let first = json!({ "since": deliveries[0].1, "until": "2099-01-01T00:00:00Z" });
+    let first = json!({ "createdFrom": deliveries[0].1, "createdUntil": "2099-01-01T00:00:00Z" });
     assert_eq!(recover(&entity, &hook, &first).await, 1);
     entity.until_status(&deliveries[0].0, &["delivered"]).await;
     until("no delivery is left", LONG, async || (recover(&entity, &hook, &first).await == 0).then_some(())).await;
@@ -175,7 +182,7 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
         ids.push(id);
     }
     receiver.on("/", [Behaviour::status(200)]);
-    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "failed" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "failed" });
     let answer = recovery(&entity, &hook, &range).expect(202).await.json();
     assert_eq!(answer, json!({ "count": 1, "countIsExact": true, "failed": 1, "waiting": 0 }));
     let recovered = entity.until_status(&ids[2], &["delivered"]).await;
@@ -183,7 +190,7 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
     assert_eq!(entity.delivery(&ids[0]).await["attemptCount"], 1);
     assert_eq!(entity.delivery(&ids[1]).await["status"], "retrying");
 
-    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "waiting" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "waiting" });
     let answer = recovery(&entity, &hook, &range).expect(202).await.json();
     assert_eq!(answer, json!({ "count": 1, "countIsExact": true, "failed": 0, "waiting": 1 }));
     assert_eq!(entity.until_status(&ids[1], &["delivered"]).await["attemptCount"], 2);
@@ -214,7 +221,7 @@ async fn after_an_outage_waiting_deliveries_are_delivered_at_once(suite: Arc<Sui
     assert_eq!(count(&entity, &hook, "failed").await, 0, "no delivery has failed yet");
 
     receiver.on("/", [Behaviour::status(200)]);
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let answer = recovery(&entity, &hook, &range).expect(202).await.json();
     assert_eq!(answer, json!({ "count": 5, "countIsExact": true, "failed": 0, "waiting": 5 }));
     for (number, id) in ids.iter().enumerate() {
@@ -239,7 +246,7 @@ async fn a_waiting_delivery_that_fails_again_keeps_its_schedule(suite: Arc<Suite
     let hook = hook_for(&entity, "booking.created", &receiver.on("/", [later, Behaviour::status(500)])).await;
     let id = entity.publish(json!({})).await;
     let waiting = entity.until_status(&id, &["retrying"]).await;
-    assert_eq!(recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await, 1);
+    assert_eq!(recover(&entity, &hook, &json!({ "createdFrom": "2020-01-01T00:00:00Z" })).await, 1);
     let again = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 2).await;
     assert_eq!((&again["status"], &again["waitingFor"]), (&json!("retrying"), &json!("schedule")), "{again:#}");
     assert_eq!(again["nextAttemptDate"], waiting["nextAttemptDate"]);
@@ -257,7 +264,7 @@ async fn thousands_that_wait_are_recovered_once_each_despite_a_kill(suite: Arc<S
     until_count(&entity, &hook, "retrying", MANY).await;
     receiver.on("/", [Behaviour::status(200)]);
 
-    let range = json!({ "since": "2020-01-01T00:00:00Z", "include": "waiting" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "waiting" });
     assert_eq!(recovered_despite_a_kill(&bundle, &entity, &hook, &range).await[0], MANY as u64);
     until_count(&entity, &hook, "delivered", MANY).await;
     let mut received = BTreeMap::<String, usize>::new();
@@ -281,7 +288,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     let id = deliveries.first().expect("three");
     assert!(table.set_of_head(id, "createdDate", "no time").await);
     receiver.on("/", [Behaviour::status(200)]);
-    recover(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).await;
+    recover(&entity, &hook, &json!({ "createdFrom": "2020-01-01T00:00:00Z" })).await;
     for id in deliveries.iter().skip(1) {
         entity.until_status(id, &["delivered"]).await;
     }
@@ -301,12 +308,12 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
         assert_eq!((&answer["count"], &answer["failed"], &answer["waiting"]), (&json!(0), &json!(0), &json!(0)));
         answer["message"].as_str().expect("an empty recovery gives the reason").to_owned()
     };
-    let range = json!({ "since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": "2020-01-02T00:00:00Z" });
     let message = said(range).await;
     assert!(message.contains("before 2020-01-02T00:00:00.000Z has failed") && message.contains("waits"), "{message}");
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
-    let message = said(json!({ "since": "2020-01-01T00:00:00Z", "include": "failed" })).await;
+    let message = said(json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "failed" })).await;
     assert!(message.contains("`\"include\": \"waiting\"`"), "{message}");
     assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
@@ -324,7 +331,7 @@ async fn a_recent_failure_is_recovered_before_the_index_shows_it(suite: Arc<Suit
     let group = format!("RECOVERABLE#{}", hook.id);
     let counts = move |call: &AwsCall| call.operation == "Query" && call.mentions("COUNT") && call.mentions(&group);
     setup.table.answer(1, shows_nothing, counts);
-    let answer = recovery(&entity, &hook, &json!({ "since": "2020-01-01T00:00:00Z" })).expect(202).await.json();
+    let answer = recovery(&entity, &hook, &json!({ "createdFrom": "2020-01-01T00:00:00Z" })).expect(202).await.json();
     assert_eq!(answer["count"], 0, "the index showed no delivery");
     let message = answer["message"].as_str().expect("an empty recovery gives the reason");
     assert!(message.contains("may not be counted yet"), "{message}");
@@ -357,7 +364,7 @@ async fn deliveries_cancelled_by_disabling_are_recovered_after_enabling(suite: A
     }
 
     receiver.on("/", [Behaviour::status(200)]);
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;
     entity.changed(&hook.id, json!({ "enabled": true })).await;
     until("all are listed as final", LONG, async || (recover(&entity, &hook, &range).await == 4).then_some(())).await;
@@ -392,7 +399,7 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     let over = |delivery: &Value| delivery["attemptCount"].as_u64() >= Some(100) && delivery["status"] == "failed";
     entity.until_delivery(&ids[0], "has had all attempts", over).await;
     receiver.on("/", [Behaviour::status(200)]);
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     assert_eq!(recover(&entity, &hook, &range).await, 1);
     entity.until_status(&ids[1], &["delivered"]).await;
     until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
@@ -412,7 +419,7 @@ async fn the_number_that_is_left_ends_at_0_although_some_have_expired(suite: Arc
     head["expiresAt"] = json!({ "N": "1" });
     suite.table().put(head).await;
     receiver.on("/", [Behaviour::status(200)]);
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     recover(&entity, &hook, &range).await;
     entity.until_status(&ids[1], &["delivered"]).await;
     until("nothing is left", LONG, async || (recover(&entity, &hook, &range).await == 0).then_some(())).await;
@@ -423,19 +430,19 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
     for (range, field) in [
-        (json!({}), "since"),
-        (json!({ "until": "2026-01-01T00:00:00Z" }), "since"),
-        (json!({ "since": null }), "since"),
-        (json!({ "since": 1_795_167_900 }), "since"),
-        (json!({ "since": "yesterday" }), "since"),
-        (json!({ "since": "2026-01-01" }), "since"),
-        (json!({ "since": "2098-01-01T00:00:00Z" }), "since"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:00:00Z" }), "until"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "until": "2025-12-31T23:59:59.999Z" }), "until"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "until": "" }), "until"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "status": "failed" }), "status"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "include": "delivered" }), "include"),
-        (json!({ "since": "2026-01-01T00:00:00Z", "include": null }), "include"),
+        (json!({}), "createdFrom"),
+        (json!({ "createdUntil": "2026-01-01T00:00:00Z" }), "createdFrom"),
+        (json!({ "createdFrom": null }), "createdFrom"),
+        (json!({ "createdFrom": 1_795_167_900 }), "createdFrom"),
+        (json!({ "createdFrom": "yesterday" }), "createdFrom"),
+        (json!({ "createdFrom": "2026-01-01" }), "createdFrom"),
+        (json!({ "createdFrom": "2098-01-01T00:00:00Z" }), "createdFrom"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "createdUntil": "2026-01-01T00:00:00Z" }), "createdUntil"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "createdUntil": "2025-12-31T23:59:59.999Z" }), "createdUntil"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "createdUntil": "" }), "createdUntil"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "status": "failed" }), "status"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "include": "delivered" }), "include"),
+        (json!({ "createdFrom": "2026-01-01T00:00:00Z", "include": null }), "include"),
     ] {
         let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
         assert_eq!(fields(&problem), [field], "{range}");
@@ -453,7 +460,7 @@ async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc
     let other = neighbour.hook(&url).await;
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let first = recovery(&entity, &hook, &range).header("idempotency-key", "first").expect(202).await.json();
     for (what, limit) in [("recoveries", 20), ("tests", 60), ("resends", 300)] {
         // The test may begin in one minute and end in the next.
@@ -490,7 +497,7 @@ async fn requests_for_attempts_are_limited_for_each_entity_and_minute(suite: Arc
 async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let stranger = suite.entity().await;
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
     recovery(&stranger, &hook, &range).refused(404, "webhook-not-found").await;
     for id in ["whk_00000000000000000000000000", "x", "list"] {

@@ -174,7 +174,7 @@ async fn data_of_the_last_release_are_read(suite: Arc<Suite>) {
     assert!(is_signed_by(&received, &text(&facts["webhooks"]["kept"], "signingSecret")));
     let gone = receiver.on("/gone", [Behaviour::status(200)]);
     entity.changed(&id("gone"), json!({ "eventUrl": gone, "enabled": true })).await;
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let recovered = entity.post(&format!("/webhook/{}/recover", id("gone"))).json(&range).expect(202).await.json();
     assert_eq!(recovered["count"], 1, "{recovered}");
     until("the recovered event", LONG, async || (!receiver.received("/gone").is_empty()).then_some(())).await;

@@ -202,7 +202,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
 
     // A job makes deliveries without messages due.
     receiver.on("/", [Behaviour::status(200)]);
-    let failures = json!({ "since": "2020-01-01T00:00:00Z", "include": "failed" });
+    let failures = json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "failed" });
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(&failures).expect(202).await;
     sweep(&setup).await;
     entity.until_status(&failed, &["delivered"]).await;

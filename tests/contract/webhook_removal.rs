@@ -135,7 +135,7 @@ async fn removing_and_recovering_read_no_deliveries_of_other_webhooks(suite: Arc
     let entity = Entity::new(&stage.api, "removal".to_owned()).await;
     let receiver = Receiver::start().await;
     let (hook, deliveries) = waiting(&entity, &receiver, "/", 3).await;
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let recovered = entity.post(&format!("/webhook/{}/recover", hook.id)).json(&range).expect(202).await.json();
     assert_eq!((&recovered["failed"], &recovered["waiting"]), (&json!(0), &json!(3)), "{recovered}");
     for delivery in &deliveries {

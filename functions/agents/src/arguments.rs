@@ -345,7 +345,7 @@ mod tests {
     use super::*;
     use crate::tools;
 
-    const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdTo", "cursor"];
+    const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdUntil", "cursor"];
 
     /// Reads arguments of `list_deliveries` with a use case that accepts any text, and returns the states and the
     /// limit.
@@ -462,9 +462,9 @@ mod tests {
         let arguments = json!({ "name": 1, "eventList": "x", "headers": {}, "enabled": "yes", "z": 1 });
         let all = of(missing(), "create_webhook", arguments);
         assert_eq!(fields(&all), ["managingEntity", "enabled", "eventList", "name", "z"]);
-        let arguments = json!({ "status": ["failed", "gone"], "limit": 101, "type": "x", "createdTo": 1 });
+        let arguments = json!({ "status": ["failed", "gone"], "limit": 101, "type": "x", "createdUntil": 1 });
         let all = of(missing(), "list_deliveries", arguments);
-        assert_eq!(fields(&all), ["managingEntity", "createdTo", "limit", "status"]);
+        assert_eq!(fields(&all), ["managingEntity", "createdUntil", "limit", "status"]);
         assert!(all.violations().any(|(_, message)| message == "must be 1 to 100"), "{all:?}");
         // Violations of the use case are not listed again.
         let found = Problem::invalid_value("eventList[0]", "must be a type");

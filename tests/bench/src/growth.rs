@@ -165,7 +165,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
             ("`eventIdentifier`: one", format!("eventIdentifier={event}")),
             ("`subject`: one", "subject=B-7".to_owned()),
             ("`lastHttpStatus`: none", "lastHttpStatus=503".to_owned()),
-            ("`createdTo`: none", "createdTo=2020-01-01T00:00:00Z".to_owned()),
+            ("`createdUntil`: none", "createdUntil=2020-01-01T00:00:00Z".to_owned()),
             ("`createdFrom`: all", "createdFrom=2020-01-01T00:00:00Z".to_owned()),
             ("`webhookIdentifier` and `status=failed`: none", format!("webhookIdentifier={hook}&status=failed")),
         ] {
@@ -179,7 +179,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
         let path = format!("webhook/event/{event}");
         let times = timed(REQUESTS, async || bundle.get(entity, &path).await.map(drop)).await?;
         add("an event with its deliveries", deliveries, times);
-        let range = json!({ "since": "2020-01-01T00:00:00Z" });
+        let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
         let path = format!("webhook/{hook}/recover");
         let times = timed(RECOVERIES, async || bundle.post(entity, &path, &range).await.map(drop)).await?;
         add("a recovery of nothing", deliveries, times);

@@ -191,7 +191,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
         text.contains("SET scheduleBase=?") && text.contains("SET sweeps=?")
     });
     let hook = &scene.hooks[0].id;
-    let since = json!({ "since": "2020-01-01T00:00:00Z" });
+    let since = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let asked = scene.entity.post(&format!("/webhook/{hook}/recover")).json(&since).expect(202).await.json();
     assert_eq!(asked["count"], MANY, "{point}");
     kill_sweep(stage, held).await;
@@ -203,7 +203,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
 /// The next sweep continues when the job's lease has expired, and leaves finished deliveries unchanged.
 async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
     until_heads(stage, scene, "delivered", MANY).await;
-    let again = json!({ "since": "2020-01-01T00:00:00Z" });
+    let again = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
     let again = scene.entity.post(&format!("/webhook/{}/recover", scene.hooks[0].id)).json(&again).expect(202).await;
     assert_eq!(again.json()["count"], 0, "nothing is left to recover");
 }

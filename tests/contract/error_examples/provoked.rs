@@ -151,7 +151,7 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let again = entity.post(&format!("/webhook/delivery/{erased}/resend")).send().await;
     checked.compare("resendDelivery", "eventErased", &again);
     entity.call("PATCH", &at).json(&json!({ "enabled": false })).expect(200).await;
-    let range = json!({ "since": "2026-01-01T00:00:00.000Z" });
+    let range = json!({ "createdFrom": "2026-01-01T00:00:00.000Z" });
     for (operation, call) in [
         ("testWebhook", entity.post(&format!("{at}/test"))),
         ("resumeWebhook", entity.post(&format!("{at}/resume"))),

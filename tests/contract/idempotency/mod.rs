@@ -136,8 +136,8 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("failed"), &json!(3)));
     let recover =
         |body: &Value| entity.post(&format!("/webhook/{webhook}/recover")).header("idempotency-key", "key").json(body);
-    let range = json!({ "since": "2020-01-01T00:00:00Z" });
-    let other = json!({ "since": "2020-01-02T00:00:00Z" });
+    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
+    let other = json!({ "createdFrom": "2020-01-02T00:00:00Z" });
     let answers = join_all((0..10).map(|_| recover(&range).expect(202))).await;
     let texts: BTreeSet<_> = answers.iter().map(ApiResponse::text).collect();
     assert_eq!(texts.len(), 1, "{texts:#?}");

@@ -308,7 +308,7 @@ impl Tenants {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
-                let body = json!({ "since": since }).to_string();
+                let body = json!({ "createdFrom": since }).to_string();
                 let key = format!("step-{}", step.number);
                 self.request(step, Some(webhook), Some(key.clone()), Function::RecoverDeliveries, move |bundle| {
                     let (id, key, body) = (id.clone(), key.clone(), body.clone());

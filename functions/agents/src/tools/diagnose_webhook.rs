@@ -53,7 +53,7 @@ fn output() -> Value {
     });
     let oldest = json!({ "oldestCreatedDate": schemas::described(
         schemas::of("Timestamp"),
-        "The creation time of the oldest one: a `since` for `recover_deliveries`. Absent without any.",
+        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without any.",
     ) });
     let failure =
         schemas::with(schemas::of("ListedDelivery"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));

@@ -57,7 +57,7 @@ fn input() -> Value {
             "Only deliveries whose last attempt failed for this reason.",
         ),
         "createdFrom": schemas::described(schemas::of("GivenTime"), "Only deliveries created at this time or later."),
-        "createdTo": schemas::described(schemas::of("GivenTime"), "Only deliveries created before this time."),
+        "createdUntil": schemas::described(schemas::of("GivenTime"), "Only deliveries created before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "The maximum number of deliveries on a page." },
         "cursor": schemas::cursor(),
     });

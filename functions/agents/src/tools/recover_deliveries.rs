@@ -21,8 +21,8 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
     title: "Recover deliveries",
     description: "Repeats a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
                   ones, or both. It runs in the background; the result counts the deliveries. Name the whole outage \
-                  at once: `since` is compared with the creation time of deliveries, so use a time shortly before \
-                  the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
+                  at once: `createdFrom` is compared with the creation time of deliveries, so use a time shortly \
+                  before the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
                   endpoint thousands of events. Events published while the webhook was disabled created no \
                   deliveries, and are not recovered.",
     input,
@@ -47,6 +47,6 @@ fn input() -> Value {
     let webhook = "whk_01m74zy5eva3kj3s4w04zg1hhc";
     schemas::with_examples(
         request,
-        json!([{ "webhookIdentifier": webhook, "since": "2026-11-20T09:00:00Z", "include": "failed" }]),
+        json!([{ "webhookIdentifier": webhook, "createdFrom": "2026-11-20T09:00:00Z", "include": "failed" }]),
     )
 }

@@ -33,7 +33,7 @@ pub struct Filters {
     /// Created at this time or later.
     pub created_from: Option<Time>,
     /// Created before this time.
-    pub created_to: Option<Time>,
+    pub created_until: Option<Time>,
 }
 
 impl Filters {
@@ -48,9 +48,9 @@ impl Filters {
         let last_http_status = query.optional("lastHttpStatus", "a status code from 100 to 999", http_status);
         let codes = "dns, connect, tls, timeout, blocked, reported, unconfirmed or interrupted";
         let last_error = query.optional("lastError", codes, ErrorCode::parse);
-        let (created_from, created_to) = take_times(query);
+        let (created_from, created_until) = take_times(query);
         let filters =
-            Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to };
+            Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_until };
         if filters.are_about_failures() { filters.without_delivered() } else { filters }
     }
 
@@ -73,8 +73,8 @@ impl Filters {
     pub fn take_of_events(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let kind = take_type(query, entity);
         let subject = take_subject(query);
-        let (created_from, created_to) = take_times(query);
-        Self { kind, subject, created_from, created_to, ..Self::default() }
+        let (created_from, created_until) = take_times(query);
+        Self { kind, subject, created_from, created_until, ..Self::default() }
     }
 
     /// Whether a delivery is wanted, except for its event and its time.
@@ -108,9 +108,9 @@ fn http_status(text: &str) -> Option<u16> {
 /// Takes the first moment of the wanted time, and its exclusive end.
 fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     let from = query.optional_time("createdFrom");
-    let to = query.optional_time("createdTo");
+    let to = query.optional_time("createdUntil");
     if from.zip(to).is_some_and(|(from, to)| from > to) {
-        query.violations.add("createdTo", "must not be before createdFrom");
+        query.violations.add("createdUntil", "must not be before createdFrom");
     }
     (from, to)
 }
@@ -119,13 +119,14 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the subject, which comes last, can contain a `;` or a `,`.
-        let Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_to } =
+        let Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_until } =
             self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
         let statuses = Vec::from_iter(statuses).join(",");
         let kind = kind.unwrap_or_default();
         let webhook = webhook.as_ref().map_or("", WebhookId::as_str);
-        let [from, to] = [created_from, created_to].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
+        let [from, to] =
+            [created_from, created_until].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
         let event = event.as_ref().map_or("", EventId::as_str);
         let last_error = last_error.map_or("", ErrorCode::as_str);
         let last_http_status = last_http_status.map(|status| status.to_string()).unwrap_or_default();
@@ -160,7 +161,7 @@ mod tests {
             ("lastHttpStatus", "503"),
             ("lastError", "timeout"),
             ("createdFrom", "2026-11-20T09:45:00Z"),
-            ("createdTo", "2026-11-20T09:45:00.000Z"),
+            ("createdUntil", "2026-11-20T09:45:00.000Z"),
         ])
         .expect("read");
         let moment = Time::from_millis(1_795_167_900_000);
@@ -175,7 +176,7 @@ mod tests {
                 last_http_status: Some(503),
                 last_error: Some(ErrorCode::Timeout),
                 created_from: Some(moment),
-                created_to: Some(moment),
+                created_until: Some(moment),
             }
         );
         assert_eq!(read(&[]), Ok(Filters::default()));
@@ -214,13 +215,13 @@ mod tests {
             ("lastHttpStatus", "099"),
             ("lastError", "Timeout"),
             ("createdFrom", "yesterday"),
-            ("createdTo", "2026-11-20"),
+            ("createdUntil", "2026-11-20"),
             ("Status", "failed"),
         ] {
             assert_eq!(read(&[(name, value)]), Err(vec![name.to_owned()]), "{name}={value}");
         }
-        let swapped = [("createdFrom", "2026-11-20T09:45:00.001Z"), ("createdTo", "2026-11-20T09:45:00Z")];
-        assert_eq!(read(&swapped), Err(vec!["createdTo".to_owned()]));
+        let swapped = [("createdFrom", "2026-11-20T09:45:00.001Z"), ("createdUntil", "2026-11-20T09:45:00Z")];
+        assert_eq!(read(&swapped), Err(vec!["createdUntil".to_owned()]));
         let event = ("eventIdentifier", EVENT);
         assert_eq!(read(&[event, event]), Err(vec!["eventIdentifier".to_owned()]));
     }
@@ -241,8 +242,8 @@ mod tests {
             &[("lastError", "dns")],
             &[("status", "failed,pending")],
             &[("createdFrom", "2026-11-20T09:45:00Z")],
-            &[("createdTo", "2026-11-20T09:45:00Z")],
-            &[("createdFrom", "2026-11-20T09:45:00Z"), ("createdTo", "2026-11-20T09:45:00Z")],
+            &[("createdUntil", "2026-11-20T09:45:00Z")],
+            &[("createdFrom", "2026-11-20T09:45:00Z"), ("createdUntil", "2026-11-20T09:45:00Z")],
         ];
         let texts: BTreeSet<_> = all.iter().map(|pairs| read(pairs).expect("read").to_string()).collect();
         assert_eq!(texts.len(), all.len());

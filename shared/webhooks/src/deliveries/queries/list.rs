@@ -123,7 +123,7 @@ pub(super) fn limit<const MAX: usize>(text: &str) -> Option<usize> {
 /// The range of the list.
 pub(super) fn range(filters: &Filters, oldest: Time) -> KeyRange {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
-    filters.created_to.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to))
+    filters.created_until.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to))
 }
 
 impl Deliveries {
@@ -217,7 +217,7 @@ mod tests {
         let from = |time| Filters { created_from: Some(time), ..Filters::default() };
         assert_eq!(range(&from(early), late), KeyRange::since(late));
         assert_eq!(range(&from(late), early), KeyRange::since(late));
-        let to = Filters { created_to: Some(early), ..Filters::default() };
+        let to = Filters { created_until: Some(early), ..Filters::default() };
         assert!(range(&to, late).is_empty());
     }
 }

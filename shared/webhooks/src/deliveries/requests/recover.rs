@@ -174,15 +174,15 @@ impl RecoveryScope {
     /// Reads the scope in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let since = body.required_time("since");
-        let has_until = body.has("until");
-        let until = body.optional_time("until");
+        let since = body.required_time("createdFrom");
+        let has_until = body.has("createdUntil");
+        let until = body.optional_time("createdUntil");
         let include = body.optional::<String>("include", "failed, waiting or both");
         let violations = &mut body.violations;
         let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
-            (Some(since), Some(until)) if since >= until => violations.add("until", "must be after since"),
-            (Some(since), None) if !has_until && since >= now => violations.add("since", "must be in the past"),
+            (Some(since), Some(until)) if since >= until => violations.add("createdUntil", "must be after createdFrom"),
+            (Some(since), None) if !has_until && since >= now => violations.add("createdFrom", "must be in the past"),
             _ => {}
         }
         let since = body.finish_with(since)?;
@@ -204,11 +204,11 @@ mod tests {
     fn a_range_ends_now_at_the_latest() {
         let since = Time::from_millis(1_795_167_600_000);
         for (body, until) in [
-            (r#"{"since":"2026-11-20T09:40:00Z"}"#, NOW),
-            (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:45:00.000Z"}"#, NOW),
-            (r#"{"since":"2026-11-20T09:40:00Z","until":"2027-01-01T00:00:00Z"}"#, NOW),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z"}"#, NOW),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2026-11-20T09:45:00.000Z"}"#, NOW),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2027-01-01T00:00:00Z"}"#, NOW),
             (
-                r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00.001Z"}"#,
+                r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2026-11-20T09:40:00.001Z"}"#,
                 since + Duration::from_millis(1),
             ),
         ] {
@@ -220,15 +220,15 @@ mod tests {
     #[test]
     fn every_violation_is_listed_with_its_field() {
         for (body, expected) in [
-            ("{}", vec!["since"]),
-            (r#"{"since":"yesterday","until":5,"more":1}"#, vec!["since", "until", "more"]),
-            (r#"{"since":null}"#, vec!["since"]),
-            (r#"{"since":"2026-11-20T09:45:00Z"}"#, vec!["since"]),
-            (r#"{"since":"2026-11-20T09:40:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
-            (r#"{"since":"2026-11-20T09:41:00Z","until":"2026-11-20T09:40:00Z"}"#, vec!["until"]),
-            (r#"{"since":"2026-11-20T09:41:00Z","until":"soon"}"#, vec!["until"]),
-            (r#"{"since":"2026-11-20T09:40:00Z","include":"all"}"#, vec!["include"]),
-            (r#"{"since":"2026-11-20T09:40:00Z","include":["failed"]}"#, vec!["include"]),
+            ("{}", vec!["createdFrom"]),
+            (r#"{"createdFrom":"yesterday","createdUntil":5,"more":1}"#, vec!["createdFrom", "createdUntil", "more"]),
+            (r#"{"createdFrom":null}"#, vec!["createdFrom"]),
+            (r#"{"createdFrom":"2026-11-20T09:45:00Z"}"#, vec!["createdFrom"]),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2026-11-20T09:40:00Z"}"#, vec!["createdUntil"]),
+            (r#"{"createdFrom":"2026-11-20T09:41:00Z","createdUntil":"2026-11-20T09:40:00Z"}"#, vec!["createdUntil"]),
+            (r#"{"createdFrom":"2026-11-20T09:41:00Z","createdUntil":"soon"}"#, vec!["createdUntil"]),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","include":"all"}"#, vec!["include"]),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","include":["failed"]}"#, vec!["include"]),
         ] {
             assert_eq!(fields(body), expected, "{body}");
         }
@@ -238,7 +238,7 @@ mod tests {
     fn a_scope_includes_both_kinds_unless_it_says_which() {
         for (include, expected) in [("failed", Include::Failed), ("waiting", Include::Waiting), ("both", Include::Both)]
         {
-            let body = format!(r#"{{"since":"2026-11-20T09:40:00Z","include":"{include}"}}"#);
+            let body = format!(r#"{{"createdFrom":"2026-11-20T09:40:00Z","include":"{include}"}}"#);
             assert_eq!(RecoveryScope::read(body.as_bytes(), NOW).expect("good").include, expected);
         }
     }
