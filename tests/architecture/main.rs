@@ -18,6 +18,7 @@ mod names;
 mod panel;
 mod planted;
 mod releases;
+mod schemas;
 mod service_grants;
 mod template;
 mod tools;

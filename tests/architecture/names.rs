@@ -10,7 +10,7 @@ const HEADING: &str = "## Names of the contract";
 /// Members with a refused name, and the different thing that each means.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     ("EventTypeDetails", "since", "the release that introduced a schema, not a time"),
-    ("FeedAcknowledged", "results", "one for each receipt of the request, in its order"),
+    ("FeedAcknowledgementResult", "results", "one for each receipt of the request, in its order"),
 ];
 
 /// A row of the table: the names of a thing, and the names that it does not have.

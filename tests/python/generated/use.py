@@ -13,14 +13,14 @@ from waypost_client.models import (
     Delivery,
     DeliveryStatus,
     Problem,
-    Published,
+    PublishedEvent,
     PublishRequest,
     PublishRequestData,
     Token,
     TokenError,
     TokenRequest,
-    WebhookCreated,
     WebhookRequest,
+    WebhookWithSecret,
 )
 from waypost_client.types import Unset
 
@@ -58,13 +58,13 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     # `enabled` has a default, and is not required.
     request = WebhookRequest(name="Generated", event_url=settings["eventUrl"], event_list=["booking.created"])
     webhook = create_webhook.sync(entity, client=client, body=request)
-    assert isinstance(webhook, WebhookCreated), webhook
+    assert isinstance(webhook, WebhookWithSecret), webhook
 
     data = PublishRequestData.from_dict({"booking": {"nights": 3}})
     published = publish_event.sync(
         entity, client=client, body=PublishRequest(type_="booking.created", data=data)
     )
-    assert isinstance(published, Published), published
+    assert isinstance(published, PublishedEvent), published
     delivery = delivered(client, entity, published.deliveries[0].delivery_identifier)
 
     problem = publish_event.sync(entity, client=client, body=PublishRequest(type_="booking.creatd", data=data))

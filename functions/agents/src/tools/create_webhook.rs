@@ -24,7 +24,7 @@ pub const CREATE_WEBHOOK: Tool = Tool {
                   to the person at once and repeat it nowhere. Check with `list_webhooks` whether a webhook for the \
                   same address exists. Next, call `publish_test_event`.",
     input,
-    output: || schemas::with(schemas::of("WebhookCreated"), arguments::repeated()),
+    output: || schemas::with(schemas::of("WebhookWithSecret"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     // Destructive, so that clients ask a person first: it can disclose every event of the managing entity to a third
     // party.

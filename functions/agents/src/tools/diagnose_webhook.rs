@@ -56,7 +56,7 @@ fn output() -> Value {
         "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without any.",
     ) });
     let failure =
-        schemas::with(schemas::of("ListedDelivery"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));
+        schemas::with(schemas::of("DeliverySummary"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));
     let counted = |what: &str| schemas::described(schemas::object(counted.clone(), &["count", "countIsExact"]), what);
     schemas::object(
         json!({

@@ -53,11 +53,11 @@ fn input() -> Value {
             "description": "Only deliveries whose last attempt got this status.",
         },
         "lastError": schemas::described(
-            schemas::of("ErrorCode"),
+            schemas::of("AttemptErrorCode"),
             "Only deliveries whose last attempt failed for this reason.",
         ),
-        "createdFrom": schemas::described(schemas::of("GivenTime"), "Only deliveries created at this time or later."),
-        "createdUntil": schemas::described(schemas::of("GivenTime"), "Only deliveries created before this time."),
+        "createdFrom": schemas::described(schemas::of("TimestampInput"), "Only deliveries created at this time or later."),
+        "createdUntil": schemas::described(schemas::of("TimestampInput"), "Only deliveries created before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 100, "default": 25, "description": "The maximum number of deliveries on a page." },
         "cursor": schemas::cursor(),
     });

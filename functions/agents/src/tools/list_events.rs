@@ -36,8 +36,8 @@ fn input() -> Value {
     let filters = json!({
         "type": schemas::described(schemas::of("EventTypeKey"), "Only events of this type."),
         "subject": schemas::described(schemas::of("Subject"), "Only events with exactly this subject."),
-        "createdFrom": schemas::described(schemas::of("GivenTime"), "Only events published at this time or later."),
-        "createdUntil": schemas::described(schemas::of("GivenTime"), "Only events published before this time."),
+        "createdFrom": schemas::described(schemas::of("TimestampInput"), "Only events published at this time or later."),
+        "createdUntil": schemas::described(schemas::of("TimestampInput"), "Only events published before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 20, "description": "The maximum number of events on a page." },
         "cursor": schemas::cursor(),
     });

@@ -27,7 +27,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
         let sample = json!({ "type": "string", "description": "Sends the sample of this type, marked as a test." });
         schemas::with(schemas::with(members, json!({ "type": sample })), arguments::idempotency_key())
     },
-    output: || schemas::with(schemas::of("TestSent"), arguments::repeated()),
+    output: || schemas::with(schemas::of("TestDelivery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
     run: Run::ForEntity(|use_cases, entity, call| test(use_cases, entity, call).boxed()),

@@ -26,7 +26,7 @@ pub const RESEND_DELIVERY: Tool = Tool {
         let members = schemas::object(arguments::delivery(), &["deliveryIdentifier"]);
         schemas::with(members, arguments::idempotency_key())
     },
-    output: || schemas::with(schemas::of("ListedDelivery"), arguments::repeated()),
+    output: || schemas::with(schemas::of("DeliverySummary"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: false, idempotent: false, open_world: true },
     run: Run::ForEntity(|use_cases, entity, call| resend(use_cases, entity, call).boxed()),

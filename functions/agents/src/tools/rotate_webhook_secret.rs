@@ -28,7 +28,7 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")
     },
-    output: || schemas::with(schemas::of("SigningSecretRotated"), arguments::repeated()),
+    output: || schemas::with(schemas::of("NewSigningSecret"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: true, idempotent: false, open_world: false },
     run: Run::ForEntity(|use_cases, entity, call| rotate(use_cases, entity, call).boxed()),
