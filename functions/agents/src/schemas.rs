@@ -99,8 +99,12 @@ impl Listing {
         for (name, value) in keywords {
             let value = match name.as_str() {
                 "type" | "const" => Some(value.clone()),
-                "enum" if value.as_array().map_or(0, Vec::len) > MOST_VALUES => None,
+                "enum" | "examples" if value.as_array().map_or(0, Vec::len) > MOST_VALUES => None,
                 "enum" => self.said.insert(value.to_string()).then(|| value.clone()),
+                // The known values of a text to which values may be added.
+                "examples" if keywords.contains_key("pattern") => {
+                    self.said.insert(value.to_string()).then(|| value.clone())
+                }
                 "description" if !is_untrusted => self.meaning(value),
                 "items" => Some(self.schema(value)),
                 "anyOf" => {
@@ -189,6 +193,7 @@ mod tests {
                 "description": { "type": "array", "items": { "type": "integer", "minimum": 0 } },
                 "name": untrusted::schema(json!({ "type": "string" }).as_object().expect("an object")),
                 "reason": { "anyOf": [{ "type": "string", "format": "uri" }, { "type": "null" }], "default": null },
+                "status": { "type": "string", "pattern": "^[a-z]+$", "examples": ["failed"] },
             },
         });
         let expected = json!({
@@ -198,12 +203,14 @@ mod tests {
                 "description": { "type": "array", "items": { "type": "integer" } },
                 "name": { "type": "object" },
                 "reason": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+                "status": { "type": "string", "examples": ["failed"] },
             },
         });
         let mut listing = Listing::default();
         assert_eq!(listing.schema(&whole), expected);
         let again = listing.schema(&whole).to_string();
-        assert!(!again.contains("enum") && !again.contains("this"), "descriptions and values are listed once: {again}");
+        let is_repeated = ["enum", "examples", "this"].iter().any(|word| again.contains(word));
+        assert!(!is_repeated, "descriptions and values are listed once: {again}");
     }
 
     #[test]

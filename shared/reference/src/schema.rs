@@ -68,6 +68,11 @@ fn kind(schema: &Value) -> String {
     if !values.is_empty() {
         return values.join(", ");
     }
+    // Values may be added to those of a response.
+    let known: Vec<String> = list(schema, "examples").iter().map(code).collect();
+    if !known.is_empty() {
+        return format!("{} or a later value", known.join(", "));
+    }
     let named = match schema.get("type") {
         Some(Value::String(name)) => name.clone(),
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
@@ -151,6 +156,7 @@ mod tests {
                 "id": { "$ref": "#/components/schemas/Name" },
                 "sizes": { "type": "array", "items": { "type": "integer", "format": "int32" }, "maxItems": 3 },
                 "state": { "enum": ["open", "shut"] },
+                "status": { "type": "string", "examples": ["new", "done"] },
                 "inner": { "type": ["object", "null"], "properties": { "deep": { "const": "<x>" } } },
             },
             "additionalProperties": { "type": "string" },
@@ -162,6 +168,7 @@ mod tests {
             "array of integer (int32), maxItems 3",
             "<code>open</code>, <code>shut</code>",
             "<dt>state <small>optional <code>open</code>",
+            "<code>new</code>, <code>done</code> or a later value",
             "object or null",
             "<code>&lt;x&gt;</code>",
             "<dt>others <small>optional string</small></dt>",

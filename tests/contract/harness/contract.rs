@@ -215,6 +215,7 @@ impl Contract {
             let mut whole = schema.clone();
             whole["components"] = self.document["components"].clone();
             close(&mut whole);
+            close_values(&mut whole);
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
             Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has an invalid schema: {error}: {schema}")))
         });
@@ -270,6 +271,23 @@ fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
             members.values().for_each(|member| collect_problem_kinds(member, found));
         }
         Value::Array(items) => items.iter().for_each(|item| collect_problem_kinds(item, found)),
+        _ => {}
+    }
+}
+
+/// Makes each text with known values, which its `examples` list, refuse any other value. The document leaves responses
+/// open, so that generated clients accept the values of later releases.
+pub fn close_values(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.get("type") == Some(&"string".into())
+                && let Some(known) = members.get("examples").filter(|examples| examples.is_array()).cloned()
+            {
+                members.insert("enum".to_owned(), known);
+            }
+            members.values_mut().for_each(close_values);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close_values),
         _ => {}
     }
 }

@@ -11,7 +11,6 @@ from waypost_client.api.tokens import token
 from waypost_client.api.webhooks import create_webhook
 from waypost_client.models import (
     Delivery,
-    DeliveryStatus,
     Problem,
     PublishedEvent,
     PublishRequest,
@@ -33,7 +32,7 @@ def delivered(client: AuthenticatedClient, entity: str, identifier: str) -> Deli
     while True:
         shown = show_delivery.sync(entity, identifier, client=client)
         assert isinstance(shown, Delivery), shown
-        if shown.status is DeliveryStatus.DELIVERED or time.monotonic() > end:
+        if shown.status == "delivered" or time.monotonic() > end:
             return shown
         time.sleep(0.05)
 
@@ -73,10 +72,10 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     assert not isinstance(violations, Unset), problem
 
     return {
-        "refusedToken": [refused.error.value, refused.kind],
+        "refusedToken": [refused.error, refused.kind],
         "enabled": webhook.enabled,
         "webhook": webhook.id,
-        "delivery": [delivery.status.value, delivery.webhook_identifier, delivery.last_http_status],
+        "delivery": [delivery.status, delivery.webhook_identifier, delivery.last_http_status],
         "attempts": [attempt.http_status for attempt in delivery.attempts],
         "data": delivery.event.data.to_dict(),
         "problem": [problem.status, problem.kind, [violation.field for violation in violations]],

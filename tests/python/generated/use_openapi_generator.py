@@ -11,7 +11,7 @@ from waypost_client import (
     Configuration,
     DeliveriesApi,
     Delivery,
-    DeliveryStatus,
+    DeliveryStatusFilter,
     EventsApi,
     Problem,
     PublishRequest,
@@ -39,7 +39,7 @@ def delivered(deliveries: DeliveriesApi, entity: str, identifier: str, attempts:
     end = time.monotonic() + LONGEST
     while True:
         shown = deliveries.show_delivery(entity, identifier)
-        arrived = shown.status is DeliveryStatus.DELIVERED and shown.attempt_count >= attempts
+        arrived = shown.status == "delivered" and shown.attempt_count >= attempts
         if arrived or time.monotonic() > end:
             return shown
         time.sleep(0.05)
@@ -68,7 +68,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     published = events.publish_event(entity, PublishRequest(type="booking.created", data={"booking": {"nights": 3}}))
     [made] = published.deliveries
     first = delivered(deliveries, entity, made.delivery_identifier, 1)
-    arrived = [DeliveryStatus.DELIVERED]
+    arrived = [DeliveryStatusFilter.DELIVERED]
     page = deliveries.list_deliveries(entity, event_identifier=published.event_identifier, status=arrived)
     deliveries.resend_delivery(entity, made.delivery_identifier)
     delivery = delivered(deliveries, entity, made.delivery_identifier, 2)
@@ -84,7 +84,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
         "refusedToken": [refused.error, refused.kind],
         "enabled": webhook.enabled,
         "webhook": webhook.id,
-        "delivery": [first.status.value, first.webhook_identifier, first.last_http_status],
+        "delivery": [first.status, first.webhook_identifier, first.last_http_status],
         "attempts": [attempt.http_status for attempt in delivery.attempts],
         "data": delivery.event.data,
         # `field` is a name of the generator, which renames the member.

@@ -36,7 +36,7 @@ fn input() -> Value {
     let filters = json!({
         "status": {
             "type": "array",
-            "items": schemas::of("DeliveryStatus"),
+            "items": schemas::of("DeliveryStatusFilter"),
             "uniqueItems": true,
             "minItems": 1,
             "maxItems": 5,
@@ -53,7 +53,7 @@ fn input() -> Value {
             "description": "Only deliveries whose last attempt got this status.",
         },
         "lastError": schemas::described(
-            schemas::of("AttemptErrorCode"),
+            schemas::of("AttemptErrorCodeFilter"),
             "Only deliveries whose last attempt failed for this reason.",
         ),
         "createdFrom": schemas::described(schemas::of("TimestampInput"), "Only deliveries created at this time or later."),

@@ -60,8 +60,8 @@ fn words(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(keywords) => {
             let named = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
-            let values =
-                schema["enum"].as_array().into_iter().flatten().filter_map(|value| value.as_str().map(str::to_owned));
+            let values = ["enum", "examples"].into_iter().filter_map(|keyword| schema[keyword].as_array()).flatten();
+            let values = values.filter_map(|value| value.as_str().map(str::to_owned));
             named.chain(values).chain(keywords.values().flat_map(words)).collect()
         }
         Value::Array(items) => items.iter().flat_map(words).collect(),
