@@ -90,6 +90,11 @@ async fn events_and_deliveries_are_found_by_a_subject_given_or_derived(suite: Ar
         let found: Vec<_> = events.iter().map(|event| text(&event["id"])).collect();
         assert_eq!(found, expected.iter().map(|(event, _)| event.clone()).collect::<Vec<_>>(), "{arguments}");
         assert!(events.iter().all(|event| event["subject"]["untrusted"] == arguments["subject"]), "{events:#?}");
+        let of_filter = |(name, value): (&String, &Value)| format!("{name}={}", text(value));
+        let query: Vec<_> = arguments.as_object().expect("an object").iter().map(of_filter).collect();
+        let by_api = entity.get(&format!("/webhook/event?{}", query.join("&"))).expect(200).await.json();
+        let by_api = by_api["items"].as_array().expect("openapi.yaml says so");
+        assert_eq!(by_api.iter().map(|event| text(&event["id"])).collect::<Vec<_>>(), found, "{arguments}");
         let deliveries = agent.call("list_deliveries", arguments.clone()).await["items"].clone();
         let deliveries = deliveries.as_array().expect("the schema says so");
         assert_eq!(deliveries.iter().map(|delivery| text(&delivery["id"])).collect::<BTreeSet<_>>(), of(&expected));
