@@ -1,5 +1,18 @@
 // An unsuccessful response in words: a Problem (RFC 9457) of the service, or the reason why no response arrived.
 
+/** The names and indexes in a JSON Pointer (RFC 6901). */
+const steps = (pointer) => pointer.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+
+/** The member of the body, the parameter or the header that a violation is about. */
+export const inputOf = ({ pointer }) => steps(pointer)[0];
+
+/** The name for people of the value at a pointer: `/eventList/2` is `eventList[2]`. */
+export const nameOf = (pointer) =>
+  steps(pointer).reduce((name, step) => (/^\d+$/.test(step) ? `${name}[${step}]` : `${name}${name && "."}${step}`), "");
+
+/** A violation that the panel finds itself. */
+export const violationOf = (member, detail) => ({ in: "body", pointer: `/${member}`, detail });
+
 export class Refusal extends Error {
   constructor({ status = 0, kind = "", title, detail, properties = {}, requestId = "" }) {
     super(detail || title);
@@ -7,14 +20,13 @@ export class Refusal extends Error {
   }
 
   /** The violations of a member of the body and of its elements, as the end of a sentence after its label. */
-  violation(field) {
-    const about = (name) => name === field || name.startsWith(`${field}[`) || name.startsWith(`${field}.`);
-    return this.violations.filter(({ field: name }) => about(name)).map(({ message }) => message).join("; ");
+  violation(member) {
+    return this.violations.filter((found) => inputOf(found) === member).map(({ detail }) => detail).join("; ");
   }
 
   /** This refusal without the violations of a member that was changed; `undefined` if no violation remains. */
-  without(field) {
-    const others = this.violations.filter(({ field: name }) => name.split(/[[.]/)[0] !== field);
+  without(member) {
+    const others = this.violations.filter((found) => inputOf(found) !== member);
     if (others.length === this.violations.length) return this;
     if (!others.length) return undefined;
     return new Refusal({ ...this, properties: { ...this.properties, violations: others } });

@@ -1,5 +1,5 @@
 // The session: an access token that exists only in this module's memory, and is renewed by a cookie that no script can read.
-import { Refusal, refusalOf, unreachable } from "./refusal.js";
+import { Refusal, refusalOf, unreachable, violationOf } from "./refusal.js";
 
 /** The time before its expiry at which a token is renewed, in milliseconds; a short-lived token at half its lifetime. */
 const RENEWAL_LEAD_MS = 30_000;
@@ -186,7 +186,7 @@ export async function signIn(clientId, secret, entity) {
     throw new Refusal({
       title: "Managing entity needed",
       detail: "This application has access to several. Enter the identifier of one of them.",
-      properties: { violations: [{ field: "entity", message: "is required" }] },
+      properties: { violations: [violationOf("entity", "is required")] },
     });
   }
   open({ accessToken, expiresIn, scope, managingEntity, name: "Signed in with an application" }, false);

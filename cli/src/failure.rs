@@ -67,16 +67,33 @@ struct Properties {
 /// A value that is missing or unacceptable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Violation {
-    field: String,
-    message: String,
+    /// The part of the request.
+    #[serde(rename = "in")]
+    part: String,
+    /// A JSON Pointer (RFC 6901) to the value within the part.
+    pointer: String,
+    detail: String,
+}
+
+impl Violation {
+    /// The name of the value for people: `/eventList/0` is `eventList[0]`, and the whole body is `body`.
+    fn name(&self) -> String {
+        let steps = self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+        let name = steps.reduce(|name, step| match step.parse::<usize>() {
+            Ok(index) => format!("{name}[{index}]"),
+            Err(_) => format!("{name}.{step}"),
+        });
+        name.unwrap_or_else(|| self.part.clone())
+    }
 }
 
 impl Properties {
     /// The lines for several violations. The Problem's `detail` names only the first one.
     fn listed(&self) -> String {
         let mut lines = format!("error: {} values are invalid:\n", self.violations.len());
-        for Violation { field, message } in &self.violations {
-            writeln!(lines, "  `{}` {}", visible(field), visible(message)).expect("a text takes everything");
+        for violation in &self.violations {
+            let name = violation.name();
+            writeln!(lines, "  `{}` {}", visible(&name), visible(&violation.detail)).expect("a text takes everything");
         }
         lines
     }
@@ -250,7 +267,8 @@ mod tests {
     #[test]
     fn each_of_several_violations_is_listed() {
         let problem = r#"{"kind":"invalid-request","detail":"`name` must not be empty, …","status":400,"properties":{"violations":[
-            {"field":"name","message":"must not be empty"},{"field":"eventList[0]","message":"is unknown"}]}}"#;
+            {"in":"body","pointer":"/name","code":"required","detail":"must not be empty"},
+            {"in":"body","pointer":"/eventList/0","code":"unknown-value","detail":"is unknown"}]}}"#;
         let message = Failure::Refused(serde_json::from_str(problem).expect("a Problem")).message();
         assert_eq!(message, "error: 2 values are invalid:\n  `name` must not be empty\n  `eventList[0]` is unknown\n");
     }

@@ -116,7 +116,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
       <${Problem} refusal=${(open === "again" ? null : resend.refusal) ?? error} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
-      <${DataWarnings} texts=${delivery.eventWarnings} />
+      <${DataWarnings} warnings=${delivery.eventWarnings} />
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0

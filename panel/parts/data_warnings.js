@@ -2,15 +2,11 @@
 import { html } from "./html.js";
 import { Card } from "./card.js";
 import { Words } from "./words.js";
+import { nameOf } from "../refusal.js";
 
-export const DataWarnings = ({ texts }) => texts && html`
+export const DataWarnings = ({ warnings }) => warnings && html`
   <${Card} title="Warnings about the data">
     <p>The event was published unchanged.</p>
-    <ul>${texts.map((text) => html`<li key=${text}><${Warning} text=${text} /></li>`)}</ul>
+    <ul>${warnings.map(({ pointer, detail }) => html`
+      <li key=${pointer}><code>${nameOf(`/data${pointer}`)}</code> <${Words} text=${detail} /></li>`)}</ul>
   <//>`;
-
-/** A warning is a sentence about the data, or about a member of them, whose JSON Pointer comes first. */
-function Warning({ text }) {
-  const [, pointer = "", detail = text] = /^(\/.*?): (.*)$/s.exec(text) ?? [];
-  return html`<code>data${pointer}</code> <${Words} text=${detail} />`;
-}

@@ -1,7 +1,7 @@
 // The filter of a webhook: JSON that the data of its events must match. It stays text, since parsing loses digits of numbers.
 import { html, useEffect, useState } from "./html.js";
 import { getText, post } from "../api.js";
-import { Refusal } from "../refusal.js";
+import { Refusal, inputOf, nameOf, violationOf } from "../refusal.js";
 import { Action } from "./action.js";
 import { Badge } from "./badge.js";
 import { Field } from "./field.js";
@@ -38,16 +38,16 @@ export function withFilter(members, filter) {
     JSON.parse(text);
   } catch (error) {
     throw new Refusal({ title: "The filter is not valid", detail: "Correct the marked field.",
-      properties: { violations: [{ field: MEMBER, message: `must be JSON: ${error.message}` }] } });
+      properties: { violations: [violationOf(MEMBER, `must be JSON: ${error.message}`)] } });
   }
   return `${JSON.stringify(members).slice(0, -1)},${JSON.stringify(MEMBER)}:${text}}`;
 }
 
-/** The violations of the filter, each with its path in the filter. */
+/** The violations of the filter, each with the name of the value in the filter. */
 function faultOf(refusal) {
-  const path = (field) => field.slice(MEMBER.length).replace(/^\./, "");
-  const faults = (refusal?.violations ?? []).filter(({ field }) => field.split(/[[.]/)[0] === MEMBER);
-  return faults.map(({ field, message }) => [path(field), message].filter(Boolean).join(" ")).join("; ");
+  const name = (pointer) => nameOf(pointer.slice(`/${MEMBER}`.length));
+  const faults = (refusal?.violations ?? []).filter((violation) => inputOf(violation) === MEMBER);
+  return faults.map(({ pointer, detail }) => [name(pointer), detail].filter(Boolean).join(" ")).join("; ");
 }
 
 const HINT = "Optional: only events whose data match this JSON object are sent, in the syntax of EventBridge’s event " +

@@ -3,6 +3,7 @@ import { html } from "./html.js";
 import { Identifier } from "./copy.js";
 import { Icon } from "./icon.js";
 import { Words } from "./words.js";
+import { inputOf, nameOf } from "../refusal.js";
 
 /** The words of a refusal for a person who has no token and no application. */
 function wordsOf({ kind, title, detail, message, properties = {} }) {
@@ -28,7 +29,7 @@ function afterTitle(detail, title) {
 export function Problem({ refusal, retry, beside }) {
   if (!refusal) return null;
   const shown = new Set(beside);
-  const others = (refusal.violations ?? []).filter(({ field }) => !shown.has(field.split(/[[.]/)[0]));
+  const others = (refusal.violations ?? []).filter((violation) => !shown.has(inputOf(violation)));
   // Messages beside a field are not repeated here, and need no request id.
   if (refusal.status && refusal.violations?.length && !others.length) {
     return html`
@@ -42,7 +43,7 @@ export function Problem({ refusal, retry, beside }) {
       <${Icon} name="warning" />
       <div>
         <p><strong>${title}.</strong> <${Words} text=${text} /></p>
-        ${others.length > 0 && html`<ul>${others.map(({ field, message }) => html`<li><code>${field}</code> <${Words} text=${message} /></li>`)}</ul>`}
+        ${others.length > 0 && html`<ul>${others.map(({ pointer, detail, ...found }) => html`<li><code>${nameOf(pointer) || found.in}</code> <${Words} text=${detail} /></li>`)}</ul>`}
         ${refusal.requestId && html`<p class="fine">If you ask for help, include this request id: <${Identifier}
           id=${refusal.requestId} what="the request's id" /></p>`}
         ${retry && ![403, 404].includes(refusal.status) && html`<p><button type="button" class="small" onClick=${retry}>Try again</button></p>`}

@@ -1,11 +1,11 @@
 // A pasted public key as a JSON Web Key: PEM is converted by the browser, so that the API receives one format.
-import { Refusal } from "../refusal.js";
+import { Refusal, violationOf } from "../refusal.js";
 
 const EXPORT = "openssl pkey -in private.pem -pubout";
 
-const refuse = (message) => {
+const refuse = (detail) => {
   throw new Refusal({ title: "The key was not added", detail: "Correct the marked field.",
-    properties: { violations: [{ field: "publicKey", message }] } });
+    properties: { violations: [violationOf("publicKey", detail)] } });
 };
 
 /** The algorithms of public keys, by the object identifiers in their DER form (RFC 5280 §4.1.2.7). */

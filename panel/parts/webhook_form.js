@@ -5,7 +5,7 @@ import { SelectField, TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
 import { FilterField, withFilter } from "./event_filter.js";
 import { formatted } from "./json.js";
-import { Refusal } from "../refusal.js";
+import { Refusal, violationOf } from "../refusal.js";
 import { DELIVERIES, PAYLOADS } from "../words/address.js";
 import { ORDERS } from "../words/orders.js";
 import { SIGNATURES } from "../words/signatures.js";
@@ -57,7 +57,7 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
  */
 export function finished(form, more = {}) {
   if (form.eventList?.length !== 0) return withFilter({ ...asked(form), ...more }, form.eventFilter);
-  const violations = [{ field: "eventList", message: "must include at least one type, or all types" }];
+  const violations = [violationOf("eventList", "must include at least one type, or all types")];
   throw new Refusal({ title: "No event type is selected", detail: "Correct the marked field.",
     properties: { violations } });
 }

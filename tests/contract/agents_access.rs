@@ -227,7 +227,7 @@ async fn a_call_names_its_managing_entity_where_there_are_several(suite: Arc<Sui
     assert_eq!(listed["structuredContent"]["webhooks"][0]["id"], hook.id.as_str());
     for bad in [json!({}), json!({ "managingEntity": 7 }), json!({ "managingEntity": "a b" })] {
         let problem = problem(&list(&every, bad.clone()).await);
-        assert_eq!(problem["properties"]["violations"][0]["field"], "managingEntity", "{bad}");
+        assert_eq!(problem["properties"]["violations"][0]["pointer"], "/managingEntity", "{bad}");
     }
     assert_eq!(schema(&every).await["required"], json!(["managingEntity"]));
 }

@@ -154,10 +154,10 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
     let of_deliveries = agent.call("list_deliveries", json!({ "limit": 1 })).await["nextCursor"].clone();
     for refused in [json!({ "cursor": cursor }), json!({ "cursor": of_deliveries })] {
         let problem = agent.refused("list_events", refused).await;
-        assert_eq!(problem["properties"]["violations"][0]["field"], "cursor", "{problem:#}");
+        assert_eq!(problem["properties"]["violations"][0]["pointer"], "/cursor", "{problem:#}");
     }
     let problem = agent.refused("list_deliveries", json!({ "type": "booking.created", "cursor": cursor })).await;
-    assert_eq!(problem["properties"]["violations"][0]["field"], "cursor", "{problem:#}");
+    assert_eq!(problem["properties"]["violations"][0]["pointer"], "/cursor", "{problem:#}");
 }
 
 #[contract_test]

@@ -10,7 +10,7 @@ use functions_agents::tools;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite};
+use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite, invalid_values};
 
 /// A value that is a text.
 pub fn text(value: &Value) -> String {
@@ -185,7 +185,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
     // Only the wording differs, since a tool has no query and no path.
     let fields = |problem: &Value| -> Vec<String> {
         let violations = violations(problem);
-        violations.as_array().expect("a list").iter().map(|violation| text(&violation["field"])).collect()
+        violations.as_array().expect("a list").iter().map(|violation| text(&violation["pointer"])).collect()
     };
     let bad = json!({
         "name": " ", "eventUrl": "http://10.0.0.1/#x", "eventList": ["booking.creatd"], "headers": { "Host": "x" },
@@ -201,7 +201,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
     let of_api = entity.get(&format!("/webhook/delivery/list{query}")).refused(400, "invalid-request").await;
     let bad = json!({ "status": ["failed", "gone"], "limit": 0, "createdFrom": "yesterday", "state": "x" });
     assert_eq!(fields(&agent.refused("list_deliveries", bad).await), fields(&of_api));
-    for (tool, arguments, field) in [
+    for (tool, arguments, argument) in [
         ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "createdFrom"),
         ("rotate_webhook_secret", json!({ "webhookIdentifier": hook.id, "overlapSeconds": -1 }), "overlapSeconds"),
         ("publish_test_event", json!({ "webhookIdentifier": hook.id, "data": {} }), "data"),
@@ -220,7 +220,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
         ("explain_problem", json!({}), "kind"),
     ] {
         let problem = agent.refused(tool, arguments).await;
-        assert_eq!(violations(&problem)[0]["field"], field, "{tool}: {problem:#}");
+        assert_eq!(invalid_values(&problem)[0], format!("body/{argument}"), "{tool}: {problem:#}");
     }
     assert_eq!(receiver.everything().len(), 0);
 }
@@ -231,9 +231,8 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     let several = Agent::of_application(&suite.api, Application::Platform).await;
     let wrong = json!({ "name": 1, "eventUrl": "https://example.com", "eventList": [], "enabled": "yes", "hook": "x" });
     let problem = several.refused("create_webhook", wrong).await;
-    let violations = problem["properties"]["violations"].as_array().expect("a list");
-    let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();
-    assert_eq!(fields, ["enabled", "hook", "managingEntity", "name"].map(str::to_owned).into(), "{problem:#}");
+    let expected = ["enabled", "hook", "managingEntity", "name"].map(|argument| format!("body/{argument}"));
+    assert_eq!(BTreeSet::from_iter(invalid_values(&problem)), expected.into(), "{problem:#}");
 
     let agent = Agent::of(&suite.entity().await).await;
     let wrong = json!({ "name": "n", "eventUrl": "https://example.com", "eventList": ["booking.made"], "type": 1 });
@@ -243,9 +242,8 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     let problem = agent.refused("list_deliveries", json!({ "status": ["gone"] })).await["properties"].to_string();
     assert!(problem.contains("an array of one or several") && !problem.contains("comma"), "{problem}");
     let problem = agent.refused("recover_deliveries", json!({ "webhookIdentifier": 1, "limit": 1 })).await;
-    let violations = problem["properties"]["violations"].as_array().expect("a list");
-    let fields: BTreeSet<_> = violations.iter().map(|violation| text(&violation["field"])).collect();
-    assert_eq!(fields, ["limit", "createdFrom", "webhookIdentifier"].map(str::to_owned).into(), "{problem:#}");
+    let expected = ["limit", "createdFrom", "webhookIdentifier"].map(|argument| format!("body/{argument}"));
+    assert_eq!(BTreeSet::from_iter(invalid_values(&problem)), expected.into(), "{problem:#}");
 
     let params = json!({ "name": "lists_webhooks", "arguments": {} });
     let unknown = agent.send("tools/call", Some("lists_webhooks"), params).await;
@@ -363,7 +361,7 @@ async fn a_filter_of_another_type_is_refused_and_not_left_out(suite: Arc<Suite>)
     ] {
         let problem = agent.refused("list_deliveries", json!({ name: value })).await;
         assert_eq!(problem["kind"], "invalid-request", "{problem:#}");
-        assert_eq!(problem["properties"]["violations"][0]["field"], name, "{problem:#}");
+        assert_eq!(invalid_values(&problem)[0], format!("body/{name}"), "{problem:#}");
     }
     agent.call("list_deliveries", json!({ "status": ["failed"], "limit": 25 })).await;
 }

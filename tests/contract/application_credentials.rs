@@ -8,8 +8,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
-    applications::{KEY, Made, accepted, made, made_with, of, shown, text, token, violations},
-    harness::{Api, ApiResponse, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, time, until},
+    applications::{KEY, Made, accepted, made, made_with, of, shown, text, token},
+    harness::{
+        Api, ApiResponse, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, invalid_values, now, time, until,
+    },
 };
 
 #[contract_test]
@@ -235,7 +237,7 @@ async fn an_overlap_is_seven_days_at_most(suite: Arc<Suite>) {
     let application = made(&entity).await;
     for bad in [json!(604_801), json!(-1), json!(1.5), json!("1"), json!(null)] {
         let call = entity.post(&of(&application, "/secret")).json(&json!({ "overlapSeconds": bad }));
-        assert_eq!(violations(&call.refused(400, "invalid-request").await), ["overlapSeconds"]);
+        assert_eq!(invalid_values(&call.refused(400, "invalid-request").await), ["body/overlapSeconds"]);
     }
     let before = now();
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 604_800 })).await;
@@ -290,7 +292,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let for_anybody = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode([0; 32]) });
     let private = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "d": KEY });
     for bad in [json!({}), json!("key"), private, json!(null), for_anybody] {
-        assert_eq!(violations(&add(bad).refused(400, "invalid-request").await), ["publicKey"]);
+        assert_eq!(invalid_values(&add(bad).refused(400, "invalid-request").await), ["body/publicKey"]);
     }
 
     let remove = |kid: &str| entity.call("DELETE", &of(&application, &format!("/key/{kid}")));
@@ -316,22 +318,22 @@ async fn a_private_key_is_named_in_the_answer_and_stored_nowhere(suite: Arc<Suit
         entity.post("/application").json(&body)
     };
     let add = |key: &Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": key }));
-    for (call, field) in [
-        (register(json!([public, private])), "publicKeys[1]"),
-        (register(json!([set])), "publicKeys[0]"),
-        (register(set.clone()), "publicKeys"),
-        (add(&private), "publicKey"),
-        (add(&set), "publicKey"),
+    for (call, pointer) in [
+        (register(json!([public, private])), "/publicKeys/1"),
+        (register(json!([set])), "/publicKeys/0"),
+        (register(set.clone()), "/publicKeys"),
+        (add(&private), "/publicKey"),
+        (add(&set), "/publicKey"),
     ] {
         let problem = call.refused(400, "invalid-request").await;
         let violation = &problem["properties"]["violations"][0];
-        assert_eq!(violation["field"], field, "{problem:#}");
-        assert!(text(violation, "message").contains("the member `d` of a private key"), "{problem:#}");
+        assert_eq!(violation["pointer"], pointer, "{problem:#}");
+        assert!(text(violation, "detail").contains("the member `d` of a private key"), "{problem:#}");
         assert!(!problem.to_string().contains(&half), "{problem:#}");
     }
     for wrong in [json!(null), json!("key"), public.clone()] {
         let problem = register(wrong).refused(400, "invalid-request").await;
-        let message = text(&problem["properties"]["violations"][0], "message");
+        let message = text(&problem["properties"]["violations"][0], "detail");
         assert_eq!(message, "must be a list of public keys, each a JSON Web Key");
     }
     let mut texts: Vec<_> = suite.table().scan().await.iter().map(Value::to_string).collect();

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::{
     application_credentials::rotated,
-    harness::{Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, now, until},
+    harness::{Api, AwsCall, Call, Entity, LONG, Moment, Settings, Suite, invalid_values, now, until},
 };
 
 /// The public part of an Ed25519 key.
@@ -83,12 +83,6 @@ pub fn forged(suite: &Suite, scope: &str, entities: &[&str]) -> String {
     forge.token(&forge.header(), &claims)
 }
 
-/// The fields that a problem names.
-pub fn violations(problem: &Value) -> Vec<&str> {
-    let list = problem["properties"]["violations"].as_array().expect("a list");
-    list.iter().map(|violation| violation["field"].as_str().expect("a field")).collect()
-}
-
 #[contract_test]
 async fn an_application_gets_tokens_with_a_secret_that_is_shown_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -142,7 +136,7 @@ async fn an_application_covers_the_entity_of_the_path_by_default(suite: Arc<Suit
 async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY });
-    for (body, fields) in [
+    for (body, members) in [
         (json!({}), vec!["name", "scopes"]),
         (
             json!({
@@ -152,12 +146,12 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
             vec![
                 "withSecret",
                 "name",
-                "scopes[1]",
-                "scopes[2]",
-                "managingEntities[0]",
-                "managingEntities[2]",
-                "publicKeys[1]",
-                "publicKeys[2]",
+                "scopes/1",
+                "scopes/2",
+                "managingEntities/0",
+                "managingEntities/2",
+                "publicKeys/1",
+                "publicKeys/2",
                 "clientId",
             ],
         ),
@@ -170,7 +164,8 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
         ),
     ] {
         let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), fields, "{body}");
+        let expected: Vec<_> = members.iter().map(|member| format!("body/{member}")).collect();
+        assert_eq!(invalid_values(&problem), expected, "{body}");
     }
     let body = json!({ "name": "n", "scopes": ["integrations.publish"] });
     let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
@@ -203,7 +198,7 @@ async fn the_members_of_an_application_have_limits(suite: Arc<Suite>) {
         };
         made_with(&entity, body(most)).await;
         let problem = entity.post("/application").json(&body(too_much)).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), [member]);
+        assert_eq!(invalid_values(&problem), [format!("body/{member}")]);
     }
 }
 
@@ -233,7 +228,7 @@ async fn an_application_is_renamed_only_at_the_version_that_was_read(suite: Arc<
     assert_eq!(problem["properties"]["currentVersion"], 2);
     assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "an empty change has no effect");
     let problem = change(json!({ "name": "", "scopes": ["mcp.read"] })).refused(400, "invalid-request").await;
-    assert_eq!(violations(&problem), ["name", "scopes"]);
+    assert_eq!(invalid_values(&problem), ["body/name", "body/scopes"]);
     let problem = change(json!({ "mayPublish": true })).refused(400, "invalid-request").await;
     assert!(text(&problem, "detail").contains("the operator of the service"), "{problem}");
     let less = forged(&suite, "account.write", &[&entity.id]);
@@ -250,7 +245,7 @@ async fn only_a_published_client_creates_applications_without_scopes(suite: Arc<
     let token = forged(&suite, scope, &[&entity.id]);
     let make = |body: Value| api.post(entity.path("/application")).bearer(&token).json(&body);
     let problem = make(json!({ "name": "n", "ownerIdentifier": entity.id })).refused(400, "invalid-request").await;
-    assert_eq!(violations(&problem), ["scopes"]);
+    assert_eq!(invalid_values(&problem), ["body/scopes"]);
     let published = json!({
         "name": "n", "ownerIdentifier": entity.id, "ownerName": "The hotel", "ownerType": "COMPANY",
         "redirectUris": ["https://client.example.com/"],
@@ -261,7 +256,7 @@ async fn only_a_published_client_creates_applications_without_scopes(suite: Arc<
     let mut of_another = published;
     of_another["ownerIdentifier"] = "another".into();
     let problem = make(of_another).refused(400, "invalid-request").await;
-    assert_eq!(violations(&problem), ["ownerIdentifier"]);
+    assert_eq!(invalid_values(&problem), ["body/ownerIdentifier"]);
 }
 
 /// Regression test: a tool that followed links removed its own application.
@@ -278,11 +273,11 @@ async fn an_application_that_removes_itself_is_asked_to_confirm(suite: Arc<Suite
         let problem = remove(&application, query).refused(409, "confirmation-required").await;
         assert!(text(&problem, "detail").contains("?confirm=true"), "{problem:#}");
     }
-    for (query, field) in
+    for (query, name) in
         [("?confirm=yes", "confirm"), ("?confirm=true&confirm=true", "confirm"), ("?sure=true", "sure")]
     {
         let problem = remove(&application, query).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), [field]);
+        assert_eq!(invalid_values(&problem), [format!("query/{name}")]);
     }
     assert!(accepted(api, &application.id, &application.secret).await);
     remove(&other, "").expect(200).await;

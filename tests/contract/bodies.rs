@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Application, Suite};
+use crate::harness::{Application, Suite, invalid_values};
 
 /// Paths that take a body, each with a valid body.
 fn operations_with_a_body() -> [(&'static str, Value); 2] {
@@ -124,21 +124,18 @@ async fn a_body_other_than_a_json_object_is_refused(suite: Arc<Suite>) {
         for body in bodies {
             let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
             let problem = entity.post(path).body("application/json", body).refused(400, "invalid-request").await;
-            let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-            assert!(!violations.is_empty(), "{shown}: {problem}");
+            assert!(!invalid_values(&problem).is_empty(), "{shown}: {problem}");
         }
         let mut unknown = body.clone();
         unknown["eventURL"] = "misspelt".into();
         unknown["another"] = 1.into();
         let problem = entity.post(path).json(&unknown).refused(400, "invalid-request").await;
-        let fields = fields(&problem);
-        assert!(fields.contains(&"eventURL") && fields.contains(&"another"), "{path}: {problem}");
+        let invalid = invalid_values(&problem);
+        assert!(
+            ["body/eventURL", "body/another"].iter().all(|name| invalid.contains(&(*name).to_owned())),
+            "{path}: {problem}"
+        );
     }
-}
-
-fn fields(problem: &Value) -> Vec<&str> {
-    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-    violations.iter().filter_map(|violation| violation["field"].as_str()).collect()
 }
 
 #[contract_test]
@@ -147,7 +144,7 @@ async fn an_entity_that_cannot_exist_is_a_violation(suite: Arc<Suite>) {
     for entity in ["a%20b", "a%2Fb", "%C3%A4", "a%00b", "*", &"x".repeat(129)] {
         let call = suite.api.get(format!("/api/managing-entity/{entity}/webhook/list")).bearer(&token);
         let problem = call.refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), ["managingEntityIdentifier"]);
+        assert_eq!(invalid_values(&problem), ["path/managingEntityIdentifier"]);
     }
 }
 

@@ -37,7 +37,7 @@ async fn delivers_an_event(suite: &Suite, run: impl AsyncFnOnce(&Value) -> Value
     assert_eq!(seen["enabled"], true);
     assert_eq!(seen["delivery"], json!(["delivered", seen["webhook"], 204]));
     assert_eq!(seen["attempts"][0], 204);
-    assert_eq!(seen["problem"], json!([400, "invalid-request", ["type"]]));
+    assert_eq!(seen["problem"], json!([400, "invalid-request", ["/type"]]));
     seen
 }
 

@@ -361,8 +361,8 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
         let body = json!({ "type": "booking.created", "data": {}, "retentionDays": bad });
         let problem = entity.post("/webhook/event").json(&body).refused(400, "invalid-request").await;
         let violation = &problem["properties"]["violations"][0];
-        assert_eq!(violation["field"], "retentionDays", "{problem:#}");
-        assert!(text(&violation["message"]).contains("1 to 90"), "{problem:#}");
+        assert_eq!(violation["pointer"], "/retentionDays", "{problem:#}");
+        assert!(text(&violation["detail"]).contains("1 to 90"), "{problem:#}");
     }
 }
 

@@ -11,10 +11,7 @@ use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::{
-    harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, now, until},
-    webhooks::fields,
-};
+use crate::harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, invalid_values, now, until};
 
 /// A filter with numbers that a double does not hold, as the service returns it.
 const EXACT: &str = r#"{"bookingNumber":[1152921504606846977,{"numeric":[">=",10.50]}]}"#;
@@ -60,27 +57,31 @@ async fn a_filter_is_shown_to_the_last_digit_and_null_removes_it(suite: Arc<Suit
 }
 
 #[contract_test]
-async fn a_bad_filter_is_refused_with_the_path_of_each_fault(suite: Arc<Suite>) {
+async fn a_bad_filter_is_refused_with_the_pointer_of_each_fault(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook("https://hooks.example.com/").await;
-    for (filter, paths) in [
-        (json!([]), &["eventFilter"][..]),
-        (json!({}), &["eventFilter"]),
-        (json!("currency"), &["eventFilter"]),
-        (json!({ "a": "EUR", "b": { "c": [] } }), &["eventFilter.a", "eventFilter.b.c"]),
+    for (filter, pointers) in [
+        (json!([]), &["body/eventFilter"][..]),
+        (json!({}), &["body/eventFilter"]),
+        (json!("currency"), &["body/eventFilter"]),
+        (json!({ "a": "EUR", "b": { "c": [] } }), &["body/eventFilter/a", "body/eventFilter/b/c"]),
         (
             json!({ "a": [{ "wildcard": "*" }, { "numeric": ["<"] }] }),
-            &["eventFilter.a[0].wildcard", "eventFilter.a[1].numeric"],
+            &["body/eventFilter/a/0/wildcard", "body/eventFilter/a/1/numeric"],
         ),
-        (json!({ "a": ["x".repeat(4_096)] }), &["eventFilter"]),
-        (json!({ "a": vec![1; 101] }), &["eventFilter"]),
+        (json!({ "a": ["x".repeat(4_096)] }), &["body/eventFilter"]),
+        (json!({ "a": vec![1; 101] }), &["body/eventFilter"]),
     ] {
         let change = json!({ "eventFilter": filter });
-        assert_eq!(fields(&entity.change(&hook.id, &change).refused(400, "invalid-request").await), paths, "{filter}");
+        assert_eq!(
+            invalid_values(&entity.change(&hook.id, &change).refused(400, "invalid-request").await),
+            pointers,
+            "{filter}"
+        );
         let new = json!({ "name": "n", "eventUrl": "https://a.example.com/", "eventList": [], "eventFilter": filter });
-        assert_eq!(fields(&entity.post("/webhook").json(&new).refused(400, "invalid-request").await), paths);
+        assert_eq!(invalid_values(&entity.post("/webhook").json(&new).refused(400, "invalid-request").await), pointers);
         let check = entity.post("/webhook/event/filter/check").json(&change);
-        assert_eq!(fields(&check.refused(400, "invalid-request").await), paths);
+        assert_eq!(invalid_values(&check.refused(400, "invalid-request").await), pointers);
     }
     assert_eq!(entity.webhook(&hook.id).await["version"], 1);
 }
@@ -137,7 +138,10 @@ async fn dear_filters_and_a_large_event_take_little_time(suite: Arc<Suite>) {
         deliveries.map(|one| one["webhookIdentifier"].as_str().expect("openapi.yaml says so").to_owned()).collect();
     assert_eq!(delivered, dear, "a filter that takes too many steps lets the event pass, and others are obeyed");
     let warning = &published["warnings"][0];
-    assert_eq!(warning["pointer"], "", "{warning}");
+    assert_eq!(
+        (&warning["in"], &warning["pointer"], &warning["code"]),
+        (&json!("data"), &json!(""), &json!("too-long"))
+    );
     let detail = warning["detail"].as_str().expect("openapi.yaml says so");
     assert!(detail.starts_with("has too many values for the filters of 12 webhook(s)"), "{detail}");
     let checked = checked(&entity, json!({ "eventFilter": { "currency": ["EUR"] } })).await;
@@ -225,14 +229,14 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
     let stranger = suite.entity().await;
     let none = json!({ "eventsRead": 0, "matchCount": 0, "items": [] });
     assert_eq!(checked(&stranger, request).await, none);
-    for (request, paths) in [
-        (json!({}), &["eventFilter"][..]),
-        (json!({ "eventFilter": null }), &["eventFilter"]),
-        (json!({ "eventFilter": filter, "eventList": ["booking.create"] }), &["eventList[0]"]),
-        (json!({ "eventFilter": filter, "limit": 101 }), &["limit"]),
+    for (request, pointers) in [
+        (json!({}), &["body/eventFilter"][..]),
+        (json!({ "eventFilter": null }), &["body/eventFilter"]),
+        (json!({ "eventFilter": filter, "eventList": ["booking.create"] }), &["body/eventList/0"]),
+        (json!({ "eventFilter": filter, "limit": 101 }), &["body/limit"]),
     ] {
         let problem = entity.post("/webhook/event/filter/check").json(&request).refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), paths, "{request}");
+        assert_eq!(invalid_values(&problem), pointers, "{request}");
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Behaviour, Entity, LONG, Receiver, Suite, now, until},
+    harness::{Behaviour, Entity, LONG, Receiver, Suite, invalid_values, now, until},
 };
 
 fn text(value: &Value) -> String {
@@ -134,7 +134,7 @@ async fn deliveries_of_an_event_are_listed_in_pages_and_with_filters(suite: Arc<
     assert_eq!(entity.get(unknown).expect(200).await.json(), nothing);
     for bad in ["", "nope", "dlv_00000000000000000000000000"] {
         let call = entity.get(&format!("/webhook/delivery/list?eventIdentifier={bad}"));
-        assert_eq!(crate::webhooks::fields(&call.refused(400, "invalid-request").await), ["eventIdentifier"], "{bad}");
+        assert_eq!(invalid_values(&call.refused(400, "invalid-request").await), ["query/eventIdentifier"], "{bad}");
     }
 }
 

@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::{
-    harness::{Behaviour, Bus, Entity, Receiver, Settings, Suite},
-    webhooks::fields,
-};
+use crate::harness::{Behaviour, Bus, Entity, Receiver, Settings, Suite, invalid_values};
 
 #[contract_test]
 async fn data_that_do_not_conform_are_published_with_warnings(suite: Arc<Suite>) {
@@ -26,13 +23,17 @@ async fn data_that_do_not_conform_are_published_with_warnings(suite: Arc<Suite>)
     let odd = publish("odd", data.clone()).await;
     let warnings = odd["warnings"].as_array().expect("there are some");
     let pointers: BTreeSet<_> = warnings.iter().map(|warning| warning["pointer"].as_str().expect("a text")).collect();
-    assert_eq!(pointers, ["", "/brandIdentifier"].into());
+    assert_eq!(pointers, ["/brandIdentifier", "/removedAt"].into());
+    let codes: BTreeSet<_> = warnings.iter().map(|warning| warning["code"].as_str().expect("a text")).collect();
+    assert_eq!(codes, ["invalid-type", "required"].into());
+    assert!(warnings.iter().all(|warning| warning["in"] == "data"), "{odd:#}");
     assert!(!odd.to_string().contains("4711"), "a warning has no value: {odd:#}");
     assert_eq!(publish("odd", data).await, odd, "a repetition gets the same answer");
     for (published, count) in [(&conforming, None), (&odd, Some(2))] {
         let event = published["eventIdentifier"].as_str().expect("openapi.yaml says so");
         let shown = entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
         assert_eq!(shown["warnings"].as_array().map(Vec::len), count, "{shown:#}");
+        assert_eq!(shown["warnings"], published["warnings"], "they have one shape everywhere");
         let delivery = published["deliveries"][0]["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
         let delivery = entity.delivery(delivery).await;
         assert_eq!(delivery["eventWarnings"].as_array().map(Vec::len), count, "{delivery:#}");
@@ -49,9 +50,9 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
         entity.post("/webhook/event").json(&body)
     };
     let problem = published(json!({ "brandIdentifier": 4711 })).refused(400, "invalid-request").await;
-    let mut fields = fields(&problem);
-    fields.sort();
-    assert_eq!(fields, ["data", "data/brandIdentifier"], "{problem:#}");
+    let mut invalid = invalid_values(&problem);
+    invalid.sort();
+    assert_eq!(invalid, ["body/data/brandIdentifier", "body/data/removedAt"], "{problem:#}");
     let with_key = published(json!({ "brandIdentifier": 4711 })).header("idempotency-key", "new");
     with_key.refused(400, "invalid-request").await;
     let data = r#"{"brandIdentifier":4711}"#;

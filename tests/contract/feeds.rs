@@ -19,8 +19,8 @@ use tokio::{
 
 use crate::{
     harness::{
-        Application, Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, now, signature, stored,
-        time, until,
+        Application, Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, invalid_values, now,
+        signature, stored, time, until,
     },
     sweep::{LONG_AGO, overdue},
     webhook_changes::violations,
@@ -472,7 +472,7 @@ async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Sui
     let unread = entity.publish(json!({ "number": 1 })).await;
     entity.until_delivery(&unread, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
     let answer = entity.call("PATCH", &at).json(&json!({ "delivery": "push" })).refused(400, "invalid-request").await;
-    assert_eq!(answer["properties"]["violations"][0]["field"], "eventUrl");
+    assert_eq!(invalid_values(&answer), ["body/eventUrl"]);
     entity.changed(&hook.id, json!({ "delivery": "push", "eventUrl": url })).await;
     let sent = entity.until_status(&unread, &["delivered"]).await;
     assert_eq!(sent["attempts"][0]["httpStatus"], 204);
@@ -575,7 +575,7 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
     let hook = entity.hook_with(body).await;
     assert_eq!(hook.json["temporary"], true);
     let to_push = json!({ "delivery": "push", "eventUrl": "https://hooks.example.com/" });
-    assert_eq!(violations(&entity, &hook, &to_push).await, ["delivery"]);
+    assert_eq!(violations(&entity, &hook, &to_push).await, ["body/delivery"]);
     read(&entity, &hook, "").await;
     // An hour later.
     let table = suite.table();
@@ -639,9 +639,8 @@ async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc
     let body = format!(r#"{{"failed":[{{"receipt":{},"reason":"HTTP \ud800"}}]}}"#, found[0]["receipt"]);
     let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).body("application/json", body);
     let problem = call.refused(400, "invalid-request").await;
-    let violations = &problem["properties"]["violations"];
-    assert_eq!((violations.as_array().map(Vec::len), &violations[0]["field"]), (Some(1), &json!("failed[0].reason")));
-    assert!(violations[0].to_string().contains("unpaired surrogate"), "{problem:#}");
+    assert_eq!(invalid_values(&problem), ["body/failed/0/reason"]);
+    assert!(problem["properties"]["violations"][0].to_string().contains("unpaired surrogate"), "{problem:#}");
     assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
 }
 

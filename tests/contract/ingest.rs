@@ -171,23 +171,26 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
     let owner = format!(r#""{}""#, entity.id);
     let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
     let details = [
-        (with(r#""nothing.happened""#, &owner, "{}", ""), &["detail.type"][..]),
+        (with(r#""nothing.happened""#, &owner, "{}", ""), &["body/detail/type"][..]),
         // Only the service itself publishes these types.
-        (with(r#""webhook.disabled""#, &owner, "{}", ""), &["detail.type"]),
-        (with(r#""payment.connection.broken""#, &owner, "{}", ""), &["detail.type"]),
-        (with(kind, r#""two words""#, "{}", ""), &["detail.managingEntityIdentifier"]),
-        (with(kind, r#""""#, "{}", ""), &["detail.managingEntityIdentifier"]),
-        (with(kind, "null", "{}", ""), &["detail.managingEntityIdentifier"]),
-        (with(kind, &owner, "[]", ""), &["detail.data"]),
-        (with(kind, &owner, r#""{}""#, ""), &["detail.data"]),
-        (with(kind, &owner, "null", ""), &["detail.data"]),
-        (with(kind, &owner, "{}", r#","dat":{}"#), &["detail.dat"]),
-        (with(kind, &owner, r#"{"a":["\ud800"]}"#, r#","subject":"\ud800""#), &["detail.data/a/0", "detail.subject"]),
-        (with(kind, &owner, "{}", r#","type":"booking.created""#), &["detail.type"]),
-        (with(kind, &owner, &nested(100), ""), &["detail"]),
-        ("{}".to_owned(), &["detail.managingEntityIdentifier", "detail.type", "detail.data"]),
-        (format!("[{}]", with(kind, &owner, "{}", "")), &["detail"]),
-        (r#""text""#.to_owned(), &["detail"]),
+        (with(r#""webhook.disabled""#, &owner, "{}", ""), &["body/detail/type"]),
+        (with(r#""payment.connection.broken""#, &owner, "{}", ""), &["body/detail/type"]),
+        (with(kind, r#""two words""#, "{}", ""), &["body/detail/managingEntityIdentifier"]),
+        (with(kind, r#""""#, "{}", ""), &["body/detail/managingEntityIdentifier"]),
+        (with(kind, "null", "{}", ""), &["body/detail/managingEntityIdentifier"]),
+        (with(kind, &owner, "[]", ""), &["body/detail/data"]),
+        (with(kind, &owner, r#""{}""#, ""), &["body/detail/data"]),
+        (with(kind, &owner, "null", ""), &["body/detail/data"]),
+        (with(kind, &owner, "{}", r#","dat":{}"#), &["body/detail/dat"]),
+        (
+            with(kind, &owner, r#"{"a":["\ud800"]}"#, r#","subject":"\ud800""#),
+            &["body/detail/data/a/0", "body/detail/subject"],
+        ),
+        (with(kind, &owner, "{}", r#","type":"booking.created""#), &["body/detail/type"]),
+        (with(kind, &owner, &nested(100), ""), &["body/detail"]),
+        ("{}".to_owned(), &["body/detail/managingEntityIdentifier", "body/detail/type", "body/detail/data"]),
+        (format!("[{}]", with(kind, &owner, "{}", "")), &["body/detail"]),
+        (r#""text""#.to_owned(), &["body/detail"]),
     ];
     for (number, (detail, fields)) in details.iter().enumerate() {
         let id = id(&entity, &format!("bad-{number}"));
@@ -197,7 +200,7 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
         let rejected = bus.until_rejected(&format!("\"{id}\"")).await;
         assert_eq!(rejected.body, event, "byte for byte");
         assert_eq!(rejected.attributes["reason"], "invalid-request");
-        assert_eq!(rejected.fields(), *fields, "{detail}");
+        assert_eq!(rejected.invalid_values(), *fields, "{detail}");
         let violations: Value = serde_json::from_str(&rejected.attributes["violations"]).expect("JSON");
         assert_eq!(answer["rejected"]["violations"], violations);
     }
@@ -206,14 +209,14 @@ async fn an_invalid_bus_event_is_rejected_with_the_reason_and_not_retried(suite:
     assert_eq!(deliveries(&bus.hand_over(Bus::event(&id(&entity, "deep"), &deepest)).await.expect("taken")).len(), 0);
 
     for (name, event, field) in [
-        ("no-id", format!(r#"{{"detail":{}}}"#, with(kind, &owner, r#"{"is":"no-id"}"#, "")), "id"),
-        ("no-detail", format!(r#"{{"id":"{}"}}"#, id(&entity, "no-detail")), "detail"),
+        ("no-id", format!(r#"{{"detail":{}}}"#, with(kind, &owner, r#"{"is":"no-id"}"#, "")), "body/id"),
+        ("no-detail", format!(r#"{{"id":"{}"}}"#, id(&entity, "no-detail")), "body/detail"),
     ] {
         bus.hand_over(&event).await.expect("it succeeds, or Lambda would retry");
         let of_entity = bus.rejected(&entity.id).await;
         let rejected = of_entity.iter().find(|rejected| rejected.body == event);
         let rejected = rejected.unwrap_or_else(|| panic!("{name} is not there: {of_entity:#?}"));
-        assert_eq!(rejected.fields(), [field]);
+        assert_eq!(rejected.invalid_values(), [field]);
     }
 }
 
@@ -229,7 +232,7 @@ async fn an_identifier_that_comes_with_another_content_is_rejected(suite: Arc<Su
     let answer = bus.hand_over(&other).await.expect("it succeeds, or Lambda would retry");
     assert_eq!(answer["rejected"]["reason"], "idempotency-conflict");
     let rejected = bus.until_rejected(&id).await;
-    assert_eq!((rejected.body.as_str(), rejected.fields()), (other.as_str(), vec!["id".to_owned()]));
+    assert_eq!((rejected.body.as_str(), rejected.invalid_values()), (other.as_str(), vec!["body/id".to_owned()]));
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
     assert_eq!(receiver.everything().len(), 1);
 }

@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use crate::{
     feeds::{answer, confirm, read, read_some},
     harness::{
-        ApiResponse, AwsCall, Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced, now,
-        stored, until,
+        ApiResponse, AwsCall, Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced,
+        invalid_values, now, stored, until,
     },
-    webhooks::fields,
 };
 
 /// A time that no test reaches.
@@ -516,8 +515,8 @@ async fn the_order_of_a_webhook_is_none_or_subject(suite: Arc<Suite>) {
     for order in [json!("type"), json!(""), json!(true)] {
         let body = json!({ "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "order": order });
         let problem = entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), ["order"], "{order}");
+        assert_eq!(invalid_values(&problem), ["body/order"], "{order}");
         let problem = entity.change(&hook.id, &json!({ "order": order })).refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), ["order"], "{order}");
+        assert_eq!(invalid_values(&problem), ["body/order"], "{order}");
     }
 }

@@ -6,8 +6,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    applications::{forged, made_with, text, token, violations},
-    harness::{ApiResponse, Application, Entity, LONG, Suite, now, time, until},
+    applications::{forged, made_with, text, token},
+    harness::{ApiResponse, Application, Entity, LONG, Suite, invalid_values, now, time, until},
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
@@ -107,7 +107,7 @@ async fn an_invalid_request_for_a_link_lists_its_violations(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let bad = json!({ "scopes": ["booking.*"], "lifetimeSeconds": 86_401, "place": "//evil.example", "name": " " });
     let problem = entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
-    assert_eq!(violations(&problem), ["scopes[0]", "lifetimeSeconds", "place", "name"]);
+    assert_eq!(invalid_values(&problem), ["body/scopes/0", "body/lifetimeSeconds", "body/place", "body/name"]);
     for bad in [json!({ "scopes": [] }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetime": 60 }), json!([])] {
         entity.post("/panel/link").json(&bad).refused(400, "invalid-request").await;
     }
@@ -116,12 +116,12 @@ async fn an_invalid_request_for_a_link_lists_its_violations(suite: Arc<Suite>) {
     {
         let body = json!({ "place": place });
         let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), ["place"], "{place}");
+        assert_eq!(invalid_values(&problem), ["body/place"], "{place}");
     }
     for name in ["", "\u{200b}", "\u{2800}\u{3164}", "a\nb"] {
         let body = json!({ "name": name });
         let problem = entity.post("/panel/link").json(&body).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), ["name"], "{name:?}");
+        assert_eq!(invalid_values(&problem), ["body/name"], "{name:?}");
     }
 }
 

@@ -6,8 +6,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    applications::{forged, made_with, text, token, violations},
-    harness::{Suite, now, time},
+    applications::{forged, made_with, text, token},
+    harness::{Suite, invalid_values, now, time},
     panel_links::{MadeLink, link},
     panel_sessions::{cookie_of, open, opened, renew},
 };
@@ -63,7 +63,7 @@ async fn only_an_open_session_is_renewed(suite: Arc<Suite>) {
         [json!({ "lifetimeSeconds": 86_401 }), json!({ "lifetimeSeconds": 59 }), json!({ "lifetimeSeconds": "1" })]
     {
         let problem = entity.post(&renewal(&made)).json(&bad).refused(400, "invalid-request").await;
-        assert_eq!(violations(&problem), ["lifetimeSeconds"], "{bad}");
+        assert_eq!(invalid_values(&problem), ["body/lifetimeSeconds"], "{bad}");
     }
     entity.call("DELETE", &format!("/panel/link/{}", made.id)).expect(200).await;
     entity.post(&renewal(&made)).json(&json!({})).refused(404, "panel-link-not-found").await;

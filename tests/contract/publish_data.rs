@@ -6,9 +6,8 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Application, Behaviour, Entity, Receiver, Suite, send_raw},
+    harness::{Application, Behaviour, Entity, Receiver, Suite, invalid_values, send_raw},
     publish::deliveries,
-    webhooks::fields,
 };
 
 const ID: usize = "evt_00000000000000000000000000".len();
@@ -144,14 +143,13 @@ async fn a_body_that_is_not_json_is_refused_as_a_whole(suite: Arc<Suite>) {
         let body = [&br#"{"type":"booking.created","data":"#[..], data, b"}"].concat();
         let problem =
             entity.post("/webhook/event").body("application/json", body).refused(400, "invalid-request").await;
-        let field = &problem["properties"]["violations"][0]["field"];
-        assert_eq!(field, "body", "{}", String::from_utf8_lossy(data));
+        assert_eq!(invalid_values(&problem), ["body"], "{}", String::from_utf8_lossy(data));
     }
 }
 
 async fn violations(entity: &Entity, body: &str) -> Vec<String> {
     let call = entity.post("/webhook/event").body("application/json", body);
-    fields(&call.refused(400, "invalid-request").await)
+    invalid_values(&call.refused(400, "invalid-request").await)
 }
 
 #[contract_test]
@@ -168,9 +166,9 @@ async fn a_type_that_is_not_in_the_catalogue_is_a_violation(suite: Arc<Suite>) {
         "1",
         r#"["booking.created"]"#,
     ] {
-        assert_eq!(violations(&entity, &format!(r#"{{"type":{kind},"data":{{}}}}"#)).await, ["type"], "{kind}");
+        assert_eq!(violations(&entity, &format!(r#"{{"type":{kind},"data":{{}}}}"#)).await, ["body/type"], "{kind}");
     }
-    assert_eq!(violations(&entity, r#"{"data":{}}"#).await, ["type"]);
+    assert_eq!(violations(&entity, r#"{"data":{}}"#).await, ["body/type"]);
 }
 
 #[contract_test]
@@ -179,18 +177,18 @@ async fn data_must_be_an_object(suite: Arc<Suite>) {
     for data in ["null", "[]", "[{}]", "1", "-0", r#""text""#, r#""""#, r#""{}""#, "true"] {
         assert_eq!(
             violations(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await,
-            ["data"],
+            ["body/data"],
             "{data}"
         );
     }
-    assert_eq!(violations(&entity, r#"{"type":"booking.created"}"#).await, ["data"]);
+    assert_eq!(violations(&entity, r#"{"type":"booking.created"}"#).await, ["body/data"]);
 }
 
 #[contract_test]
 async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let mut fields = violations(&suite.entity().await, r#"{"type":"nonsense","daat":{},"id":"evt_1"}"#).await;
     fields.sort();
-    assert_eq!(fields, ["daat", "data", "id", "type"]);
+    assert_eq!(fields, ["body/daat", "body/data", "body/id", "body/type"]);
 }
 
 #[contract_test]
@@ -243,27 +241,27 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn an_unpaired_surrogate_is_refused_with_its_path(suite: Arc<Suite>) {
+async fn an_unpaired_surrogate_is_refused_with_its_pointer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    for (data, paths) in [
-        (r#"{"lone":"\ud800"}"#, &["data/lone"][..]),
+    for (data, pointers) in [
+        (r#"{"lone":"\ud800"}"#, &["body/data/lone"][..]),
         (
             r#"{"a/b":[{"reversed":"\udc00\ud800"},1,"half \uDBFFx"],"pair":"\ud83d\ude00"}"#,
-            &["data/a~1b/0/reversed", "data/a~1b/2"],
+            &["body/data/a~1b/0/reversed", "body/data/a~1b/2"],
         ),
-        (r#"{"names":{"\udfff":1}}"#, &[r"data/names/\udfff"]),
+        (r#"{"names":{"\udfff":1}}"#, &[r"body/data/names/\udfff"]),
     ] {
         let problem = refused(&entity, &format!(r#"{{"type":"booking.created","data":{data}}}"#)).await;
-        assert_eq!(fields(&problem), paths, "{data}");
-        let message = problem["properties"]["violations"][0]["message"].as_str().expect("a text");
+        assert_eq!(invalid_values(&problem), pointers, "{data}");
+        let message = problem["properties"]["violations"][0]["detail"].as_str().expect("a text");
         assert!(message.contains("unpaired surrogate"), "{message}");
     }
     let subject = r#"{"type":"booking.created","subject":"B-\ud800","data":{}}"#;
     let problem = refused(&entity, subject).await;
-    assert_eq!(fields(&problem), ["subject"]);
+    assert_eq!(invalid_values(&problem), ["body/subject"]);
     assert!(problem["properties"]["violations"][0].to_string().contains("unpaired surrogate"), "{problem:#}");
     let name = r#"{"type":"booking.created","data":{},"\ud800":1}"#;
-    assert_eq!(fields(&refused(&entity, name).await), ["body"]);
+    assert_eq!(invalid_values(&refused(&entity, name).await), ["body"]);
 }
 
 /// The Problem that refuses a body.

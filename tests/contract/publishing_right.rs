@@ -66,7 +66,7 @@ async fn an_application_publishes_only_if_that_was_asked_for(suite: Arc<Suite>) 
     for (wrong, body) in [("null", json!(null)), ("a text", json!("true"))] {
         let body = json!({ "name": "n", "scopes": ["integrations.write"], "mayPublish": body });
         let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
-        assert_eq!(problem["properties"]["violations"][0]["field"], "mayPublish", "{wrong}");
+        assert_eq!(problem["properties"]["violations"][0]["pointer"], "/mayPublish", "{wrong}");
     }
 }
 

@@ -163,11 +163,11 @@ async fn a_bad_limit_is_refused_and_a_pulled_webhook_has_none(suite: Arc<Suite>)
     for bad in [json!(0), json!(101), json!(1.5), json!("5"), json!(true)] {
         let body = json!({ "name": "n", "eventUrl": url, "eventList": [], "maxAttemptsPerSecond": bad });
         let refused = entity.post("/webhook").json(&body).expect(400).await.json();
-        assert_eq!(refused["properties"]["violations"][0]["field"], "maxAttemptsPerSecond", "{bad}: {refused:#}");
+        assert_eq!(refused["properties"]["violations"][0]["pointer"], "/maxAttemptsPerSecond", "{bad}: {refused:#}");
     }
     let pulled = json!({ "name": "n", "delivery": "pull", "eventList": [], "maxAttemptsPerSecond": 5 });
     let refused = entity.post("/webhook").json(&pulled).expect(400).await.json();
-    assert_eq!(refused["properties"]["violations"][0]["field"], "maxAttemptsPerSecond");
+    assert_eq!(refused["properties"]["violations"][0]["pointer"], "/maxAttemptsPerSecond");
 
     let hook = entity.hook_with(limited(&url, 5)).await;
     let same = change(&entity, &hook, json!({ "name": "another" })).await;

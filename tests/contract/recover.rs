@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::{
     delivery_list::{hook_for, publish},
     harness::{
-        AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, now, stored, until,
+        AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values, now,
+        stored, until,
     },
     sweep::{LONG_AGO, overdue},
-    webhooks::fields,
 };
 
 /// A schedule with one attempt.
@@ -429,7 +429,7 @@ async fn the_number_that_is_left_ends_at_0_although_some_have_expired(suite: Arc
 async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = hook_for(&entity, "booking.created", "http://127.0.0.1:9/").await;
-    for (range, field) in [
+    for (range, member) in [
         (json!({}), "createdFrom"),
         (json!({ "createdUntil": "2026-01-01T00:00:00Z" }), "createdFrom"),
         (json!({ "createdFrom": null }), "createdFrom"),
@@ -445,7 +445,7 @@ async fn every_bad_range_is_refused_with_its_field(suite: Arc<Suite>) {
         (json!({ "createdFrom": "2026-01-01T00:00:00Z", "include": null }), "include"),
     ] {
         let problem = recovery(&entity, &hook, &range).refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), [field], "{range}");
+        assert_eq!(invalid_values(&problem), [format!("body/{member}")], "{range}");
     }
 }
 

@@ -129,8 +129,8 @@ async fn headers_that_speak_to_a_cloud_are_reserved(suite: Arc<Suite>) {
         let hook = json!({ "name": "x", "eventUrl": "http://127.0.0.1:9/", "eventList": [], "headers": { name: "x" } });
         let problem = entity.post("/webhook").json(&hook).refused(400, "invalid-request").await;
         let violation = &problem["properties"]["violations"][0];
-        assert_eq!(violation["field"], format!("headers.{name}"), "{problem:#}");
-        assert!(violation["message"].as_str().is_some_and(|message| message.contains("reserved")), "{problem:#}");
+        assert_eq!(violation["pointer"], format!("/headers/{name}"), "{problem:#}");
+        assert!(violation["detail"].as_str().is_some_and(|detail| detail.contains("reserved")), "{problem:#}");
     }
 }
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::hook_for,
-    harness::{Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite},
-    webhooks::fields,
+    harness::{Agent, Behaviour, Bus, Entity, Receiver, Settings, Suite, invalid_values},
 };
 
 fn text(value: &Value) -> String {
@@ -140,14 +139,14 @@ async fn a_subject_is_a_short_text_without_control_characters(suite: Arc<Suite>)
     let bad = [json!(""), json!("x".repeat(257)), json!("a\u{7}b"), json!("a\nb"), json!(1_001), json!(["B-1001"])];
     for (number, subject) in bad.iter().enumerate() {
         let problem = entity.post("/webhook/event").json(&event(subject)).refused(400, "invalid-request").await;
-        assert_eq!(fields(&problem), ["subject"], "{subject}");
+        assert_eq!(invalid_values(&problem), ["body/subject"], "{subject}");
         let mut detail = event(subject);
         detail["managingEntityIdentifier"] = json!(entity.id);
         let handed = Bus::event(&format!("{}-{number}", entity.id), &detail.to_string());
         let answer = bus.hand_over(&handed).await.expect("it succeeds, or Lambda would retry");
         assert_eq!(answer["rejected"]["reason"], "invalid-request", "{subject}: {answer:#}");
         let rejected = bus.until_rejected(&format!("\"{}-{number}\"", entity.id)).await;
-        assert_eq!(rejected.fields(), ["detail.subject"], "{subject}");
+        assert_eq!(rejected.invalid_values(), ["body/detail/subject"], "{subject}");
     }
     // Characters count, not bytes.
     let longest = "ü".repeat(256);

@@ -63,6 +63,6 @@ async fn a_payload_is_full_or_thin(suite: Arc<Suite>) {
     for bad in [json!("Thin"), json!(null), json!(true)] {
         let body = json!({ "name": "n", "eventUrl": "https://example.com/", "eventList": [], "payload": bad });
         let refused = entity.post("/webhook").json(&body).expect(400).await.json();
-        assert_eq!(refused["properties"]["violations"][0]["field"], "payload", "{bad}: {refused:#}");
+        assert_eq!(refused["properties"]["violations"][0]["pointer"], "/payload", "{bad}: {refused:#}");
     }
 }

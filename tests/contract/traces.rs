@@ -245,7 +245,7 @@ async fn a_webhook_sets_no_header_of_a_trace(suite: Arc<Suite>) {
         let headers = json!({ name: "congo=1" });
         let hook = json!({ "name": "x", "eventUrl": "http://127.0.0.1/", "eventList": [], "headers": headers });
         let refused = entity.post("/webhook").json(&hook).refused(400, "invalid-request").await;
-        assert_eq!(refused["properties"]["violations"][0]["field"], format!("headers.{name}"));
+        assert_eq!(refused["properties"]["violations"][0]["pointer"], format!("/headers/{name}"));
     }
 }
 

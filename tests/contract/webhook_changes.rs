@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use contract_test::contract_test;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    harness::{Entity, Hook, Suite, time},
-    webhooks::fields,
-};
+use crate::harness::{Entity, Hook, Suite, invalid_values, time};
 
 pub fn all_types(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
@@ -36,9 +33,9 @@ pub fn settled(webhook: &Value) -> Map<String, Value> {
     members
 }
 
-/// The fields of the violations of a refused change.
+/// The invalid values of a refused change.
 pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
-    fields(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
+    invalid_values(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
 
 #[contract_test]
@@ -196,7 +193,7 @@ async fn a_wrong_value_is_a_violation_of_its_member_and_changes_nothing(suite: A
         change[member] = value.clone();
         let fields = violations(&entity, &hook, &change).await;
         assert!(
-            !fields.is_empty() && fields.iter().all(|field| field.starts_with(member)),
+            !fields.is_empty() && fields.iter().all(|field| field.starts_with(&format!("body/{member}"))),
             "{member} = {value}: {fields:?}"
         );
     }
@@ -215,15 +212,15 @@ async fn every_violation_of_a_change_is_reported_at_once(suite: Arc<Suite>) {
     });
     let fields: BTreeSet<String> = violations(&entity, &hook, &change).await.into_iter().collect();
     let expected = [
-        "enabled",
-        "entity.identifier",
-        "eventList[0]",
-        "eventUrl",
-        "evnetList",
-        "headers.Host",
-        "headers.X-Bad",
-        "name",
-        "version",
+        "body/enabled",
+        "body/entity/identifier",
+        "body/eventList/0",
+        "body/eventUrl",
+        "body/evnetList",
+        "body/headers/Host",
+        "body/headers/X-Bad",
+        "body/name",
+        "body/version",
     ];
     assert_eq!(fields, expected.map(str::to_owned).into());
 }
@@ -243,7 +240,7 @@ async fn values_that_a_new_webhook_may_not_have_are_refused_in_a_change(suite: A
         "https://[::ffff:169.254.169.254]/",
         "https://metadata.google.internal/",
     ] {
-        assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": url })).await, ["eventUrl"], "{url}");
+        assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": url })).await, ["body/eventUrl"], "{url}");
     }
     for (name, value) in [
         ("Content-Length", "1"),
@@ -256,11 +253,11 @@ async fn values_that_a_new_webhook_may_not_have_are_refused_in_a_change(suite: A
         ("a b", "x"),
     ] {
         let fields = violations(&entity, &hook, &json!({ "headers": { name: value } })).await;
-        assert_eq!(fields, [format!("headers.{name}")]);
+        assert_eq!(fields, [format!("body/headers/{name}")]);
     }
     let headers =
         |count: usize| (0..count).map(|number| (format!("X-{number}"), Value::from("x"))).collect::<Map<_, _>>();
-    assert_eq!(violations(&entity, &hook, &json!({ "headers": headers(21) })).await, ["headers"]);
+    assert_eq!(violations(&entity, &hook, &json!({ "headers": headers(21) })).await, ["body/headers"]);
     let after = entity.changed(&hook.id, json!({ "headers": headers(20) })).await;
     assert_eq!(after["headers"].as_object().map(Map::len), Some(20));
 }

@@ -8,9 +8,10 @@ use contract_test::contract_test;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    harness::{Behaviour, Entity, Hook, Received, Receiver, Suite, is_signed_by, now, python, secret_of, time},
+    harness::{
+        Behaviour, Entity, Hook, Received, Receiver, Suite, invalid_values, is_signed_by, now, python, secret_of, time,
+    },
     webhook_changes::violations,
-    webhooks::fields,
 };
 
 /// A webhook with this signature, for all types.
@@ -83,8 +84,11 @@ async fn a_webhook_has_no_key_pair_unless_it_asks_for_one(suite: Arc<Suite>) {
     assert!(!item.expect("the webhook is stored").to_string().contains("keyPair"));
     for bad in [json!("Ed25519"), json!("v1a"), json!(["hmac"]), Value::Null] {
         let new = json!({ "name": "n", "eventUrl": url, "eventList": [], "signature": bad });
-        assert_eq!(fields(&entity.post("/webhook").json(&new).refused(400, "invalid-request").await), ["signature"]);
-        assert_eq!(violations(&entity, &plain, &json!({ "signature": bad })).await, ["signature"], "{bad}");
+        assert_eq!(
+            invalid_values(&entity.post("/webhook").json(&new).refused(400, "invalid-request").await),
+            ["body/signature"]
+        );
+        assert_eq!(violations(&entity, &plain, &json!({ "signature": bad })).await, ["body/signature"], "{bad}");
     }
 }
 

@@ -142,9 +142,9 @@ async fn kept_values_do_not_follow_a_webhook_to_another_server(suite: Arc<Suite>
     let before = item_of(&suite, &entity, &hook).await;
     let moved = other.on("/?token=new", [Behaviour::status(200)]);
     for (change, fields) in [
-        (json!({ "eventUrl": other.url("/?token=***") }), vec!["eventUrl", "headers"]),
-        (json!({ "eventUrl": moved }), vec!["headers"]),
-        (json!({ "eventUrl": moved, "headers": { "X-Key": MASK } }), vec!["headers.X-Key"]),
+        (json!({ "eventUrl": other.url("/?token=***") }), vec!["body/eventUrl", "body/headers"]),
+        (json!({ "eventUrl": moved }), vec!["body/headers"]),
+        (json!({ "eventUrl": moved, "headers": { "X-Key": MASK } }), vec!["body/headers/X-Key"]),
     ] {
         assert_eq!(violations(&entity, &hook, &change).await, fields, "{change}");
     }
@@ -193,11 +193,11 @@ async fn a_mask_without_a_kept_value_is_a_violation(suite: Arc<Suite>) {
     for (change, fields) in [
         (
             json!({ "headers": { "X-Key": MASK, "X-Other": MASK, "X-More": MASK } }),
-            vec!["headers.X-More", "headers.X-Other"],
+            vec!["body/headers/X-More", "body/headers/X-Other"],
         ),
-        (json!({ "eventUrl": url("?other=***") }), vec!["eventUrl"]),
-        (json!({ "eventUrl": url("?x=***&x=***") }), vec!["eventUrl"]),
-        (json!({ "eventUrl": url("?***&***") }), vec!["eventUrl"]),
+        (json!({ "eventUrl": url("?other=***") }), vec!["body/eventUrl"]),
+        (json!({ "eventUrl": url("?x=***&x=***") }), vec!["body/eventUrl"]),
+        (json!({ "eventUrl": url("?***&***") }), vec!["body/eventUrl"]),
     ] {
         assert_eq!(violations(&entity, &hook, &change).await, fields, "{change}");
     }
@@ -215,9 +215,9 @@ async fn the_values_behind_masks_count_for_the_limits(suite: Arc<Suite>) {
     let kept = json!({ "X-1": large, "X-2": large, "X-3": large });
     let hook = entity.hook_with(json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": kept })).await;
     let more = json!({ "X-1": MASK, "X-2": MASK, "X-3": MASK, "X-4": large });
-    assert_eq!(violations(&entity, &hook, &json!({ "headers": more })).await, ["headers"]);
+    assert_eq!(violations(&entity, &hook, &json!({ "headers": more })).await, ["body/headers"]);
     let longer = format!("https://hooks.example.com/?a=***&b={}", "y".repeat(100));
-    assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": longer })).await, ["eventUrl"]);
+    assert_eq!(violations(&entity, &hook, &json!({ "eventUrl": longer })).await, ["body/eventUrl"]);
 }
 
 #[contract_test]

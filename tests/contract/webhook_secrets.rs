@@ -9,12 +9,9 @@ use futures::future::{join, join_all};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    harness::{
-        Agent, AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, is_signed_by, now,
-        python, secret_of, time,
-    },
-    webhooks::fields,
+use crate::harness::{
+    Agent, AwsCall, Behaviour, Entity, Hook, Moment, Received, Receiver, Settings, Suite, invalid_values, is_signed_by,
+    now, python, secret_of, time,
 };
 
 /// The only delivery of a new event.
@@ -267,7 +264,7 @@ async fn the_owner_says_how_long_the_old_secret_signs(suite: Arc<Suite>) {
     assert!(is_signed_by(&received, &secret_of(&answer)) && signatures(&received) == 1);
     for bad in [json!(604_801), json!(-1), json!(1.5), json!("60"), Value::Null] {
         let call = entity.rotate(&hook.id).json(&json!({ "overlapSeconds": bad }));
-        assert_eq!(fields(&call.refused(400, "invalid-request").await), ["overlapSeconds"], "{bad}");
+        assert_eq!(invalid_values(&call.refused(400, "invalid-request").await), ["body/overlapSeconds"], "{bad}");
     }
 }
 

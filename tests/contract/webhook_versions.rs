@@ -27,7 +27,7 @@ async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<
     assert_eq!(entity.webhook(&hook.id).await, second);
     // Values are checked before the version.
     let fields = violations(&entity, &hook, &json!({ "version": 1, "name": "" })).await;
-    assert_eq!(fields, ["name"]);
+    assert_eq!(fields, ["body/name"]);
 }
 
 #[contract_test]

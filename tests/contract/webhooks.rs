@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Entity, Receiver, Suite, is_signed_by};
+use crate::harness::{Entity, Receiver, Suite, invalid_values, is_signed_by};
 
 fn good() -> Value {
     json!({ "name": "test", "eventUrl": "https://hooks.example.com/waypost", "eventList": [] })
@@ -18,15 +18,9 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
     body
 }
 
-/// The fields of a Problem's violations.
-pub fn fields(problem: &Value) -> Vec<String> {
-    let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-    violations.iter().map(|violation| violation["field"].as_str().expect("openapi.yaml says so").to_owned()).collect()
-}
-
-/// The fields of the violations of a refused new webhook.
+/// The invalid values of a refused new webhook.
 async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
-    fields(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
+    invalid_values(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
 
 #[contract_test]
@@ -108,7 +102,7 @@ async fn another_entity_in_the_body_is_a_violation(suite: Arc<Suite>) {
     ];
     for wrong in wrong {
         let fields = violations(&entity, &with("entity", wrong.clone())).await;
-        assert!(fields.iter().all(|field| field.starts_with("entity")), "{wrong}: {fields:?}");
+        assert!(fields.iter().all(|field| field.starts_with("body/entity")), "{wrong}: {fields:?}");
     }
 }
 
@@ -135,12 +129,13 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
         "headers": { "Host": "x", "X-Bad": "a\nb" }, "entity": { "identifier": "another" }, "evnetList": [],
     });
     let fields = violations(&entity, &body).await;
-    for field in ["name", "enabled", "eventUrl", "eventList", "headers.Host", "headers.X-Bad", "entity", "evnetList"] {
-        assert!(fields.iter().any(|known| known.starts_with(field)), "{field} is missing among {fields:?}");
+    for field in ["name", "enabled", "eventUrl", "eventList", "headers/Host", "headers/X-Bad", "entity", "evnetList"] {
+        let field = format!("body/{field}");
+        assert!(fields.iter().any(|known| known.starts_with(&field)), "{field} is missing among {fields:?}");
     }
     let mut missing = violations(&entity, &json!({})).await;
     missing.sort();
-    assert_eq!(missing, ["eventList", "eventUrl", "name"]);
+    assert_eq!(missing, ["body/eventList", "body/eventUrl", "body/name"]);
 }
 
 #[contract_test]
@@ -168,7 +163,7 @@ async fn a_wrong_value_is_a_violation_of_its_member(suite: Arc<Suite>) {
     ] {
         let fields = violations(&entity, &with(member, value.clone())).await;
         assert!(
-            !fields.is_empty() && fields.iter().all(|field| field.starts_with(member)),
+            !fields.is_empty() && fields.iter().all(|field| field.starts_with(&format!("body/{member}"))),
             "{member} = {value}: {fields:?}"
         );
     }
@@ -205,7 +200,7 @@ async fn header_names_that_the_service_sets_are_reserved(suite: Arc<Suite>) {
     ];
     for name in names {
         let fields = violations(&entity, &with("headers", json!({ name: "x" }))).await;
-        assert_eq!(fields, [format!("headers.{name}")]);
+        assert_eq!(fields, [format!("body/headers/{name}")]);
     }
 }
 
@@ -214,14 +209,14 @@ async fn headers_that_could_split_a_message_are_refused(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     for value in ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\u{0}b", "a\u{7f}", "a\u{1b}b", "\u{e9}\u{100}"] {
         let fields = violations(&entity, &with("headers", json!({ "X-Test": value }))).await;
-        assert_eq!(fields, ["headers.X-Test"], "{value:?}");
+        assert_eq!(fields, ["body/headers/X-Test"], "{value:?}");
     }
     for name in ["", "a b", "a:b", "a\r\nb", "ä", "(x)", "a\u{0}"] {
         let fields = violations(&entity, &with("headers", json!({ name: "x" }))).await;
-        assert_eq!(fields, [format!("headers.{name}")]);
+        assert_eq!(fields, [format!("body/headers/{name}")]);
     }
     let fields = violations(&entity, &with("headers", json!({ "X-Test": "1", "x-test": "2" }))).await;
-    assert!(!fields.is_empty() && fields.iter().all(|field| field.starts_with("headers")), "{fields:?}");
+    assert!(!fields.is_empty() && fields.iter().all(|field| field.starts_with("body/headers")), "{fields:?}");
 }
 
 #[contract_test]
@@ -231,7 +226,7 @@ async fn at_most_twenty_headers_can_be_set(suite: Arc<Suite>) {
         (0..count).map(|number| (format!("X-{number}"), Value::from("x"))).collect::<serde_json::Map<_, _>>()
     };
     entity.hook_with(with("headers", headers(20))).await;
-    assert_eq!(violations(&entity, &with("headers", headers(21))).await, ["headers"]);
+    assert_eq!(violations(&entity, &with("headers", headers(21))).await, ["body/headers"]);
 }
 
 #[contract_test]
@@ -242,9 +237,9 @@ async fn headers_may_have_six_kibibytes_together(suite: Arc<Suite>) {
         all.collect::<serde_json::Map<_, _>>()
     };
     let hook = entity.hook_with(with("headers", headers(3))).await;
-    assert_eq!(violations(&entity, &with("headers", headers(4))).await, ["headers"]);
+    assert_eq!(violations(&entity, &with("headers", headers(4))).await, ["body/headers"]);
     let change = entity.change(&hook.id, &json!({ "headers": headers(20) })).refused(400, "invalid-request").await;
-    assert_eq!(change["properties"]["violations"][0]["field"], "headers");
+    assert_eq!(invalid_values(&change)[0], "body/headers");
 }
 
 #[contract_test]
@@ -290,7 +285,7 @@ async fn addresses_of_other_kinds_are_refused(suite: Arc<Suite>) {
         "https://hooks.example.com/\u{0}",
         &format!("https://hooks.example.com/{}", "x".repeat(10_000)),
     ] {
-        assert_eq!(violations(&entity, &with("eventUrl", url)).await, ["eventUrl"], "{url:?}");
+        assert_eq!(violations(&entity, &with("eventUrl", url)).await, ["body/eventUrl"], "{url:?}");
     }
 }
 
@@ -349,7 +344,7 @@ async fn addresses_that_are_not_public_are_refused_in_every_notation(suite: Arc<
     ] {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/");
-            assert_eq!(violations(&entity, &with("eventUrl", url.as_str())).await, ["eventUrl"], "{url}");
+            assert_eq!(violations(&entity, &with("eventUrl", url.as_str())).await, ["body/eventUrl"], "{url}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, WebhookId};
-use problem::{Problem, ProblemKind, Query, Violation, Violations, json_body::plain_integer, near};
+use problem::{Problem, ProblemKind, Query, Rule, Violation, Violations, json_body::plain_integer, near};
 use serde_json::{Map, Value, json};
 use storage::IdempotentRequest;
 use webhooks::{deliveries::DeliveryError, subscriptions::WebhookError};
@@ -115,7 +115,7 @@ pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
 pub fn check_left_out(arguments: &Map<String, Value>) -> Result<(), Problem> {
     let mut violations = Violations::default();
     for name in arguments.keys().filter(|name| schemas::is_left_out(name)) {
-        violations.add(name, UNKNOWN);
+        violations.add(name.as_str(), Rule::Unknown, UNKNOWN);
     }
     violations.check()
 }
@@ -128,23 +128,21 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
         return problem;
     }
     let names: Vec<_> = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-    // `eventList[2]` and `headers.Host` are faults of `eventList` and `headers`.
-    let known: BTreeSet<&str> = problem.violations().filter_map(|(field, _)| field.split(['[', '.']).next()).collect();
+    let found = problem.violations();
+    // `/eventList/2` and `/headers/Host` are faults of `eventList` and `headers`.
+    let known: BTreeSet<String> = found.iter().filter_map(|violation| violation.pointer.steps().next()).collect();
     // It keeps a limited number of them.
     let mut violations = Violations::default();
-    for (field, message) in problem.violations() {
-        violations.add(field, message);
-    }
-    for (field, message) in faults(arguments, schema) {
-        if !known.contains(field.as_str()) {
-            violations.add(field, message);
+    found.into_iter().for_each(|violation| violations.push(violation));
+    for violation in faults(arguments, schema) {
+        if violation.pointer.steps().next().is_none_or(|argument| !known.contains(&argument)) {
+            violations.push(violation);
         }
     }
     let mut violations = violations.into_list();
-    let unknown = violations.iter_mut().filter(|found| is_unknown(&found.message));
-    for (position, Violation { field, message }) in unknown.enumerate() {
+    for (position, violation) in violations.iter_mut().filter(|found| is_unknown(found)).enumerate() {
         let compared = if position < near::MAX_COMPARED { &names[..] } else { &[] };
-        *message = format!("{UNKNOWN}{}", near::hint(field, compared));
+        violation.detail = format!("{UNKNOWN}{}", near::hint(&violation.name(), compared));
     }
     let Problem { detail, properties, .. } = Problem::invalid(violations);
     Problem { detail, properties, ..problem }
@@ -153,28 +151,31 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
 /// The message about an argument that the schema does not have.
 const UNKNOWN: &str = "is not an argument of this tool";
 
-/// Whether a message is about an unknown argument: ours, or that of a use case, which has read the arguments as a body or
-/// a query.
-fn is_unknown(message: &str) -> bool {
-    ["is not a member of this operation", "is not a parameter of this operation", UNKNOWN]
-        .iter()
-        .any(|beginning| message.starts_with(beginning))
+/// Whether a violation is about an unknown argument, and not about a member within an argument.
+fn is_unknown(violation: &Violation) -> bool {
+    violation.rule == Rule::Unknown && violation.pointer.steps().count() == 1
 }
 
 /// The arguments that do not conform to a tool's schema, each with its requirement.
-fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<(String, String)> {
+fn faults(arguments: &Map<String, Value>, schema: &Value) -> Vec<Violation> {
     let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let missing = required.filter(|name| !arguments.contains_key(*name));
-    let missing = missing.map(|name| (name.to_owned(), "is missing".to_owned()));
+    let missing = missing.map(|name| Violation::body(name, Rule::Required, "is missing"));
     let of_value = |(name, value): (&String, &Value)| match &schema["properties"][name] {
-        Value::Null => Some((name.clone(), UNKNOWN.to_owned())),
-        schema => fault(value, schema).map(|message| (name.clone(), message)),
+        Value::Null => Some(Violation::body(name.as_str(), Rule::Unknown, UNKNOWN)),
+        schema => fault(value, schema).map(|Fault { rule, detail }| Violation::body(name.as_str(), rule, detail)),
     };
     missing.chain(arguments.iter().filter_map(of_value)).collect()
 }
 
+/// The requirement that a value violates.
+struct Fault {
+    rule: Rule,
+    detail: String,
+}
+
 /// The requirement that a value violates: its type, its permitted values or its range.
-fn fault(value: &Value, schema: &Value) -> Option<String> {
+fn fault(value: &Value, schema: &Value) -> Option<Fault> {
     let kinds = [
         ("string", "a text", value.is_string()),
         ("integer", "a whole number", value.is_i64() || value.is_u64()),
@@ -186,23 +187,24 @@ fn fault(value: &Value, schema: &Value) -> Option<String> {
         return None;
     }
     if let Some((_, what, _)) = kinds.iter().find(|(name, _, is_so)| allows(schema, name) && !is_so) {
-        return Some(format!("must be {what}"));
+        return Some(Fault { rule: Rule::InvalidType, detail: format!("must be {what}") });
     }
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(value)
     {
         let allowed: Vec<_> = allowed.iter().filter_map(Value::as_str).collect();
-        return Some(format!("must be one of {}", allowed.join(", ")));
+        return Some(Fault { rule: Rule::UnknownValue, detail: format!("must be one of {}", allowed.join(", ")) });
     }
     let is_beyond = |number: i64| {
         schema["minimum"].as_i64().is_some_and(|least| number < least)
             || schema["maximum"].as_i64().is_some_and(|most| number > most)
     };
     if value.as_i64().is_some_and(is_beyond) {
-        return Some(match schema["maximum"].as_i64() {
+        let detail = match schema["maximum"].as_i64() {
             Some(most) => format!("must be {} to {most}", schema["minimum"].as_i64().unwrap_or_default()),
             None => format!("must be {} or more", schema["minimum"]),
-        });
+        };
+        return Some(Fault { rule: Rule::OutOfRange, detail });
     }
     value.as_array().into_iter().flatten().find_map(|item| fault(item, &schema["items"]))
 }
@@ -273,7 +275,7 @@ impl ToolCall {
     /// 400 for a malformed key.
     pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<IdempotentRequest>, Problem> {
         let Some(key) = self.take(KEY) else { return Ok(None) };
-        let key = key.as_str().ok_or_else(|| Problem::invalid_value(KEY, "must be a text"))?;
+        let key = key.as_str().ok_or_else(|| Violation::body(KEY, Rule::InvalidType, "must be a text"))?;
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
@@ -286,8 +288,8 @@ impl ToolCall {
     fn text(&mut self, name: &str) -> Result<String, Problem> {
         match self.take(name) {
             Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(Problem::invalid_value(name, "must be a text")),
-            None => Err(Problem::invalid_value(name, "is missing; it must be an identifier")),
+            Some(_) => Err(Violation::body(name, Rule::InvalidType, "must be a text").into()),
+            None => Err(Violation::body(name, Rule::Required, "is missing; it must be an identifier").into()),
         }
     }
 }
@@ -298,7 +300,7 @@ fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOn
     for (name, value) in arguments {
         match in_query(value, &schema["properties"][name]) {
             Ok(values) => pairs.extend(values.into_iter().map(|value| (name.as_str(), value))),
-            Err(message) => violations.add(name, message),
+            Err(message) => violations.add(name.as_str(), Rule::InvalidType, message),
         }
     }
     let mut query = Query::new(pairs.iter().map(|(name, value)| (*name, value.as_str())));
@@ -342,6 +344,8 @@ fn texts(value: &Value, count: RangeInclusive<u64>) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use problem::Pointer;
+
     use super::*;
     use crate::tools;
 
@@ -358,7 +362,7 @@ mod tests {
                 query.optional(name, "a text", Some);
             }
             let read = query.finish().map(|()| (states, limit));
-            read.map_err(|problem| problem.fields().map(str::to_owned).collect())
+            read.map_err(|problem| problem.violations().iter().map(Violation::name).collect())
         })
     }
 
@@ -453,25 +457,27 @@ mod tests {
 
     #[test]
     fn a_problem_names_all_arguments_that_do_not_conform() {
-        let fields = |problem: &Problem| problem.fields().map(str::to_owned).collect::<Vec<_>>();
+        let fields = |problem: &Problem| problem.violations().iter().map(Violation::name).collect::<Vec<_>>();
         let of = |problem: Problem, tool: &str, arguments: Value| {
             let schema = (tools::find(tool).expect("a tool").input)();
             with_other_faults(problem, arguments.as_object().expect("an object"), &schema)
         };
-        let missing = || Problem::invalid_value("managingEntity", "is missing");
+        let missing = || Violation::body("managingEntity", Rule::Required, "is missing").into();
         let arguments = json!({ "name": 1, "eventList": "x", "headers": {}, "enabled": "yes", "z": 1 });
         let all = of(missing(), "create_webhook", arguments);
         assert_eq!(fields(&all), ["managingEntity", "enabled", "eventList", "name", "z"]);
         let arguments = json!({ "status": ["failed", "gone"], "limit": 101, "type": "x", "createdUntil": 1 });
         let all = of(missing(), "list_deliveries", arguments);
         assert_eq!(fields(&all), ["managingEntity", "createdUntil", "limit", "status"]);
-        assert!(all.violations().any(|(_, message)| message == "must be 1 to 100"), "{all:?}");
+        let limit = Violation::body("limit", Rule::OutOfRange, "must be 1 to 100");
+        assert!(all.violations().contains(&limit), "{all:?}");
         // Violations of the use case are not listed again.
-        let found = Problem::invalid_value("eventList[0]", "must be a type");
+        let found = Violation::body(Pointer::from("eventList").at(0), Rule::UnknownValue, "must be a type").into();
         let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
         assert_eq!(fields(&all), ["eventList[0]"]);
         // The names are those of the schema, regardless of the use case.
-        let unknown = Problem::invalid_value("filter", "is not a member of this operation; it accepts entity");
+        let unknown = "is not a member of this operation; it accepts entity";
+        let unknown = Violation::body("filter", Rule::Unknown, unknown).into();
         let all = of(unknown, "change_webhook", json!({ "webhookIdentifier": "whk_1", "filter": 1 }));
         assert_eq!(all.detail, "`filter` is not an argument of this tool (did you mean eventFilter?).");
         let left_out = check_left_out(json!({ "entity": {} }).as_object().expect("an object")).expect_err("refused");
@@ -496,8 +502,9 @@ mod tests {
     fn thousands_of_unknown_arguments_get_a_short_answer() {
         let schema = (tools::find("list_webhooks").expect("a tool").input)();
         let arguments: Map<_, _> = (0..50_000).map(|number| (format!("u{number}"), json!(1))).collect();
-        let problem = with_other_faults(Problem::invalid_value("managingEntity", "is missing"), &arguments, &schema);
-        assert!((10..=200).contains(&problem.violations().count()));
+        let missing = Violation::body("managingEntity", Rule::Required, "is missing");
+        let problem = with_other_faults(missing.into(), &arguments, &schema);
+        assert!((10..=200).contains(&problem.violations().len()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, refusal};
 use base::{Time, audit::Notes, trace::Trace};
 use gate::Call;
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 use crate::selection::Selection;
@@ -51,8 +51,8 @@ impl Caller {
         if !self.claims.entities.cover(named) {
             return Err(refusal::entity_not_covered());
         }
-        let entity =
-            EntityId::parse(named).map_err(|error| Problem::invalid_value(MANAGING_ENTITY, error.to_string()))?;
+        let entity = EntityId::parse(named)
+            .map_err(|error| Violation::body(MANAGING_ENTITY, Rule::InvalidFormat, error.to_string()))?;
         self.claims.authorize(entity).ok_or_else(refusal::entity_not_covered)
     }
 
@@ -73,7 +73,7 @@ impl Caller {
         arguments: &[u8],
     ) -> Result<IdempotentRequest, Problem> {
         let key = IdempotencyKey::read([key.as_bytes()]);
-        let key = key.map_err(|fault| Problem::invalid_value("idempotencyKey", fault))?;
+        let key = key.map_err(|fault| Violation::body("idempotencyKey", Rule::InvalidFormat, fault))?;
         let key = key.ok_or_else(|| Problem::internal("a key that was given is none"))?;
         let sender = Sender { entity: entity.id().as_str(), client: &self.claims.client_id, path: tool };
         Ok(IdempotentRequest::of_request(sender, key, arguments))
@@ -83,10 +83,10 @@ impl Caller {
         let mut covered = self.claims.entities.iter();
         match (covered.next(), covered.next()) {
             (Some(only), None) if only != Entities::EVERY => Ok(only),
-            _ => Err(Problem::invalid_value(
-                MANAGING_ENTITY,
-                "is missing; the application covers several, so each call must name one",
-            )),
+            _ => {
+                let detail = "is missing; the application covers several, so each call must name one";
+                Err(Violation::body(MANAGING_ENTITY, Rule::Required, detail).into())
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The argument for the managing entity of a call, shared by all tools that act for one.
 
 use auth::Entities;
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 use serde_json::{Map, Value, json};
 
 use crate::caller::MANAGING_ENTITY;
@@ -50,7 +50,7 @@ pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Proble
     match arguments.remove(MANAGING_ENTITY) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(entity)) => Ok(Some(entity)),
-        Some(_) => Err(Problem::invalid_value(MANAGING_ENTITY, "must be a text")),
+        Some(_) => Err(Violation::body(MANAGING_ENTITY, Rule::InvalidType, "must be a text").into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Texts with which people begin a conversation. The person's input follows the instructions, quoted as JSON.
 
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -109,7 +109,7 @@ pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, P
         let Some(text) = text else { continue };
         if text.chars().count() > MAX_LENGTH || text.chars().any(char::is_control) {
             let message = format!("must have at most {MAX_LENGTH} characters and no control characters");
-            body.violations.add(argument.name, message);
+            body.violations.add(argument.name, Rule::InvalidFormat, message);
         }
         filled_in.insert(argument.name.to_owned(), json!(text));
     }
@@ -119,6 +119,8 @@ pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, P
 
 #[cfg(test)]
 mod tests {
+    use problem::Violation;
+
     use super::*;
     use crate::tools;
 
@@ -149,7 +151,7 @@ mod tests {
     fn every_missing_malformed_or_unknown_argument_is_named() {
         let fields = |name, arguments: Value| {
             let problem = said(name, &arguments).expect_err("refused");
-            problem.fields().map(str::to_owned).collect::<Vec<_>>()
+            problem.violations().iter().map(Violation::name).collect::<Vec<_>>()
         };
         assert_eq!(fields("set_up_webhook", json!({})), ["events", "eventUrl"]);
         assert_eq!(fields("why_webhook_fails", json!({ "webhook": 1, "hook": "x" })), ["webhook", "hook"]);

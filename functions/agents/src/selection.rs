@@ -3,7 +3,7 @@
 //! of a model's context.
 
 use http::HeaderMap;
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 
 use crate::tool::Tool;
 
@@ -46,7 +46,7 @@ fn is_read_only(headers: &HeaderMap) -> Result<bool, Problem> {
     values(headers, READ_ONLY).iter().try_fold(false, |is_so, value| match value.to_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(is_so),
-        _ => Err(Problem::invalid_value(READ_ONLY, "must be `true` or `false`")),
+        _ => Err(Violation::header(READ_ONLY, Rule::UnknownValue, "must be `true` or `false`").into()),
     })
 }
 
@@ -55,7 +55,8 @@ fn names(headers: &HeaderMap) -> Result<Option<Vec<String>>, Problem> {
     let is_name =
         |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if !names.iter().all(is_name) {
-        return Err(Problem::invalid_value(TOOLS, "must be names of tools, separated by commas"));
+        let detail = "must be names of tools, separated by commas";
+        return Err(Violation::header(TOOLS, Rule::InvalidFormat, detail).into());
     }
     Ok((!names.is_empty()).then_some(names))
 }
@@ -102,7 +103,8 @@ mod tests {
             ("x-mcp-tools", "list_webhooks,"),
         ] {
             let problem = selected(&[(name, value)]).expect_err("refused");
-            assert!(problem.fields().all(|field| field.eq_ignore_ascii_case(name)), "{name}: {value}");
+            let violations = problem.violations();
+            assert!(violations.iter().all(|found| found.name().eq_ignore_ascii_case(name)), "{name}: {value}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Problems in the words of tools. Use cases write Problems for callers of the API, but a model that reads of a path or
 //! a header would look for a tool that does not exist.
 
-use problem::{Problem, Violation};
+use problem::{InputPart, Problem, Violation};
 
 /// Phrases of the API, with their replacements for callers of tools. They are replaced in this order, so longer ones
 /// come first.
@@ -28,10 +28,10 @@ const CATALOGUE: (&str, &str) = ("are listed at /api/managing-entity/", "/webhoo
 /// The parts before and after a webhook in the address that replaces its secret.
 const NEW_SECRET: (&str, &str) = ("`POST …/webhook/whk_", "/secret`");
 
-/// The Problem for a caller of a tool, with its sentences in the words of tools.
+/// The Problem for a caller of a tool, with its sentences in the words of tools. Arguments are one object, like a body.
 pub fn of_tools(problem: Problem) -> Problem {
-    let translated = |(field, message): (&str, &str)| Violation { field: field.to_owned(), message: text(message) };
-    let violations: Vec<_> = problem.violations().map(translated).collect();
+    let translated = |found: Violation| Violation { part: InputPart::Body, detail: text(&found.detail), ..found };
+    let violations: Vec<_> = problem.violations().into_iter().map(translated).collect();
     if violations.is_empty() {
         return Problem { detail: text(&problem.detail), ..problem };
     }
@@ -72,7 +72,7 @@ mod tests {
 
     fn said(problem: Problem) -> String {
         let problem = of_tools(problem);
-        let violations = problem.violations().map(|(field, message)| format!("{field} {message}"));
+        let violations = problem.violations().into_iter().map(|found| format!("{} {}", found.name(), found.detail));
         violations.chain([problem.detail.clone()]).collect::<Vec<_>>().join("\n")
     }
 

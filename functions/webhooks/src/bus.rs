@@ -4,6 +4,7 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
+use problem::{Pointer, Rule};
 use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 
 /// The longest identifier of a bus event. EventBridge's are UUIDs.
@@ -40,13 +41,19 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
     // serde would also read a list of two elements as the two members.
     let members = Some(event.get()).filter(|event| event.starts_with('{')).map(serde_json::from_str);
     let Some(Ok(Members { id, detail })) = members else {
-        return Err(Rejection::invalid("event", "must be an object with one `id` and one `detail`"));
+        return Err(Rejection::invalid(
+            Pointer::default(),
+            Rule::InvalidType,
+            "must be an object with one `id` and one `detail`",
+        ));
     };
     let id = id.and_then(|id| serde_json::from_str(id.get()).ok()).filter(|id: &String| is_id(id));
     match (id, detail) {
         (Some(id), Some(detail)) => Ok(BusEvent { id, detail }),
-        (None, _) => Err(Rejection::invalid("id", "is missing, or is not an identifier of the bus")),
-        (_, None) => Err(Rejection::invalid("detail", "is missing")),
+        (None, _) => {
+            Err(Rejection::invalid("id", Rule::InvalidFormat, "is missing, or is not an identifier of the bus"))
+        }
+        (_, None) => Err(Rejection::invalid("detail", Rule::Required, "is missing")),
     }
 }
 
@@ -56,6 +63,8 @@ fn is_id(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use problem::Violation;
+
     use super::*;
 
     const DETAIL: &str = r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{ "b":1e400}}"#;
@@ -65,7 +74,7 @@ mod tests {
         match read(&event) {
             Ok(BusEvent { id, detail }) => Ok((id, detail.get().to_owned())),
             Err(Rejection { reason, violations }) => {
-                Err((reason.to_owned(), violations.into_iter().map(|violation| violation.field).collect()))
+                Err((reason.to_owned(), violations.iter().map(Violation::name).collect()))
             }
         }
     }
@@ -86,10 +95,10 @@ mod tests {
     fn an_event_without_its_envelope_is_rejected() {
         let detail = DETAIL;
         for (event, field) in [
-            ("null".to_owned(), "event"),
-            ("[]".to_owned(), "event"),
-            (format!(r#"["e-1", {detail}]"#), "event"),
-            (format!(r#"{{"id":"e-1","id":"e-2","detail":{detail}}}"#), "event"),
+            ("null".to_owned(), "body"),
+            ("[]".to_owned(), "body"),
+            (format!(r#"["e-1", {detail}]"#), "body"),
+            (format!(r#"{{"id":"e-1","id":"e-2","detail":{detail}}}"#), "body"),
             ("{}".to_owned(), "id"),
             (format!(r#"{{"id":"","detail":{detail}}}"#), "id"),
             (format!(r#"{{"id":"e\n1","detail":{detail}}}"#), "id"),

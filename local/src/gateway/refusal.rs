@@ -6,7 +6,7 @@ use axum::{body::Body, response::Response};
 use base::logging;
 use gate::{answer, endpoint::ErrorStyle, endpoints};
 use http::{HeaderValue, header::CONNECTION};
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 
 use super::answer::ProblemShown;
 use crate::invoke::InvokeError;
@@ -28,7 +28,8 @@ impl Refusal {
     }
 
     pub fn bad_host() -> Self {
-        Self::new(Problem::invalid_value("Host", "must be the name or address of the service, with its port"))
+        let detail = "must be the name or address of the service, with its port";
+        Self::new(Violation::header("Host", Rule::InvalidFormat, detail).into())
     }
 
     pub fn timed_out(limit: Duration) -> Self {
@@ -80,9 +81,8 @@ pub fn of_large_head(limit: usize) -> Refusal {
 
 /// A body that ended too early. Usually the client is gone and does not receive this.
 pub fn broken_off(error: axum::Error) -> Refusal {
-    ending_the_connection(
-        Problem::invalid_value("body", "must come whole, and broke off before its end").caused_by(error),
-    )
+    let violation = Violation::whole_body(Rule::InvalidFormat, "must come whole, and broke off before its end");
+    ending_the_connection(Problem::from(violation).caused_by(error))
 }
 
 /// A refusal that closes the connection, since the rest of the request is not read.

@@ -2,7 +2,7 @@
 
 use gate::{Call, EntityCall};
 use http::HeaderValue;
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 /// The sender of a call. Each sender has its own keys.
@@ -28,6 +28,7 @@ pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey<'_>>, String
 /// # Errors
 /// 400 for a malformed key.
 pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>, Problem> {
-    let key = idempotency_key(call).map_err(|fault| Problem::invalid_value("Idempotency-Key", fault))?;
+    let key =
+        idempotency_key(call).map_err(|fault| Violation::header("Idempotency-Key", Rule::InvalidFormat, fault))?;
     key.map(|key| Ok(IdempotentRequest::of_request(sender(call)?, key, &call.body))).transpose()
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, routes};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
-use problem::{Problem, ProblemKind};
+use problem::{Problem, ProblemKind, Rule, Violation};
 
 /// The name of the path parameter with the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
@@ -82,8 +82,8 @@ pub(crate) fn entity_in_path(request: &Request<Body>) -> Option<&str> {
 
 /// Checks that the managing entity is well-formed, and authorizes the token for it.
 pub(crate) fn entity(token: &Claims, entity: &str) -> Result<AuthorizedEntity, Problem> {
-    let entity =
-        EntityId::parse(entity).map_err(|error| Problem::invalid_value(ENTITY_PARAMETER, error.to_string()))?;
+    let entity = EntityId::parse(entity)
+        .map_err(|error| Violation::path(ENTITY_PARAMETER, Rule::InvalidFormat, error.to_string()))?;
     token.authorize(entity).ok_or_else(refusal::entity_not_covered)
 }
 
@@ -125,7 +125,8 @@ pub(crate) fn readable_body(request: &Request<Body>) -> Result<(), Problem> {
     if request.extensions().get::<UnreadableBody>().is_none() {
         return Ok(());
     }
-    Err(Problem::invalid_value("body", "must be valid Base64 if the request says that it is Base64"))
+    let detail = "must be valid Base64 if the request says that it is Base64";
+    Err(Violation::whole_body(Rule::InvalidFormat, detail).into())
 }
 
 #[cfg(test)]
@@ -156,7 +157,7 @@ mod tests {
         let mut request = Request::new(Body::Empty);
         assert!(readable_body(&request).is_ok());
         request.extensions_mut().insert(UnreadableBody);
-        assert_eq!(readable_body(&request).expect_err("refused").fields().collect::<Vec<_>>(), ["body"]);
+        assert_eq!(readable_body(&request).expect_err("refused").violations()[0].name(), "body");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
         None => {
             let base_url = escaped(base_url);
             let slug = problem.kind.slug();
-            content += &match problem.violations().count() {
+            content += &match problem.violations().len() {
                 0 | 1 => format!("<p>{}</p>\n", prose(&problem.detail)),
                 // The detail names only the first one, and refers programs to the list in the Problem.
                 several => format!("<p>{several} values are invalid:</p>\n<ul>\n{}</ul>\n", listed(problem)),
@@ -43,16 +43,16 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
 }
 
 fn listed(problem: &Problem) -> String {
-    let items = problem
-        .violations()
-        .map(|(field, message)| format!("<li><code>{}</code> {}</li>\n", escaped(field), prose(message)));
+    let items = problem.violations().into_iter().map(|violation| {
+        format!("<li><code>{}</code> {}</li>\n", escaped(&violation.name()), prose(&violation.detail))
+    });
     items.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use problem::{Explanation, Link, ProblemKind, Violation};
+    use problem::{Explanation, Link, ProblemKind, Rule, Violation};
 
     const REQUEST: &str = "0193f6d2-1c9e-7cc3-98c4-dc0c0c07398f";
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_page_lists_every_invalid_value() {
-        let violation = |field: &str| Violation { field: field.into(), message: "is <i>missing</i> from `it`".into() };
+        let violation = |name: &str| Violation::query(name, Rule::Required, "is <i>missing</i> from `it`");
         let page = of(&Problem::invalid(vec![violation("code"), violation("<b>")]));
         for item in
             ["<li><code>code</code> is &lt;i&gt;missing&lt;/i&gt; from <code>it</code></li>", "<code>&lt;b&gt;</code>"]

@@ -24,7 +24,7 @@ use base::audit::{Action, AuditOutcome, Entry, Notes};
 use base::metric::{Metrics, Name, Number};
 use base::trace::{LambdaTrace, Trace};
 use base::{SharedClock, SharedRandom, logging, random};
-use problem::Problem;
+use problem::{Problem, Violation};
 
 /// The gate of an endpoint.
 pub struct Gate {
@@ -218,24 +218,27 @@ fn log(problem: &Problem) {
 fn fields(problem: &Problem) -> Option<String> {
     const MOST: usize = 10;
     const LONGEST: usize = 40;
-    let names: Vec<_> = problem.fields().take(MOST).map(|name| if name.len() > LONGEST { "…" } else { name }).collect();
+    let violations = problem.violations();
+    let names = violations.iter().take(MOST).map(Violation::name);
+    let names: Vec<_> = names.map(|name| if name.len() > LONGEST { "…".to_owned() } else { name }).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use problem::Violation;
+    use problem::{Pointer, Rule};
 
     use super::*;
 
     #[test]
     fn a_refusal_logs_the_names_of_its_fields_but_no_long_ones() {
-        let violation = |field: &str| Violation { field: field.to_owned(), message: "hush".to_owned() };
-        let several =
-            Problem::invalid(vec![violation("eventUrl"), violation("eventList[2]"), violation(&"s".repeat(43))]);
+        let violation = |pointer: Pointer| Violation::body(pointer, Rule::Unknown, "hush");
+        let long = "s".repeat(43);
+        let pointers = ["eventUrl".into(), Pointer::from("eventList").at(2), long.as_str().into()];
+        let several = Problem::invalid(pointers.map(violation).into());
         assert_eq!(fields(&several).as_deref(), Some("eventUrl, eventList[2], …"));
         assert_eq!(fields(&Problem::not_json()), None);
-        let many = Problem::invalid((0..99).map(|_| violation("a")).collect());
+        let many = Problem::invalid((0..99).map(|_| violation("a".into())).collect());
         assert_eq!(fields(&many).map(|names| names.len()), Some(28));
     }
 }

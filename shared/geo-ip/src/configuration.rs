@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{edition::EditionName, source::Source};
-use problem::{JsonBody, Violation, Violations};
+use problem::{JsonBody, Rule, Violation, Violations};
 use storage::SecretText;
 
 /// The secret's name.
@@ -64,7 +64,7 @@ impl Configuration {
 
 /// Adds violations to the faults, with a prefix for their positions.
 fn report(prefix: &str, violations: Violations, faults: &mut Vec<String>) {
-    let fault = |violation: Violation| format!("`{prefix}{}` {}", violation.field, violation.message);
+    let fault = |violation: Violation| format!("`{prefix}{}` {}", violation.name(), violation.detail);
     faults.extend(violations.into_list().into_iter().map(fault));
 }
 
@@ -77,7 +77,7 @@ fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option
     let name = body.required_text("edition");
     let edition = name.and_then(|name| {
         let edition = EditionName::parse(&name).ok_or_else(|| format!("must be {}", EditionName::FORM));
-        body.violations.note("edition", edition)
+        body.violations.note("edition", Rule::InvalidFormat, edition)
     });
     let database_type = database_type(&mut body);
     let kind = body.required_text("source");
@@ -85,7 +85,7 @@ fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option
     if let (Some(edition), Some(editions)) = (&edition, source.as_ref().and_then(Source::editions))
         && !editions.contains(&edition.as_str())
     {
-        body.violations.add("edition", format!("must be one of {}", editions.join(", ")));
+        body.violations.add("edition", Rule::UnknownValue, format!("must be one of {}", editions.join(", ")));
     }
     report(&format!("{prefix}."), body.into_violations(), faults);
     Some(ConfiguredEdition { edition: edition?, database_type, source: source? })
@@ -94,7 +94,8 @@ fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option
 fn database_type(body: &mut JsonBody<'_>) -> Option<String> {
     let text = body.optional::<Option<String>>("databaseType", "a text")??;
     let good = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    body.violations.note("databaseType", good.then_some(text).ok_or("must be the type that the database calls itself"))
+    let checked = good.then_some(text).ok_or("must be the type that the database calls itself");
+    body.violations.note("databaseType", Rule::InvalidFormat, checked)
 }
 
 fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
@@ -109,7 +110,7 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
         "url" => {
             let url = body.required_text("url");
             let sha256_url = optional_address("sha256Url", body);
-            let url = url.and_then(|text| body.violations.note("url", address(&text)))?;
+            let url = url.and_then(|text| body.violations.note("url", Rule::InvalidFormat, address(&text)))?;
             Some(Source::Plain { url, sha256_url })
         }
         "db-ip-lite" => Some(Source::DbIpLite { server: optional_address("url", body) }),
@@ -119,7 +120,8 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
             Some(Source::IpInfoLite { server, token: token? })
         }
         _ => {
-            body.violations.add("source", "must be `maxmind`, `url`, `db-ip-lite` or `ipinfo-lite`");
+            let detail = "must be `maxmind`, `url`, `db-ip-lite` or `ipinfo-lite`";
+            body.violations.add("source", Rule::UnknownValue, detail);
             None
         }
     }
@@ -133,12 +135,12 @@ fn account(name: &'static str, body: &mut JsonBody<'_>) -> Option<String> {
         Value::Number(number) if number.is_u64() => Ok(number.to_string()),
         _ => Err("must be a number, or a text that is not empty and has no colon"),
     };
-    body.violations.note(name, account)
+    body.violations.note(name, Rule::InvalidFormat, account)
 }
 
 fn optional_address(name: &'static str, body: &mut JsonBody<'_>) -> Option<Url> {
     let text = body.optional::<Option<String>>(name, "a text")??;
-    body.violations.note(name, address(&text))
+    body.violations.note(name, Rule::InvalidFormat, address(&text))
 }
 
 fn address(text: &str) -> Result<Url, &'static str> {

@@ -19,7 +19,7 @@ use crate::{
 use base::metric::{Metrics, Name, Number};
 use base::{SharedClock, SharedRandom, logging};
 use outbound::SharedNetwork;
-use problem::{JsonBody, Problem, ProblemKind};
+use problem::{JsonBody, Problem, ProblemKind, Rule, Violation};
 use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
 /// The limits of a call over HTTP, below the gate's timeout of 27 seconds.
@@ -100,7 +100,8 @@ impl TaskRequest {
             [] | ["false"] => false,
             ["true"] => true,
             _ => {
-                body.violations.add("live", "must be true or false, and come once");
+                let detail = "must be true or false, and come once";
+                body.violations.push(Violation::query("live", Rule::UnknownValue, detail));
                 false
             }
         };

@@ -1,6 +1,6 @@
 //! The query with which a provider's redirect calls the callback.
 
-use problem::{Problem, Violations};
+use problem::{InputPart, Problem, Rule, Violations};
 
 /// The longest accepted value, in bytes. Providers send codes of several hundred characters, but not of thousands.
 const MAX_VALUE: usize = 4096;
@@ -25,7 +25,7 @@ impl<'a> CallbackQuery<'a> {
     /// Reads the query with `values`, which returns every value of a name. A repeated name is a violation (RFC 6749
     /// §3.1); an unknown one is ignored.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
-        let mut violations = Violations::default();
+        let mut violations = Violations::of(InputPart::Query);
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
         // An error needs no code, even if the error is repeated, which is a violation.
         let failed = values("error").iter().any(|error| !error.is_empty());
@@ -49,28 +49,27 @@ pub(crate) fn single<'a>(
     needed: bool,
     violations: &mut Violations,
 ) -> Option<&'a str> {
-    let wrong = match values {
+    match values {
         [] | [""] if !needed => return None,
-        [] => "is missing from the query".to_owned(),
-        [""] => "must not be empty".to_owned(),
-        [value] if value.len() > MAX_VALUE => format!("must not be longer than {MAX_VALUE} bytes"),
+        [] => violations.add(name, Rule::Required, "is missing from the query"),
+        [""] => violations.add(name, Rule::Required, "must not be empty"),
+        [value] if value.len() > MAX_VALUE => {
+            violations.add(name, Rule::TooLong, format!("must not be longer than {MAX_VALUE} bytes"));
+        }
         [value] => return Some(value),
-        _ => "must not come twice".to_owned(),
-    };
-    violations.add(name, wrong);
+        _ => violations.add(name, Rule::Duplicate, "must not come twice"),
+    }
     None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use problem::Violation;
 
     fn read<'a>(query: &'a [(&'a str, &'a str)]) -> Result<CallbackQuery<'a>, Vec<String>> {
         let values = |name: &str| query.iter().filter(|(given, _)| *given == name).map(|(_, value)| *value).collect();
-        CallbackQuery::read(values).map_err(|problem| {
-            let violations = problem.properties["violations"].as_array().expect("a list").clone();
-            violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
-        })
+        CallbackQuery::read(values).map_err(|problem| problem.violations().iter().map(Violation::name).collect())
     }
 
     #[test]

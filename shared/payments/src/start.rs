@@ -22,7 +22,7 @@ use crate::{
     state::{Ended, State, StateFault},
 };
 use base::{SharedClock, SharedRandom};
-use problem::{Problem, Violations};
+use problem::{InputPart, Problem, Violations};
 
 /// The use case of the start page. It needs no authorization beyond the state, and reads no secret.
 pub struct Start {
@@ -64,7 +64,7 @@ pub struct StartPage {
 impl<'a> StartQuery<'a> {
     /// Reads the query with `values`, which returns every value of a name.
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
-        let mut violations = Violations::default();
+        let mut violations = Violations::of(InputPart::Query);
         let state = single("state", &values("state"), true, &mut violations);
         let tag = single("go", &values("go"), false, &mut violations);
         violations.check()?;

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use base::Time;
 
 use crate::{
-    Problem, Violation,
+    InputPart, Pointer, Problem, Rule, Violation,
     near::{self, MAX_COMPARED},
     surrogates, time,
 };
@@ -26,46 +26,63 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// The most violations in a response.
 const MAX_VIOLATIONS: usize = 100;
-/// The most characters of a client's member name in a response.
-const MAX_NAME: usize = 100;
 
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
 
-/// The violations found so far.
+/// The violations found so far in a part of the input.
 #[derive(Debug, Default)]
-pub struct Violations(Vec<Violation>);
+pub struct Violations {
+    part: InputPart,
+    list: Vec<Violation>,
+}
 
 impl Violations {
-    /// Adds a violation.
-    pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        if self.0.len() < MAX_VIOLATIONS {
-            let field = field.into().chars().take(MAX_NAME).collect();
-            self.0.push(Violation { field, message: message.into() });
+    /// No violations yet in this part of the input.
+    pub fn of(part: InputPart) -> Self {
+        Self { part, list: Vec::new() }
+    }
+
+    /// Adds a violation by the value at the pointer.
+    pub fn add(&mut self, pointer: impl Into<Pointer>, rule: Rule, detail: impl Into<String>) {
+        self.push(Violation::new(self.part, pointer, rule, detail));
+    }
+
+    /// Adds a violation, which may be in another part of the input.
+    pub fn push(&mut self, violation: Violation) {
+        if self.list.len() < MAX_VIOLATIONS {
+            self.list.push(violation);
         }
     }
 
-    /// Returns a checked value, or adds the error as a violation of `field`.
-    pub fn note<T, E: fmt::Display>(&mut self, field: &str, checked: Result<T, E>) -> Option<T> {
-        checked.map_err(|error| self.add(field, error.to_string())).ok()
+    /// Returns a checked value, or adds the error as a violation.
+    pub fn note<T, E: fmt::Display>(
+        &mut self,
+        pointer: impl Into<Pointer>,
+        rule: Rule,
+        checked: Result<T, E>,
+    ) -> Option<T> {
+        checked.map_err(|error| self.add(pointer, rule, error.to_string())).ok()
     }
 
     /// Adds a violation for each text of a member's JSON that has an unpaired surrogate, and returns whether there are
     /// any.
     pub fn note_surrogates(&mut self, name: &str, json: &str) -> bool {
-        let paths = surrogates::unpaired(json);
-        paths.iter().for_each(|path| self.add(format!("{name}{path}"), surrogates::MESSAGE));
-        !paths.is_empty()
+        let unpaired = surrogates::unpaired(json);
+        for pointer in &unpaired {
+            self.add(Pointer::from(name).within(pointer), Rule::InvalidFormat, surrogates::MESSAGE);
+        }
+        !unpaired.is_empty()
     }
 
     /// All violations.
     pub fn into_list(self) -> Vec<Violation> {
-        self.0
+        self.list
     }
 
     /// Fails with all violations, if there are any.
     pub fn check(self) -> Result<(), Problem> {
-        if self.0.is_empty() { Ok(()) } else { Err(Problem::invalid(self.0)) }
+        if self.list.is_empty() { Ok(()) } else { Err(Problem::invalid(self.list)) }
     }
 }
 
@@ -93,31 +110,34 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::too_large("The body", MAX_BYTES));
         }
         let body = without_byte_order_mark(body);
-        let text = std::str::from_utf8(body).map_err(|_| Problem::invalid_value("body", "must be text in UTF-8"))?;
+        let text = std::str::from_utf8(body)
+            .map_err(|_| Violation::whole_body(Rule::InvalidFormat, "must be text in UTF-8"))?;
         if text.trim().is_empty() {
-            return Err(Problem::invalid_value("body", "must be a JSON object, and is empty"));
+            return Err(Violation::whole_body(Rule::Required, "must be a JSON object, and is empty").into());
         }
         if nests_deeper_than(MAX_DEPTH, text) {
-            return Err(Problem::invalid_value("body", format!("must not be nested deeper than {MAX_DEPTH} levels")));
+            let detail = format!("must not be nested deeper than {MAX_DEPTH} levels");
+            return Err(Violation::whole_body(Rule::TooLong, detail).into());
         }
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
             let is_well_formed = || serde_json::from_str::<&RawValue>(text).is_ok();
             if error.is_syntax() && !surrogates::unpaired(text).is_empty() && is_well_formed() {
                 // The name of a member has it. In a value, its reader finds it.
-                return Problem::invalid_value(
-                    "body",
-                    format!("has an invalid name of a member: a name {}", surrogates::MESSAGE),
-                );
+                let detail = format!("has an invalid name of a member: a name {}", surrogates::MESSAGE);
+                return Violation::whole_body(Rule::InvalidFormat, detail);
             }
             // Name only the position and the kind of the error: serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
-            let what = if error.is_data() { "must be a JSON object" } else { "must be well-formed JSON" };
-            Problem::invalid_value("body", format!("{what} (line {line}, column {column})"))
+            let (rule, what) = match error.is_data() {
+                true => (Rule::InvalidType, "must be a JSON object"),
+                false => (Rule::InvalidFormat, "must be well-formed JSON"),
+            };
+            Violation::whole_body(rule, format!("{what} (line {line}, column {column})"))
         })?;
         let mut violations = Violations::default();
         for member in doubled {
-            violations.add(member, "must not come twice");
+            violations.add(member.as_str(), Rule::Duplicate, "must not come twice");
         }
         Ok(Self { members, known: Vec::new(), violations })
     }
@@ -148,7 +168,10 @@ impl<'a> JsonBody<'a> {
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
-        self.value_or_violation(name, text, value, what)
+        // A type that takes 1 takes integers, and refuses this one for its size.
+        let is_out_of_range = || plain_integer(text).is_some() && serde_json::from_str::<T>("1").is_ok();
+        let rule = if value.is_none() && is_out_of_range() { Rule::OutOfRange } else { Rule::InvalidType };
+        self.value_or_violation(name, text, value, rule, what)
     }
 
     /// Takes an optional member that is an object of texts. A duplicate name in it is a violation.
@@ -156,17 +179,17 @@ impl<'a> JsonBody<'a> {
         let json = self.take_raw(name)?;
         let texts = serde_json::from_str::<Members<'_>>(json).ok().and_then(|Members { members, doubled }| {
             for member in doubled {
-                self.violations.add(format!("{name}.{member}"), "must not come twice");
+                self.violations.add(Pointer::from(name).member(&member), Rule::Duplicate, "must not come twice");
             }
             members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
         });
-        self.value_or_violation(name, json, texts, what)
+        self.value_or_violation(name, json, texts, Rule::InvalidType, what)
     }
 
     /// Returns the value that was read from a member's JSON, or adds a violation that says why it could not be read.
-    fn value_or_violation<T>(&mut self, name: &str, json: &str, value: Option<T>, what: &str) -> Option<T> {
+    fn value_or_violation<T>(&mut self, name: &str, json: &str, value: Option<T>, rule: Rule, what: &str) -> Option<T> {
         if value.is_none() && !self.violations.note_surrogates(name, json) {
-            self.violations.add(name, format!("must be {what}"));
+            self.violations.add(name, rule, format!("must be {what}"));
         }
         value
     }
@@ -175,7 +198,7 @@ impl<'a> JsonBody<'a> {
     pub fn required<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         if !self.has(name) {
             self.known.push(name);
-            self.violations.add(name, format!("is missing; it must be {what}"));
+            self.violations.add(name, Rule::Required, format!("is missing; it must be {what}"));
             return None;
         }
         self.optional(name, what)
@@ -184,13 +207,13 @@ impl<'a> JsonBody<'a> {
     /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
         let value = self.take_raw(name)?;
-        self.violations.note(name, time::of_body(value))
+        self.violations.note(name, Rule::InvalidFormat, time::of_body(value))
     }
 
     /// Takes a required time.
     pub fn required_time(&mut self, name: &'static str) -> Option<Time> {
         if !self.has(name) {
-            self.violations.add(name, time::is_missing());
+            self.violations.add(name, Rule::Required, time::is_missing());
         }
         self.optional_time(name)
     }
@@ -203,7 +226,7 @@ impl<'a> JsonBody<'a> {
     /// Refuses a member, if present, for this reason. Explains members that clients are likely to send by mistake.
     pub fn refuse(&mut self, name: &str, why: &str) {
         if self.take(name).is_some() {
-            self.violations.add(name, why);
+            self.violations.add(name, Rule::NotAllowed, why);
         }
     }
 
@@ -211,7 +234,7 @@ impl<'a> JsonBody<'a> {
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
         let text = self.required::<String>(name, "a text that is not empty")?;
         if text.is_empty() {
-            self.violations.add(name, "must not be empty");
+            self.violations.add(name, Rule::Required, "must not be empty");
             return None;
         }
         Some(text)
@@ -222,7 +245,7 @@ impl<'a> JsonBody<'a> {
         for (position, (member, _)) in self.members.into_iter().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
             let message = near::not_known("member", &member, known);
-            self.violations.add(member, message);
+            self.violations.add(member.as_str(), Rule::Unknown, message);
         }
         self.violations
     }
@@ -325,11 +348,11 @@ fn nests_deeper_than(limit: usize, json: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MAX_POINTER;
     use proptest::prelude::*;
 
     fn violations(problem: Problem) -> Vec<String> {
-        let list = problem.properties["violations"].as_array().expect("a list").clone();
-        list.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+        problem.violations().iter().map(Violation::name).collect()
     }
 
     #[test]
@@ -351,7 +374,7 @@ mod tests {
         body.required::<String>("eventUrl", "an address");
         let violations = body.into_violations().into_list();
         let hinted =
-            violations.iter().filter(|violation| violation.message.ends_with(" (did you mean eventUrl?)")).count();
+            violations.iter().filter(|violation| violation.detail.ends_with(" (did you mean eventUrl?)")).count();
         assert_eq!((violations.len(), hinted), (MAX_VIOLATIONS, MAX_COMPARED));
     }
 
@@ -361,8 +384,23 @@ mod tests {
         body.refuse("timestamp", "is set by the service");
         body.refuse("id", "is set by the service");
         let violations = body.into_violations().into_list();
-        let expected = Violation { field: "timestamp".into(), message: "is set by the service".into() };
+        let expected = Violation::body("timestamp", Rule::NotAllowed, "is set by the service");
         assert_eq!(violations, [expected]);
+    }
+
+    #[test]
+    fn the_code_of_a_value_says_what_is_wrong_with_it() {
+        let rule = |json: &str| {
+            let text = format!(r#"{{"number":{json}}}"#);
+            let mut body = JsonBody::read(text.as_bytes()).expect("an object");
+            body.required::<u8>("number", "a number");
+            body.into_violations().into_list().pop().map(|violation| violation.rule)
+        };
+        assert_eq!(["1", "256", "-1.0"].map(rule), [None, Some(Rule::OutOfRange), Some(Rule::OutOfRange)]);
+        assert_eq!(["1.5", "\"1\"", "null"].map(rule), [Some(Rule::InvalidType); 3]);
+        let mut absent = JsonBody::read(b"{}").expect("an object");
+        absent.required::<u8>("number", "a number");
+        assert_eq!(absent.into_violations().into_list()[0].rule, Rule::Required);
     }
 
     #[test]
@@ -383,21 +421,20 @@ mod tests {
                 }
                 Err(problem) => problem,
             };
-            let list = problem.properties["violations"].as_array().expect("a list").clone();
-            let text = |violation: &serde_json::Value, name: &str| violation[name].as_str().expect("a text").to_owned();
-            assert!(list.iter().all(|violation| text(violation, "message").contains("unpaired surrogate")), "{list:?}");
-            list.iter().map(|violation| text(violation, "field")).collect::<Vec<_>>()
+            let list = problem.violations();
+            assert!(list.iter().all(|violation| violation.detail.contains("unpaired surrogate")), "{list:?}");
+            list.iter().map(|violation| violation.pointer.as_str().to_owned()).collect::<Vec<_>>()
         };
         let text = |body: &mut JsonBody<'_>| drop(body.required::<String>("a", "a text"));
-        assert_eq!(reasons(r#"{"a":"x\ud800"}"#, text), ["a"]);
+        assert_eq!(reasons(r#"{"a":"x\ud800"}"#, text), ["/a"]);
         let list = |body: &mut JsonBody<'_>| drop(body.optional::<Vec<BTreeMap<String, String>>>("a", "a list"));
         assert_eq!(
             reasons(r#"{"a":[{"b":"c"},{"b":"\udc00"},{"\ud800":"\ud83d\ude00"}]}"#, list),
-            ["a[1].b", "a[2].\\ud800"]
+            ["/a/1/b", "/a/2/\\ud800"]
         );
         let texts = |body: &mut JsonBody<'_>| drop(body.optional_texts("a", "an object of texts"));
-        assert_eq!(reasons(r#"{"a":{"b":"\ud800","\ud800":""}}"#, texts), ["a.b", "a.\\ud800"]);
-        assert_eq!(reasons(r#"{"a":1,"\ud800":1}"#, text), ["body"]);
+        assert_eq!(reasons(r#"{"a":{"b":"\ud800","\ud800":""}}"#, texts), ["/a/b", "/a/\\ud800"]);
+        assert_eq!(reasons(r#"{"a":1,"\ud800":1}"#, text), [""]);
         let mut other = JsonBody::read(br#"{"a":"\ud83d\ude00","b":"\ud800"}"#).expect("an object");
         assert_eq!(other.required::<String>("a", "a text").as_deref(), Some("😀"));
         assert_eq!(violations(other.finish().expect_err("b is unknown")), ["b"]);
@@ -493,7 +530,7 @@ mod tests {
         let body = format!("{{{some},\"{}\":1}}", "n".repeat(1000));
         let listed = violations(JsonBody::read(body.as_bytes()).expect("an object").finish().expect_err("violations"));
         assert_eq!(listed.len(), MAX_VIOLATIONS);
-        assert!(listed.iter().all(|field| field.len() <= MAX_NAME));
+        assert!(listed.iter().all(|name| name.len() <= MAX_POINTER));
     }
 
     #[test]

@@ -11,9 +11,11 @@ pub mod query;
 pub mod surrogates;
 mod time;
 pub mod unseen;
+mod violation;
 
 pub use json_body::{JsonBody, Members, Violations, no_input, plain_integer};
 pub use kind::ProblemKind;
 pub use metadata::Metadata;
-pub use problem::{Explanation, Link, Problem, Violation};
+pub use problem::{Explanation, Link, Problem};
 pub use query::Query;
+pub use violation::{InputPart, MAX_POINTER, Pointer, Rule, Violation, cut};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonBody, Violations, name};
+use crate::{JsonBody, Pointer, Rule, Violations, name};
 
 /// The member of a request.
 const MEMBER: &str = "metadata";
@@ -48,33 +48,39 @@ impl Metadata {
 /// Notes a violation for each fault.
 fn check(members: &BTreeMap<String, String>, violations: &mut Violations) {
     if members.len() > MAX_MEMBERS {
-        violations.add(MEMBER, format!("must have {MAX_MEMBERS} members at most"));
+        violations.add(MEMBER, Rule::TooLong, format!("must have {MAX_MEMBERS} members at most"));
         return;
     }
     for (name, value) in members {
-        let field = format!("{MEMBER}.{name}");
+        let pointer = Pointer::from(MEMBER).member(name);
         if let Err(fault) = name::checked(name, MAX_NAME) {
-            violations.add(&field, format!("has a name that is not allowed: a name {fault}"));
+            let detail = format!("has a name that is not allowed: a name {fault}");
+            violations.add(pointer.clone(), Rule::InvalidFormat, detail);
         }
         if value.chars().count() > MAX_VALUE {
-            violations.add(field, format!("must have {MAX_VALUE} characters at most"));
+            violations.add(pointer, Rule::TooLong, format!("must have {MAX_VALUE} characters at most"));
         }
     }
     if serde_json::to_string(members).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add(MEMBER, format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"));
+        violations.add(
+            MEMBER,
+            Rule::TooLong,
+            format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"),
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Violation;
     use serde_json::json;
 
     fn read(body: &str, take: fn(&mut JsonBody<'_>) -> Option<Metadata>) -> Result<Option<Metadata>, Vec<String>> {
         let mut body = JsonBody::read(body.as_bytes()).expect("an object");
         let metadata = take(&mut body);
         let faults = body.into_violations().into_list();
-        if faults.is_empty() { Ok(metadata) } else { Err(faults.into_iter().map(|fault| fault.field).collect()) }
+        if faults.is_empty() { Ok(metadata) } else { Err(faults.iter().map(Violation::name).collect()) }
     }
 
     fn taken(metadata: &serde_json::Value) -> Result<Option<Metadata>, Vec<String>> {

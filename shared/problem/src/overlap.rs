@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{JsonBody, Problem};
+use crate::{JsonBody, Problem, Rule};
 
 /// The default: a day.
 const DEFAULT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -25,7 +25,7 @@ pub fn take(body: &mut JsonBody<'_>) -> Duration {
     let wanted = format!("a number of seconds, an integer from 0 to {MAX}");
     let seconds = body.optional::<u32>("overlapSeconds", &wanted);
     if seconds.is_some_and(|seconds| seconds > MAX) {
-        body.violations.add("overlapSeconds", format!("must be {wanted}"));
+        body.violations.add("overlapSeconds", Rule::OutOfRange, format!("must be {wanted}"));
     }
     seconds.map_or(DEFAULT, |seconds| Duration::from_secs(seconds.into()))
 }
@@ -50,7 +50,7 @@ mod tests {
         for bad in ["604801", "604801.0", "-1", "1.5", "null", "\"1\"", "99999999999"] {
             let body = format!(r#"{{"overlapSeconds":{bad}}}"#);
             let problem = overlap(body.as_bytes()).expect_err(bad);
-            assert_eq!(problem.properties["violations"][0]["field"], "overlapSeconds", "{bad}");
+            assert_eq!(problem.violations()[0].pointer, "overlapSeconds".into(), "{bad}");
         }
         for bad in ["[]", "null", r#"{"overlap":1}"#] {
             assert!(overlap(bad.as_bytes()).is_err(), "{bad}");

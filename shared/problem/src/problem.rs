@@ -8,10 +8,9 @@ use http::{
     HeaderName, HeaderValue, Method,
     header::{ALLOW, RETRY_AFTER},
 };
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::ProblemKind;
+use crate::{ProblemKind, Violation};
 
 /// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER_SECONDS: u16 = 5;
@@ -51,15 +50,6 @@ pub struct Link {
     pub address: String,
     /// The text of the link.
     pub text: String,
-}
-
-/// An invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Violation {
-    /// A member (`eventUrl`), an element (`eventList[2]`), a header's name, or `body` for the whole body.
-    pub field: String,
-    /// The rule, as the end of a sentence that begins with the field.
-    pub message: String,
 }
 
 impl Problem {
@@ -137,31 +127,23 @@ impl Problem {
     pub fn invalid(violations: Vec<Violation>) -> Self {
         let detail = match violations.as_slice() {
             [] => "The request has invalid values.".to_owned(),
-            [one] => format!("`{}` {}.", one.field, one.message),
+            [one] => format!("`{}` {}.", one.name(), one.detail),
             [first, ..] => {
-                let (Violation { field, message }, count) = (first, violations.len());
+                let count = violations.len();
                 format!(
-                    "`{field}` {message}. In total, {count} values are invalid; `properties.violations` lists them."
+                    "`{}` {}. In total, {count} values are invalid; `properties.violations` lists them.",
+                    first.name(),
+                    first.detail
                 )
             }
         };
         Self::new(ProblemKind::InvalidRequest, detail).with_property("violations", json!(violations))
     }
 
-    /// 400: one invalid value.
-    pub fn invalid_value(field: &str, message: impl Into<String>) -> Self {
-        Self::invalid(vec![Violation { field: field.to_owned(), message: message.into() }])
-    }
-
-    /// The invalid values, as field and message; empty for other kinds of Problem.
-    pub fn violations(&self) -> impl Iterator<Item = (&str, &str)> {
-        let violations = self.properties.get("violations").and_then(Value::as_array).into_iter().flatten();
-        violations.filter_map(|violation| violation["field"].as_str().zip(violation["message"].as_str()))
-    }
-
-    /// The fields of the invalid values; empty for other kinds of Problem.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.violations().map(|(field, _)| field)
+    /// The violations; empty for other kinds of Problem.
+    pub fn violations(&self) -> Vec<Violation> {
+        let violations = self.properties.get("violations").cloned().unwrap_or_default();
+        serde_json::from_value(violations).unwrap_or_default()
     }
 
     /// 413: the body is larger than the operation allows.
@@ -213,6 +195,7 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rule;
 
     #[test]
     fn every_problem_has_all_members_and_hides_its_cause() {
@@ -229,14 +212,14 @@ mod tests {
 
     #[test]
     fn several_violations_are_all_listed_and_the_detail_names_the_first() {
-        let violation = |field: &str| Violation { field: field.into(), message: "must be there".into() };
+        let violation = |name: &str| Violation::body(name, Rule::Required, "must be there");
         let problem = Problem::invalid(vec![violation("name"), violation("eventUrl")]);
-        assert_eq!(problem.properties["violations"][1]["field"], "eventUrl");
-        assert_eq!(problem.fields().collect::<Vec<_>>(), ["name", "eventUrl"]);
+        assert_eq!(problem.properties["violations"][1]["pointer"], "/eventUrl");
+        assert_eq!(problem.violations(), [violation("name"), violation("eventUrl")]);
         assert_eq!(
             problem.detail,
             "`name` must be there. In total, 2 values are invalid; `properties.violations` lists them."
         );
-        assert_eq!(Problem::invalid(vec![violation("name")]).detail, "`name` must be there.");
+        assert_eq!(Problem::from(violation("name")).detail, "`name` must be there.");
     }
 }

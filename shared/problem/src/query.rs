@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use base::Time;
 
 use crate::{
-    Problem, Violations,
+    InputPart, Problem, Rule, Violations,
     near::{self, MAX_COMPARED},
     time,
 };
@@ -28,7 +28,7 @@ impl<'a> Query<'a> {
         for (name, value) in pairs {
             parameters.entry(name).or_default().push(value);
         }
-        Self { parameters, known: Vec::new(), violations: Violations::default() }
+        Self { parameters, known: Vec::new(), violations: Violations::of(InputPart::Query) }
     }
 
     /// Takes an optional parameter, which must not be repeated; `what` describes the expected value in the violation.
@@ -38,11 +38,32 @@ impl<'a> Query<'a> {
         what: &str,
         read: impl FnOnce(&'a str) -> Option<T>,
     ) -> Option<T> {
+        self.take(name, what, |_| Rule::InvalidFormat, read)
+    }
+
+    /// Takes an optional parameter that is a number of a range.
+    pub fn number<T>(&mut self, name: &'static str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        self.take(name, what, |text| if is_number(text) { Rule::OutOfRange } else { Rule::InvalidType }, read)
+    }
+
+    /// Takes an optional parameter that is one of several words.
+    pub fn one_of<T>(&mut self, name: &'static str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
+        self.take(name, what, |_| Rule::UnknownValue, read)
+    }
+
+    fn take<T>(
+        &mut self,
+        name: &'static str,
+        what: &str,
+        rule: impl FnOnce(&str) -> Rule,
+        read: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Option<T> {
         self.known.push(name);
         match self.parameters.remove(name)?.as_slice() {
-            [value] => self.violations.note(name, read(value).ok_or_else(|| format!("must be {what}"))),
+            [value] => self.violations.note(name, rule(value), read(value).ok_or_else(|| format!("must be {what}"))),
             _ => {
-                self.violations.add(name, "must not come twice");
+                self.violations.add(name, Rule::Duplicate, "must not come twice");
                 None
             }
         }
@@ -51,7 +72,7 @@ impl<'a> Query<'a> {
     /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
         let text = self.optional(name, "one text", Some)?;
-        self.violations.note(name, time::of_query(text))
+        self.violations.note(name, Rule::InvalidFormat, time::of_query(text))
     }
 
     /// Takes an optional parameter that may be repeated and may have several values separated by commas. Duplicate
@@ -69,7 +90,7 @@ impl<'a> Query<'a> {
                 Some(value) if list.contains(&value) => {}
                 Some(value) => list.push(value),
                 None => {
-                    self.violations.add(name, format!("must be {what}"));
+                    self.violations.add(name, Rule::UnknownValue, format!("must be {what}"));
                     return Vec::new();
                 }
             }
@@ -81,7 +102,7 @@ impl<'a> Query<'a> {
     pub fn finish(mut self) -> Result<(), Problem> {
         for (position, name) in self.parameters.into_keys().enumerate() {
             let known = if position < MAX_COMPARED { &self.known[..] } else { &[] };
-            self.violations.add(name, near::not_known("parameter", name, known));
+            self.violations.add(name, Rule::Unknown, near::not_known("parameter", name, known));
         }
         self.violations.check()
     }
@@ -97,9 +118,11 @@ mod tests {
         let mut number = |name| query.optional(name, "a number", |text| text.parse::<u8>().ok());
         assert_eq!(["a", "b", "c", "d", "e"].map(&mut number), [Some(1), None, None, None, None]);
         let problem = query.finish().expect_err("violations");
-        let violations = problem.properties["violations"].as_array().expect("a list").clone();
-        let fields: Vec<_> = violations.iter().map(|violation| violation["field"].as_str().expect("a field")).collect();
-        assert_eq!(fields, ["b", "c", "d", "B"]);
+        let violations = problem.violations();
+        let found: Vec<_> = violations.iter().map(|found| (found.part, found.pointer.as_str(), found.rule)).collect();
+        let expected =
+            [("/b", Rule::InvalidFormat), ("/c", Rule::Duplicate), ("/d", Rule::InvalidFormat), ("/B", Rule::Unknown)];
+        assert_eq!(found, expected.map(|(pointer, rule)| (InputPart::Query, pointer, rule)));
     }
 
     #[test]
@@ -111,6 +134,18 @@ mod tests {
         assert!(["c", "d", "e"].map(&mut numbers).iter().all(Vec::is_empty));
         let problem = query.finish().expect_err("violations");
         assert_eq!(problem.properties["violations"].as_array().map(Vec::len), Some(3), "one for each parameter");
+    }
+
+    #[test]
+    fn a_number_is_out_of_its_range_or_no_number() {
+        let mut query = Query::new([("a", "101"), ("b", "x"), ("c", ""), ("d", "no")]);
+        let mut number =
+            |name| query.number(name, "1 to 100", |text| text.parse().ok().filter(|number| *number <= 100));
+        assert_eq!(["a", "b", "c"].map(&mut number), [None::<u8>; 3]);
+        assert_eq!(query.one_of("d", "`true` or `false`", |text| text.parse::<bool>().ok()), None);
+        let violations = query.finish().expect_err("violations").violations();
+        let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
+        assert_eq!(rules, [Rule::OutOfRange, Rule::InvalidType, Rule::InvalidType, Rule::UnknownValue]);
     }
 
     #[test]

@@ -2,48 +2,16 @@
 //! but such a text is not Unicode: parsers refuse it or replace it, each in its own way. I-JSON forbids it (RFC 7493
 //! §2.1), and so does this service.
 
-use std::fmt;
+use crate::Pointer;
 
 /// The violation of a text with an unpaired surrogate.
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The most texts that are reported, the longest name in a path, in characters, and the most steps of a path.
+/// The most texts that are reported, the longest name in a pointer, in characters, and the most steps of a pointer.
 const MOST: usize = 100;
 /// The bytes of the longest escape of a character: a pair of surrogates.
 const LONGEST_ESCAPE: usize = 12;
-
-/// The path of a value in JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JsonPath(Vec<Step>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    /// The name of a member. A name with an unpaired surrogate is written as in the JSON, with its escapes.
-    Member(String),
-    Element(usize),
-}
-
-impl JsonPath {
-    /// The path as a JSON Pointer (RFC 6901), such as `/guests/0/name`.
-    pub fn pointer(&self) -> String {
-        let step = |step: &Step| match step {
-            Step::Member(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
-            Step::Element(index) => format!("/{index}"),
-        };
-        self.0.iter().map(step).collect()
-    }
-}
-
-/// The path in the form of violations, such as `.guests[0].name`.
-impl fmt::Display for JsonPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|step| match step {
-            Step::Member(name) => write!(f, ".{name}"),
-            Step::Element(index) => write!(f, "[{index}]"),
-        })
-    }
-}
 
 /// An array or object around the text that is read.
 enum Level<'a> {
@@ -53,11 +21,12 @@ enum Level<'a> {
     Array(usize),
 }
 
-/// The paths of the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. Reads the
-/// JSON once, regardless of its depth, up to so many texts.
-pub fn unpaired(json: &str) -> Vec<JsonPath> {
-    let mut found: Vec<JsonPath> = Vec::new();
-    // Texts with the same path are counted as well: a path costs more than its text.
+/// Pointers to the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. A name with
+/// an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its depth, up to
+/// so many texts.
+pub fn unpaired(json: &str) -> Vec<Pointer> {
+    let mut found: Vec<Pointer> = Vec::new();
+    // Texts with the same pointer are counted as well: a pointer costs more than its text.
     let mut texts = 0;
     if !has_surrogates(json) {
         return found;
@@ -85,10 +54,10 @@ pub fn unpaired(json: &str) -> Vec<JsonPath> {
                 }
                 if is_unpaired(text) {
                     texts += 1;
-                    let path = path(&levels);
-                    // A name and its value have the same path.
-                    if found.last() != Some(&path) {
-                        found.push(path);
+                    let pointer = pointer(&levels);
+                    // A name and its value have the same pointer.
+                    if found.last() != Some(&pointer) {
+                        found.push(pointer);
                     }
                 }
             }
@@ -152,12 +121,11 @@ fn is_unpaired(text: &str) -> bool {
     awaits_second
 }
 
-fn path(levels: &[Level<'_>]) -> JsonPath {
-    let step = |level: &Level<'_>| match level {
-        Level::Object(name) => Step::Member(beginning(name)),
-        Level::Array(index) => Step::Element(*index),
-    };
-    JsonPath(levels.iter().take(MOST).map(step).collect())
+fn pointer(levels: &[Level<'_>]) -> Pointer {
+    levels.iter().take(MOST).fold(Pointer::default(), |pointer, level| match level {
+        Level::Object(name) => pointer.member(&beginning(name)),
+        Level::Array(index) => pointer.at(*index),
+    })
 }
 
 /// The beginning of a name, which is written with escapes. If it has an unpaired surrogate, the escapes stay.
@@ -178,8 +146,8 @@ mod tests {
 
     use super::*;
 
-    fn paths(json: &str) -> Vec<String> {
-        unpaired(json).iter().map(ToString::to_string).collect()
+    fn pointers(json: &str) -> Vec<String> {
+        unpaired(json).iter().map(|pointer| pointer.as_str().to_owned()).collect()
     }
 
     #[test]
@@ -195,24 +163,22 @@ mod tests {
             r#"\"\udfff"#,
             r"\ud83d\\ude00",
         ] {
-            assert_eq!(paths(&format!(r#"{{"a":"{text}"}}"#)), [".a"], "{text}");
-            assert_eq!(paths(&format!(r#"{{"{text}":1}}"#)), [format!(".{text}")], "{text}");
+            assert_eq!(pointers(&format!(r#"{{"a":"{text}"}}"#)), ["/a"], "{text}");
+            assert_eq!(pointers(&format!(r#"{{"{text}":1}}"#)), [format!("/{text}")], "{text}");
         }
         for text in
             [r"\ud83d\ude00", r"\uD83D\uDE00\ud83d\ude00", r"\\ud800", r#"\"\\ud800"#, r"\ud7ff\ue000", r"ud800"]
         {
-            assert_eq!(paths(&format!(r#"{{"a":"{text}","{text}":["{text}"]}}"#)), [""; 0], "{text}");
+            assert_eq!(pointers(&format!(r#"{{"a":"{text}","{text}":["{text}"]}}"#)), [""; 0], "{text}");
         }
     }
 
     #[test]
-    fn every_text_is_found_with_its_path() {
+    fn every_text_is_found_with_its_pointer() {
         let json = r#" { "a" : [ 1 , "x" , {"b,{[\"" : "\ud800" , "c":[[],["\udfff"]]} ] ,
             "d\u00e9/~" : {"\ud800":"\ud800","e":{}} , "f":"\ud83d\ude00","g":"\udc00"} "#;
-        assert_eq!(paths(json), [".a[2].b,{[\"", ".a[2].c[1][0]", ".dé/~.\\ud800", ".g"]);
-        let pointers: Vec<_> = unpaired(json).iter().map(JsonPath::pointer).collect();
-        assert_eq!(pointers, ["/a/2/b,{[\"", "/a/2/c/1/0", "/dé~1~0/\\ud800", "/g"]);
-        assert_eq!((paths(r#""\ud800""#), paths(r#"["\ud800"]"#)), (vec![String::new()], vec!["[0]".to_owned()]));
+        assert_eq!(pointers(json), ["/a/2/b,{[\"", "/a/2/c/1/0", "/dé~1~0/\\ud800", "/g"]);
+        assert_eq!((pointers(r#""\ud800""#), pointers(r#"["\ud800"]"#)), (vec![String::new()], vec!["/0".to_owned()]));
     }
 
     #[test]
@@ -220,15 +186,15 @@ mod tests {
         let many = vec![r#""\ud800""#; 10_000].join(",");
         assert_eq!(unpaired(&format!("[{many}]")).len(), MOST);
         let long = format!(r#"{{"{}":"\ud800"}}"#, "n".repeat(100_000));
-        assert_eq!(paths(&long)[0].len(), 1 + MOST);
+        assert_eq!(pointers(&long)[0].len(), 1 + MOST);
         let deep = format!(r#"{}"\ud800"{}"#, "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(paths(&deep)[0].len(), MOST * "[0]".len());
+        assert_eq!(pointers(&deep)[0].len(), MOST * "/0".len());
         let escaped = format!(r#"{{"{}":"\ud800"}}"#, r"\ud83d\ude00".repeat(100_000));
-        assert_eq!(paths(&escaped)[0].chars().count(), 1 + MOST);
+        assert_eq!(pointers(&escaped)[0].chars().count(), 1 + MOST);
     }
 
     #[test]
-    fn many_texts_with_one_path_are_not_all_read() {
+    fn many_texts_with_one_pointer_are_not_all_read() {
         let members = vec![r#""":"\ud800""#; 100_000].join(",");
         let json = format!(r#"{{"{}":{{{members},"last":"\ud800"}}}}"#, "n".repeat(500_000));
         assert_eq!(unpaired(&json).len(), 1);

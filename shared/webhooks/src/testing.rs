@@ -1,13 +1,12 @@
 //! Helpers of several tests of this crate.
 
 use crate::events::{catalogue, type_details};
-use problem::Problem;
+use problem::{Problem, Violation};
 use serde_json::Value;
 
-/// The fields of a Problem's violations.
-pub fn fields(problem: &Problem) -> Vec<String> {
-    let violations = problem.properties["violations"].as_array().expect("a list");
-    violations.iter().map(|violation| violation["field"].as_str().expect("a field").to_owned()).collect()
+/// The names of the values that a Problem refuses.
+pub fn refused(problem: &Problem) -> Vec<String> {
+    problem.violations().iter().map(Violation::name).collect()
 }
 
 /// Panics unless data conform to the schema of their type.

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::{LONG, aws_call, invocation, queue_url, until};
+use super::{LONG, aws_call, invocation, queue_url, until, violations};
 
 /// Messages received from the queues of all bundles so far, by the queue's address: a reader also receives the messages
 /// of other tests.
@@ -112,10 +112,9 @@ impl Rejected {
         }
     }
 
-    /// The invalid fields in the message's attributes.
-    pub fn fields(&self) -> Vec<String> {
+    /// The invalid values in the message's attributes.
+    pub fn invalid_values(&self) -> Vec<String> {
         let violations: Value = serde_json::from_str(&self.attributes["violations"]).expect("a JSON list");
-        let violations = violations.as_array().expect("a JSON list").clone();
-        violations.iter().map(|violation| violation["field"].as_str().expect("a text").to_owned()).collect()
+        violations.as_array().expect("a JSON list").iter().map(violations::value).collect()
     }
 }

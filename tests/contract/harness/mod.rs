@@ -30,6 +30,7 @@ mod signature;
 mod stack;
 mod suite;
 mod table;
+mod violations;
 
 pub use account::{Account, account, interrupted};
 pub use admin::{Admin, admin};
@@ -61,3 +62,4 @@ pub use signature::{is_signed_by, signature};
 pub use stack::secret;
 pub use suite::{Application, Interposed, Suite};
 pub use table::Table;
+pub use violations::invalid_values;

@@ -1,7 +1,7 @@
 //! The prompts: a text, one with arguments, one with a resource and one with an image.
 
 use functions_agents::protocol::Refusal;
-use problem::Problem;
+use problem::{Problem, Rule, Violation};
 use serde_json::{Map, Value, json};
 
 use crate::content::{image, resource, text};
@@ -30,7 +30,10 @@ pub fn listed() -> Vec<Value> {
 pub fn said(name: &str, given: &Map<String, Value>) -> Result<Value, Refusal> {
     let (_, arguments, parts) = ALL.iter().find(|(known, _, _)| *known == name).ok_or(Refusal::Unknown)?;
     let value = |name: &&str| {
-        given.get(*name).and_then(Value::as_str).ok_or_else(|| Problem::invalid_value(name, "is missing"))
+        given
+            .get(*name)
+            .and_then(Value::as_str)
+            .ok_or_else(|| Problem::from(Violation::body(*name, Rule::Required, "is missing")))
     };
     let values = arguments.iter().map(value).collect::<Result<Vec<_>, _>>()?;
     let message = |content: Value| json!({ "role": "user", "content": content });

@@ -77,6 +77,6 @@ export async function use(settings: Settings) {
     delivery: [delivery.status, delivery.webhookIdentifier, delivery.lastHttpStatus],
     attempts: delivery.attempts.map((attempt) => attempt.httpStatus),
     data: delivery.event.data,
-    problem: [problem.status, problem.kind, problem.properties.violations?.map((violation) => violation.field)],
+    problem: [problem.status, problem.kind, problem.properties.violations?.map((violation) => violation.pointer)],
   };
 }

@@ -90,7 +90,7 @@ export async function use(settings: Settings) {
     delivery: [first.status, first.webhookIdentifier, first.lastHttpStatus],
     attempts: delivery.attempts.map((attempt) => attempt.httpStatus),
     data: delivery.event.data,
-    problem: [problem.status, problem.kind, problem.properties.violations?.map((violation) => violation.field)],
+    problem: [problem.status, problem.kind, problem.properties.violations?.map((violation) => violation.pointer)],
     listed: page.items.map((item) => item.id === deliveryIdentifier),
     changed: [changed.name, changed.version],
     counted: statistics.last24Hours.attempts,

@@ -78,5 +78,5 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
         "delivery": [delivery.status, delivery.webhook_identifier, delivery.last_http_status],
         "attempts": [attempt.http_status for attempt in delivery.attempts],
         "data": delivery.event.data.to_dict(),
-        "problem": [problem.status, problem.kind, [violation.field for violation in violations]],
+        "problem": [problem.status, problem.kind, [violation.pointer for violation in violations]],
     }

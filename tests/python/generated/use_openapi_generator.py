@@ -87,8 +87,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
         "delivery": [first.status, first.webhook_identifier, first.last_http_status],
         "attempts": [attempt.http_status for attempt in delivery.attempts],
         "data": delivery.event.data,
-        # `field` is a name of the generator, which renames the member.
-        "problem": [problem.status, problem.kind, [violation.var_field for violation in problem.properties.violations]],
+        "problem": [problem.status, problem.kind, [violation.pointer for violation in problem.properties.violations]],
         "listed": [item.id == made.delivery_identifier for item in page.items],
         "changed": [changed.name, changed.version],
         "counted": statistics.last24_hours.attempts,

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use futures::FutureExt;
-use problem::{JsonBody, Problem, ProblemKind, near};
+use problem::{JsonBody, Problem, ProblemKind, Rule, near};
 use serde_json::{Value, json};
 
 use crate::{
@@ -31,7 +31,7 @@ fn explain(use_cases: &UseCases, call: &ToolCall) -> Result<Value, Problem> {
     let body = call.body();
     let mut body = JsonBody::read(&body)?;
     let slug = body.required_text("kind");
-    let kind = slug.and_then(|slug| body.violations.note("kind", of_slug(&slug)));
+    let kind = slug.and_then(|slug| body.violations.note("kind", Rule::UnknownValue, of_slug(&slug)));
     let kind = body.finish_with(kind)?;
     Ok(explained(kind, &use_cases.base_url))
 }

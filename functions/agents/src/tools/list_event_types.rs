@@ -4,7 +4,7 @@ use std::future::ready;
 
 use auth::Scope::IntegrationsRead;
 use futures::FutureExt;
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use serde_json::{Value, json};
 use webhooks::events::{
     catalogue,
@@ -34,7 +34,9 @@ fn list(call: &ToolCall) -> Result<Value, Problem> {
     let body = call.body();
     let mut body = JsonBody::read(&body)?;
     let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
-    let kind = kind.and_then(|kind| body.violations.note("type", type_details::named(&kind, "{managingEntity}")));
+    let kind = kind.and_then(|kind| {
+        body.violations.note("type", Rule::UnknownValue, type_details::named(&kind, "{managingEntity}"))
+    });
     body.finish()?;
     let Some(kind) = kind else { return Ok(json!({ "eventTypes": catalogue::all() })) };
     Ok(json!({ "eventTypes": [kind], "details": EventTypeDetails::of(kind) }))

@@ -98,9 +98,9 @@ fn arguments_are_described_bounded_and_shown_by_examples() {
 /// The members that a use case reads, as its refusal of an unknown one lists them.
 fn read_by(problem: Option<Problem>) -> BTreeSet<String> {
     let problem = problem.expect("an unknown member is refused");
-    let mut found = problem.violations().filter(|(field, _)| *field == UNKNOWN);
-    let (_, message) = found.next().expect("the unknown member is a violation");
-    let (_, names) = message.split_once("it accepts ").expect("the message lists the members");
+    let mut found = problem.violations().into_iter().filter(|violation| violation.name() == UNKNOWN);
+    let unknown = found.next().expect("the unknown member is a violation");
+    let (_, names) = unknown.detail.split_once("it accepts ").expect("the message lists the members");
     names.split(", ").map(str::to_owned).collect()
 }
 

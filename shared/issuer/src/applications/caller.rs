@@ -84,7 +84,7 @@ impl<'a> Caller<'a> {
 
 /// Whether the query says `confirm=true`, which allows a removal that ends the caller's own access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
-    let confirmed = query.optional("confirm", "`true` or `false`", |text| text.parse().ok());
+    let confirmed = query.one_of("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;
     Ok(confirmed.unwrap_or(false))
 }

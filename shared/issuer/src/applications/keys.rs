@@ -11,7 +11,7 @@ use super::{
     store::Applications,
 };
 use base::{Time, audit::Notes};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, Written};
 
 /// Adds keys to applications.
@@ -91,7 +91,7 @@ pub fn without(application: &Application, kid: &str) -> Option<RemainingCredenti
 pub fn read(body: &[u8], now: Time) -> Result<ClientKey, Problem> {
     let mut body = JsonBody::read(body)?;
     let jwk = body.required::<Value>("publicKey", "a public key, a JSON Web Key");
-    let key = jwk.and_then(|jwk| body.violations.note("publicKey", ClientKey::parse(&jwk, now)));
+    let key = jwk.and_then(|jwk| body.violations.note("publicKey", Rule::InvalidFormat, ClientKey::parse(&jwk, now)));
     body.finish()?;
     key.ok_or_else(|| Problem::internal("a key is missing without a violation"))
 }

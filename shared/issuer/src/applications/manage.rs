@@ -11,7 +11,7 @@ use super::{
 };
 use auth::EntityId;
 use base::{Time, audit::Notes};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use storage::Written;
 
 /// The properties that a change cannot set, each with the alternative: a token must not gain rights by a change of its
@@ -37,7 +37,7 @@ impl Renaming {
     pub fn read(body: &[u8], owner: &EntityId) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.optional("name", "a text that people know the application by");
-        let name = name.and_then(|text: String| body.violations.note("name", checked_name(&text)));
+        let name = name.and_then(|text: String| body.violations.note("name", Rule::InvalidFormat, checked_name(&text)));
         let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
         take_published_members(&mut body, owner);
         for (name, why) in FIXED {
@@ -145,6 +145,7 @@ impl Applications {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use problem::Violation;
 
     fn read(body: &str) -> Result<Renaming, Problem> {
         Renaming::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"))
@@ -162,17 +163,15 @@ mod tests {
     fn every_violation_of_a_change_is_listed() {
         let body = r#"{"name":" ","version":0,"ownerIdentifier":"other","ownerType":1,"scopes":[]}"#;
         let problem = read(body).expect_err("refused");
-        let fields: Vec<_> = problem.properties["violations"].as_array().into_iter().flatten().collect();
-        let fields: Vec<_> = fields.iter().filter_map(|violation| violation["field"].as_str()).collect();
-        assert_eq!(fields, ["name", "version", "ownerType", "ownerIdentifier", "scopes"]);
+        let names: Vec<_> = problem.violations().iter().map(Violation::name).collect();
+        assert_eq!(names, ["name", "version", "ownerType", "ownerIdentifier", "scopes"]);
     }
 
     #[test]
     fn changing_a_fixed_property_is_refused_with_the_alternative() {
         let problem = read(r#"{"mayPublish":true,"scopes":["mcp.read"],"managingEntities":[],"publicKeys":[]}"#);
-        let list = problem.expect_err("refused").properties["violations"].clone();
-        let said: Vec<_> =
-            list.as_array().into_iter().flatten().map(|violation| violation["message"].clone()).collect();
+        let list = problem.expect_err("refused").violations();
+        let said: Vec<_> = list.iter().map(|violation| violation.detail.as_str()).collect();
         assert_eq!(said, FIXED.map(|(_, why)| why));
     }
 }

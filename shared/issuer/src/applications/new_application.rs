@@ -11,7 +11,7 @@ use super::{
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
-use problem::{JsonBody, Problem, Violations, name, near::MAX_COMPARED};
+use problem::{JsonBody, Pointer, Problem, Rule, Violations, name, near::MAX_COMPARED};
 use storage::{SecretBytes, SecretText};
 
 /// How many applications an entity may have: one response lists them all.
@@ -78,7 +78,7 @@ impl NewApplication {
         let with_secret = body.optional("withSecret", "true or false");
 
         let violations = &mut body.violations;
-        let name = name.and_then(|text: String| violations.note("name", checked_name(&text)));
+        let name = name.and_then(|text: String| violations.note("name", Rule::InvalidFormat, checked_name(&text)));
         let scopes = match wanted_scopes {
             Some(list) => Some(checked_scopes(&list, violations)),
             None => is_published.then_some(of_token),
@@ -88,7 +88,7 @@ impl NewApplication {
         let keys = keys.map(|given: Value| public_keys(&given, now, violations)).unwrap_or_default();
         let with_secret = with_secret.unwrap_or(true);
         if !with_secret && keys.is_empty() {
-            violations.add("withSecret", "may be false only where there are `publicKeys`");
+            violations.add("withSecret", Rule::Inconsistent, "may be false only where there are `publicKeys`");
         }
         body.finish()?;
         let missing = || Problem::internal("a value is missing without a violation");
@@ -163,27 +163,30 @@ pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
 fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     for (position, text) in list.iter().enumerate() {
         if let Err(error) = checked_entity(text) {
-            violations.add(format!("managingEntities[{position}]"), format!("{error}, or `{}`", Entities::EVERY));
+            let pointer = Pointer::from("managingEntities").at(position);
+            violations.add(pointer, Rule::InvalidFormat, format!("{error}, or `{}`", Entities::EVERY));
         }
     }
-    violations.note("managingEntities", checked_entities(list)).unwrap_or_else(|| Entities::new([]))
+    let rule = if list.is_empty() { Rule::Required } else { Rule::TooLong };
+    violations.note("managingEntities", rule, checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
 /// Parses texts as scopes, and notes each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
-        violations.add("scopes", "must have an element at least");
+        violations.add("scopes", Rule::Required, "must have an element at least");
     }
     let mut known = Vec::new();
     let mut compared = 0;
     for (position, name) in list.iter().enumerate() {
+        let pointer = Pointer::from("scopes").at(position);
         match Scope::parse(name) {
             Some(scope) => known.push(scope),
             None if compared < MAX_COMPARED => {
                 compared += 1;
-                violations.add(format!("scopes[{position}]"), Scope::none_is(name));
+                violations.add(pointer, Rule::UnknownValue, Scope::none_is(name));
             }
-            None => violations.add(format!("scopes[{position}]"), "must be one of the service's scopes"),
+            None => violations.add(pointer, Rule::UnknownValue, "must be one of the service's scopes"),
         }
     }
     known.into_iter().collect()
@@ -193,19 +196,20 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
     let Some(list) = given.as_array() else {
         // Some clients send a JWK Set, and some of these have the private keys.
         let fault = given.as_object().and_then(client_key::private_fault);
-        violations.add("publicKeys", fault.unwrap_or_else(|| format!("must be {PUBLIC_KEYS}")));
+        violations.add("publicKeys", Rule::InvalidType, fault.unwrap_or_else(|| format!("must be {PUBLIC_KEYS}")));
         return Vec::new();
     };
     if list.len() > MAX_KEYS {
-        violations.add("publicKeys", format!("must have {MAX_KEYS} elements at most"));
+        violations.add("publicKeys", Rule::TooLong, format!("must have {MAX_KEYS} elements at most"));
         return Vec::new();
     }
     let mut keys = Vec::<ClientKey>::new();
     for (position, jwk) in list.iter().enumerate() {
-        let field = format!("publicKeys[{position}]");
-        let Some(key) = violations.note(&field, ClientKey::parse(jwk, now)) else { continue };
+        let pointer = Pointer::from("publicKeys").at(position);
+        let key = violations.note(pointer.clone(), Rule::InvalidFormat, ClientKey::parse(jwk, now));
+        let Some(key) = key else { continue };
         if keys.iter().any(|known| known.kid == key.kid) {
-            violations.add(field, "must not have the same `kid` as another of the list");
+            violations.add(pointer, Rule::Duplicate, "must not have the same `kid` as another of the list");
         } else {
             keys.push(key);
         }
@@ -224,7 +228,11 @@ pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) 
     }
     let redirects: Option<Vec<String>> = body.optional("redirectUris", "a list of addresses");
     if identifier.is_some_and(|identifier| identifier != owner.as_str()) {
-        body.violations.add("ownerIdentifier", "must be the managing entity of the path, or be left out");
+        body.violations.add(
+            "ownerIdentifier",
+            Rule::Inconsistent,
+            "must be the managing entity of the path, or be left out",
+        );
     }
     redirects.is_some()
 }

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use super::views;
 use crate::applications::new_application::{checked_name, checked_scopes};
 use auth::Scopes;
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 
 /// The shortest and the longest life of a session, in seconds.
 const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
@@ -51,8 +51,8 @@ impl NewPanelLink {
         let name: Option<String> = body.optional("name", "a text that people know the link by");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let violations = &mut body.violations;
-        let place = place.and_then(|place| violations.note("place", checked_place(&place)));
-        let name = name.and_then(|name| violations.note("name", checked_name(&name)));
+        let place = place.and_then(|place| violations.note("place", Rule::InvalidFormat, checked_place(&place)));
+        let name = name.and_then(|name| violations.note("name", Rule::InvalidFormat, checked_name(&name)));
         body.finish()?;
         Ok(Self { scopes, lifetime: lifetime.unwrap_or(LIFETIME), place, name, may_publish })
     }
@@ -63,7 +63,7 @@ pub(super) fn optional_lifetime(body: &mut JsonBody) -> Option<Duration> {
     let wanted = format!("a number of seconds, an integer from {} to {}", LIFETIMES.start(), LIFETIMES.end());
     let seconds: u32 = body.optional("lifetimeSeconds", &wanted)?;
     let checked = checked_lifetime(seconds).ok_or_else(|| format!("must be {wanted}"));
-    body.violations.note("lifetimeSeconds", checked)
+    body.violations.note("lifetimeSeconds", Rule::OutOfRange, checked)
 }
 
 /// Checks the life of a session in seconds; `None` if it is too short or too long.
@@ -92,6 +92,7 @@ pub fn checked_place(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use problem::Violation;
 
     #[test]
     fn a_link_has_defaults_for_everything_its_maker_leaves_out() {
@@ -113,8 +114,8 @@ mod tests {
     fn every_value_that_is_not_good_is_named() {
         let body = r#"{"scopes":["integrations.*"],"lifetimeSeconds":86401,"place":"//evil.example","name":""}"#;
         let problem = NewPanelLink::read(body.as_bytes()).expect_err("refused");
-        let fields: Vec<_> = problem.fields().collect();
-        assert_eq!(fields, ["scopes[0]", "lifetimeSeconds", "place", "name"]);
+        let names: Vec<_> = problem.violations().iter().map(Violation::name).collect();
+        assert_eq!(names, ["scopes[0]", "lifetimeSeconds", "place", "name"]);
         for bad in [r#"{"lifetimeSeconds":59}"#, r#"{"scopes":[]}"#, r#"{"lifetime":60}"#, "[]", r#"{"place":null}"#] {
             assert!(NewPanelLink::read(bad.as_bytes()).is_err(), "{bad}");
         }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use crate::deliveries::attempt::{Attempt, ErrorCode};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
+use problem::Violation;
 
 /// The number of attempts after which a delivery cannot be sent again, since one response shows all attempts with their
 /// bodies. A schedule that has begun still completes.
@@ -165,7 +166,7 @@ pub struct WholeDelivery {
     pub event: Box<RawValue>,
     /// Violations of the type's schema in the event's data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub event_warnings: Vec<String>,
+    pub event_warnings: Vec<Violation>,
 }
 
 #[cfg(test)]
@@ -177,6 +178,7 @@ mod tests {
     };
     use base::{EventId, testing::CountingRandom};
     use outbound::HttpResponse;
+    use problem::Rule;
 
     #[test]
     fn the_most_and_largest_attempts_fit_into_one_answer() {
@@ -226,7 +228,8 @@ mod tests {
         };
         let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
         let event = RawValue::from_string(event).expect("JSON");
-        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec!["\"".repeat(120); 5] };
+        let warning = Violation::body("\"".repeat(120).as_str(), Rule::Invalid, "\"".repeat(80));
+        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec![warning; 5] };
         let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
     }

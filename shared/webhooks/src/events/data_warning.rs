@@ -1,47 +1,25 @@
-//! Warnings about the data of an event that do not conform to the schema of its type.
+//! Warnings about the data of an event: violations of the schema of its type, among others.
 
-use serde::{Deserialize, Serialize};
+use problem::{InputPart, Pointer, Rule, Violation, cut};
 
 /// The most warnings about one event, in an answer.
 pub(super) const MAX_WARNINGS: usize = 10;
 /// The most warnings that are stored with an event: each 1 KiB of an event costs a write unit.
 const MAX_STORED: usize = 5;
-/// The longest stored warning, in bytes.
-const MAX_STORED_LENGTH: usize = 120;
-/// The longest part of a warning in an answer, in bytes: a publisher chooses the names in its data.
-const MAX_LENGTH: usize = 250;
+/// The longest text of a stored warning, in bytes.
+const MAX_STORED_DETAIL: usize = 80;
+/// The longest text of a warning in an answer, in bytes.
+const MAX_DETAIL: usize = 250;
 
-/// A value of an event's data that does not conform, without the value itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataWarning {
-    /// The JSON Pointer of the value in the data; empty for the data as a whole.
-    pub pointer: String,
-    /// The rule that the value breaks.
-    pub detail: String,
-}
-
-impl DataWarning {
-    pub(super) fn new(pointer: &str, detail: &str) -> Self {
-        Self { pointer: cut(pointer, MAX_LENGTH), detail: cut(detail, MAX_LENGTH) }
-    }
+/// A warning about a value of the data.
+pub(super) fn warning(pointer: Pointer, rule: Rule, detail: &str) -> Violation {
+    Violation::new(InputPart::Data, pointer, rule, cut(detail, MAX_DETAIL))
 }
 
 /// The warnings as they are stored with their event: few and short.
-pub(super) fn stored(warnings: &[DataWarning]) -> Vec<String> {
-    let text = |warning: &DataWarning| match warning.pointer.as_str() {
-        "" => warning.detail.clone(),
-        pointer => format!("{pointer}: {}", warning.detail),
-    };
-    warnings.iter().take(MAX_STORED).map(|warning| cut(&text(warning), MAX_STORED_LENGTH)).collect()
-}
-
-/// A text of at most `longest` bytes: the beginning of a longer one, with a mark.
-pub(super) fn cut(text: &str, longest: usize) -> String {
-    const MARK: &str = "…";
-    match text.len() {
-        length if length <= longest => text.to_owned(),
-        _ => format!("{}{MARK}", &text[..text.floor_char_boundary(longest - MARK.len())]),
-    }
+pub(super) fn stored(warnings: &[Violation]) -> Vec<Violation> {
+    let short = |warning: &Violation| Violation { detail: cut(&warning.detail, MAX_STORED_DETAIL), ..warning.clone() };
+    warnings.iter().take(MAX_STORED).map(short).collect()
 }
 
 #[cfg(test)]
@@ -51,12 +29,12 @@ mod tests {
     #[test]
     fn stored_warnings_are_few_and_short() {
         let warnings: Vec<_> =
-            (0..20).map(|at| DataWarning::new(&format!("/{}{at}", "ü".repeat(300)), "is odd")).collect();
-        assert!(warnings.iter().all(|warning| warning.pointer.len() <= MAX_LENGTH && warning.pointer.ends_with('…')));
+            (0..20).map(|at| warning(Pointer::from("a").at(at), Rule::Invalid, &"ü".repeat(300))).collect();
+        assert!(warnings.iter().all(|warning| warning.detail.len() <= MAX_DETAIL && warning.detail.ends_with('…')));
         let stored = stored(&warnings);
         assert_eq!(stored.len(), MAX_STORED);
-        assert!(stored.iter().all(|text| text.len() <= MAX_STORED_LENGTH && text.ends_with('…')), "{stored:?}");
-        let short = [DataWarning::new("", "lacks `a`"), DataWarning::new("/a", "is no text")];
-        assert_eq!(super::stored(&short), ["lacks `a`", "/a: is no text"]);
+        assert!(stored.iter().all(|warning| warning.detail.len() <= MAX_STORED_DETAIL), "{stored:?}");
+        let short = [warning(Pointer::default(), Rule::Required, "is missing")];
+        assert_eq!(super::stored(&short), short);
     }
 }

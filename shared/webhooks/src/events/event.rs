@@ -2,12 +2,10 @@
 
 use serde::Serialize;
 
-use crate::events::{
-    catalogue::{self, EventType, Source},
-    data_warning::DataWarning,
-};
+use crate::events::catalogue::{self, EventType, Source};
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
+use problem::Violation;
 
 /// The largest body of an event, including the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -32,7 +30,7 @@ pub struct Event {
     /// The span of its publication, if its publisher sent a trace. Its deliveries continue that trace.
     pub trace: Option<Trace>,
     /// The values of its data that do not conform to the schema of its type.
-    pub warnings: Vec<DataWarning>,
+    pub warnings: Vec<Violation>,
     /// Whether it was sent by a test of one webhook. Its first attempts do not wait for a breaker.
     pub is_test: bool,
     /// For how many days it is kept, if its publisher wants less than the deployment's retention.

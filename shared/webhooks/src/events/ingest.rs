@@ -14,14 +14,14 @@ use super::{
     json_text::without_space,
     new_event::{Content, take_data, take_type},
     publish::{PublishError, Published, Publisher},
-    rejected::{NotTaken, RejectedEvents, Rejection},
+    rejected::{self, NotTaken, RejectedEvents, Rejection},
     retention, subject,
     validation::DataValidator,
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::metric::{Metrics, Name, Number};
 use base::trace::Trace;
-use problem::{JsonBody, Problem, Violation};
+use problem::{JsonBody, Pointer, Problem, Rule, Violation};
 use storage::{IdempotentRequest, TableError};
 
 /// Publishes or rejects events of the bus.
@@ -120,40 +120,47 @@ impl Ingestion {
         if let Err(problem) = self.validator.check_content(&mut content)
             && !self.publisher.has_plan(&once).await.map_err(Unpublished::Table)?
         {
-            return Err(Unpublished::Rejected(Rejection::members(&problem, "detail")));
+            return Err(Unpublished::Rejected(Rejection::members(&problem)));
         }
         let entity = AuthorizedEntity::by_bus(entity);
         let published = self.publisher.publish_once(&entity, &content, &once, trace, None).await;
         published.map_err(|error| match error {
             PublishError::Table(error) => Unpublished::Table(error),
-            error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), "detail.data")),
+            error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), &data())),
             error @ PublishError::KeyConflict => {
                 let message = "came before with another detail; a different event needs a different identifier";
-                let violations = vec![Violation { field: "id".to_owned(), message: message.to_owned() }];
+                let violations = vec![Violation::body("id", Rule::Duplicate, message)];
                 Unpublished::Rejected(Rejection { reason: Problem::from(error).kind.slug(), violations })
             }
         })
     }
 }
 
+/// The data in a bus event.
+fn data() -> Pointer {
+    Pointer::from(rejected::DETAIL).member("data")
+}
+
 impl<'a> Detail<'a> {
     fn read(detail: &'a RawValue, longest: Duration) -> Result<Self, Rejection> {
         let members = JsonBody::read(detail.get().as_bytes());
-        let mut members = members.map_err(|problem| Rejection::whole(&problem, "detail"))?;
+        let mut members = members.map_err(|problem| Rejection::whole(&problem, &rejected::DETAIL.into()))?;
         let entity = members.required::<String>("managingEntityIdentifier", "the identifier of a managing entity");
-        let entity =
-            entity.and_then(|entity| members.violations.note("managingEntityIdentifier", EntityId::parse(&entity)));
+        let entity = entity.and_then(|entity| {
+            let entity = EntityId::parse(&entity);
+            members.violations.note("managingEntityIdentifier", Rule::InvalidFormat, entity)
+        });
         let listed_for = entity.as_ref().map_or("{managingEntityIdentifier}", EntityId::as_str);
         let kind = take_type(&mut members, listed_for);
         let data = take_data(&mut members);
         let subject = subject::take(&mut members);
         let retention_days = retention::take(&mut members, longest);
-        members.finish().map_err(|problem| Rejection::members(&problem, "detail"))?;
+        members.finish().map_err(|problem| Rejection::members(&problem))?;
         match (entity, kind, data) {
             (Some(entity), Some(kind), Some(data)) => {
                 Ok(Self { entity, content: Content { kind, subject, data, retention_days, warnings: Vec::new() } })
             }
-            _ => Err(Rejection::invalid("detail", "lacks a value")),
+            _ => Err(Rejection::invalid(rejected::DETAIL, Rule::Required, "lacks a value")),
         }
     }
 }
@@ -170,7 +177,7 @@ mod tests {
         match Detail::read(&detail, LONGEST) {
             Ok(detail) => Ok((detail.entity.to_string(), detail.content.data.get().to_owned())),
             Err(Rejection { reason, violations }) => {
-                Err((reason.to_owned(), violations.into_iter().map(|violation| violation.field).collect()))
+                Err((reason.to_owned(), violations.iter().map(Violation::name).collect()))
             }
         }
     }
@@ -200,7 +207,7 @@ mod tests {
             (r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{},"data":{}}"#, &["detail.data"]),
             (
                 r#"{"type":"booking.created","managingEntityIdentifier":"a","data":{"b":"\ud800"},"subject":"\ud800"}"#,
-                &["detail.data/b", "detail.subject"],
+                &["detail.data.b", "detail.subject"],
             ),
         ] {
             assert_eq!(read(detail), invalid(fields), "{detail}");
@@ -216,9 +223,9 @@ mod tests {
     #[test]
     fn a_rejection_as_a_whole_has_a_path_and_a_sentence() {
         let problem = Problem::too_large("The event", 262_144);
-        let Rejection { reason, violations } = Rejection::whole(&problem, "detail.data");
-        assert_eq!((reason, violations[0].field.as_str()), ("payload-too-large", "detail.data"));
-        assert!(violations[0].message.contains("262144"), "{violations:?}");
+        let Rejection { reason, violations } = Rejection::whole(&problem, &data());
+        assert_eq!((reason, violations[0].pointer.as_str()), ("payload-too-large", "/detail/data"));
+        assert!(violations[0].detail.contains("262144"), "{violations:?}");
     }
 
     proptest! {

@@ -6,7 +6,6 @@ use serde_json::value::RawValue;
 
 use super::{
     catalogue::{self, EventType, Source},
-    data_warning::DataWarning,
     event::{Event, TooLarge},
     retention,
     subject::{self, SubjectMembers},
@@ -14,7 +13,7 @@ use super::{
 };
 use auth::EntityId;
 use base::{EventId, Time};
-use problem::{JsonBody, Problem, surrogates};
+use problem::{JsonBody, Problem, Rule, Violation};
 use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 /// A client's request to publish an event.
@@ -42,8 +41,10 @@ impl<'a> NewEvent<'a> {
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
             members.refuse(name, "is set by the service when it publishes the event; leave it out");
         }
-        let key = members.violations.note("Idempotency-Key", key);
-        let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key))?;
+        let key = key.map_err(|fault| {
+            members.violations.push(Violation::header("Idempotency-Key", Rule::InvalidFormat, fault));
+        });
+        let ((kind, data), key) = members.finish_with(kind.zip(data).zip(key.ok()))?;
         let once = key.map(|key| IdempotentRequest::of_request(sender, key, body));
         Ok(Self { content: Content { kind, subject, data, retention_days, warnings: Vec::new() }, once })
     }
@@ -70,7 +71,7 @@ pub(super) struct Content<'a> {
     /// For how many days the event is kept, if the publisher says so.
     pub(super) retention_days: Option<u32>,
     /// The values that do not conform to the schema of the type; none before the data are validated.
-    pub(super) warnings: Vec<DataWarning>,
+    pub(super) warnings: Vec<Violation>,
 }
 
 impl Content<'_> {
@@ -94,37 +95,36 @@ impl Content<'_> {
 /// able to trust that the service disabled a webhook. A violation names the address of the catalogue for `entity`.
 pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
-    let found = match catalogue::find(&kind) {
-        None => Err(unknown::no_type(&kind, entity)),
+    match catalogue::find(&kind) {
+        None => body.violations.add("type", Rule::UnknownValue, unknown::no_type(&kind, entity)),
         Some(EventType { source: Source::Service, .. }) => {
             let why =
                 "is a type that only the service itself publishes; subscribe to it, and publish under another type";
-            Err(why.to_owned())
+            body.violations.add("type", Rule::NotAllowed, why);
         }
-        Some(found) => Ok(found),
-    };
-    body.violations.note("type", found)
+        Some(found) => return Some(found),
+    }
+    None
 }
 
 /// Takes the data, which must be an object. Subscribers get its exact text. An unpaired surrogate is refused, since
-/// filters and many receivers could not read the member, or the whole event. Its violation has the JSON Pointer of the
-/// member, like those of the schema.
+/// filters and many receivers could not read the member, or the whole event.
 pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
-    let data = body.take_raw("data").filter(|data| data.starts_with('{'));
+    let given = body.take_raw("data");
+    let data = given.filter(|data| data.starts_with('{'));
     let data = data.and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
     let Some(data) = data else {
-        body.violations.add("data", "must be there and be an object");
+        let rule = if given.is_none() { Rule::Required } else { Rule::InvalidType };
+        body.violations.add("data", rule, "must be there and be an object");
         return None;
     };
-    let unpaired = surrogates::unpaired(data.get());
-    for path in &unpaired {
-        body.violations.add(format!("data{}", path.pointer()), surrogates::MESSAGE);
-    }
-    unpaired.is_empty().then_some(data)
+    (!body.violations.note_surrogates("data", data.get())).then_some(data)
 }
 
 #[cfg(test)]
 mod tests {
+    use problem::surrogates;
+
     use super::*;
 
     const SENDER: Sender<'_> = Sender { entity: "hotel", client: "app1", path: "/webhook/event" };
@@ -132,7 +132,7 @@ mod tests {
 
     fn fields(key: Option<&str>, body: &str) -> Vec<String> {
         let key = IdempotencyKey::read(key.map(str::as_bytes));
-        crate::testing::fields(&NewEvent::read(body.as_bytes(), key, SENDER, LONGEST).expect_err("refused"))
+        crate::testing::refused(&NewEvent::read(body.as_bytes(), key, SENDER, LONGEST).expect_err("refused"))
     }
 
     #[test]
@@ -150,10 +150,11 @@ mod tests {
     fn data_with_an_unpaired_surrogate_are_refused_with_its_path() {
         let body =
             r#"{"type":"booking.created","subject":"\udfff","data":{"a/b":["\ud800","\ud83d\ude00",{"\udc00":1}]}}"#;
-        assert_eq!(fields(None, body), ["data/a~1b/0", "data/a~1b/2/\\udc00", "subject"]);
+        assert_eq!(fields(None, body), ["data.a/b[0]", "data.a/b[2].\\udc00", "subject"]);
         let problem = NewEvent::read(body.as_bytes(), Ok(None), SENDER, LONGEST).expect_err("refused");
-        let messages = problem.properties["violations"].as_array().expect("a list");
-        assert!(messages.iter().all(|violation| violation["message"] == surrogates::MESSAGE), "{messages:?}");
+        let violations = problem.violations();
+        assert!(violations.iter().all(|violation| violation.detail == surrogates::MESSAGE), "{violations:?}");
+        assert_eq!(violations[0].pointer.as_str(), "/data/a~1b/0");
         let pairs = r#"{"type":"booking.created","data":{"a":"\ud83d\ude00","\\ud800":"\\ud800","b":"\uffff"}}"#;
         assert!(NewEvent::read(pairs.as_bytes(), Ok(None), SENDER, LONGEST).is_ok());
     }
@@ -162,9 +163,9 @@ mod tests {
     fn members_that_the_service_sets_are_refused_with_that_reason() {
         let body = br#"{"type":"booking.created","data":{},"timestamp":"2026-11-20T09:45:00Z"}"#;
         let problem = NewEvent::read(body, Ok(None), SENDER, LONGEST).expect_err("refused");
-        let violation = &problem.properties["violations"][0];
-        assert_eq!(violation["field"], "timestamp");
-        assert!(violation["message"].as_str().is_some_and(|message| message.starts_with("is set by the service")));
+        let violation = &problem.violations()[0];
+        assert_eq!((violation.name().as_str(), violation.rule), ("timestamp", Rule::NotAllowed));
+        assert!(violation.detail.starts_with("is set by the service"));
     }
 
     #[test]

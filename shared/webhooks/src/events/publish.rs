@@ -13,7 +13,7 @@ use futures::{
 use serde::Serialize;
 
 use super::{
-    data_warning::{self, DataWarning, MAX_WARNINGS},
+    data_warning::{self, MAX_WARNINGS},
     event::{Event, MAX_BYTES, TooLarge},
     line::Ordered,
     new_event::{Content, NewEvent},
@@ -35,7 +35,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, trace::Trace};
-use problem::Problem;
+use problem::{Pointer, Problem, Rule, Violation};
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
@@ -76,7 +76,7 @@ pub struct Published {
     deliveries: Vec<PlannedDelivery>,
     /// The values of its data that do not conform to the schema of its type.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<DataWarning>,
+    warnings: Vec<Violation>,
     /// Whether the request repeats an idempotency key.
     #[serde(skip)]
     pub is_repeated: bool,
@@ -360,7 +360,7 @@ pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
         tracing::warn!(eventId = %event.id, webhooks = unfiltered, "filters took too many steps; the event is delivered");
         let detail =
             format!("has too many values for the filters of {unfiltered} webhook(s); these get the event regardless");
-        event.warnings.insert(0, DataWarning::new("", &detail));
+        event.warnings.insert(0, data_warning::warning(Pointer::default(), Rule::TooLong, &detail));
         event.warnings.truncate(MAX_WARNINGS);
     }
     let passes =
@@ -369,5 +369,5 @@ pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
 }
 
 fn target(webhook: &Webhook) -> Target {
-    Target::of(webhook.id.clone(), data_warning::cut(&webhook.endpoint.shown_url(), MAX_URL_LENGTH))
+    Target::of(webhook.id.clone(), problem::cut(&webhook.endpoint.shown_url(), MAX_URL_LENGTH))
 }

@@ -5,10 +5,9 @@ use std::borrow::Cow;
 
 use aws_sdk_sqs::{Client, types::MessageAttributeValue};
 use serde::Serialize;
-use serde_json::Value;
 
 use base::{Environment, FromEnvironment};
-use problem::{Problem, Violation};
+use problem::{Pointer, Problem, Rule, Violation};
 use storage::aws::{Aws, CallError};
 
 /// The largest message that SQS takes, with its attributes: 1 MiB.
@@ -18,6 +17,8 @@ const MAX_BYTES: usize = 1024 * 1024;
 const ROOM_FOR_CHANGES: usize = 256;
 /// The most violations in a message: they must leave room for the event.
 const MAX_VIOLATIONS: usize = 20;
+/// The member of a bus event that has the sender's part.
+pub(super) const DETAIL: &str = "detail";
 /// The type of every attribute.
 const TEXT: &str = "String";
 
@@ -26,7 +27,7 @@ const TEXT: &str = "String";
 pub struct Rejection {
     /// The kind of the Problem that answers the same request over HTTP.
     pub reason: &'static str,
-    /// The violations, with paths in the bus event.
+    /// The violations, with pointers into the bus event.
     pub violations: Vec<Violation>,
 }
 
@@ -51,32 +52,30 @@ struct Message {
 
 impl Rejection {
     /// The rejection for one bad value.
-    pub fn invalid(field: &str, message: &str) -> Self {
-        Self::whole(&Problem::invalid_value(field, message), field)
+    pub fn invalid(pointer: impl Into<Pointer>, rule: Rule, detail: &str) -> Self {
+        Self::of(&Violation::body(pointer, rule, detail).into(), Clone::clone)
     }
 
-    /// The rejection for a Problem with the value at this path of the bus event.
-    pub(super) fn whole(problem: &Problem, path: &str) -> Self {
-        let mut rejection = Self::of(problem, |_| path.to_owned());
+    /// The rejection for a Problem with the value at this pointer into the bus event.
+    pub(super) fn whole(problem: &Problem, pointer: &Pointer) -> Self {
+        let mut rejection = Self::of(problem, |_| pointer.clone());
         if rejection.violations.is_empty() {
-            rejection.violations.push(Violation { field: path.to_owned(), message: problem.detail.clone() });
+            rejection.violations.push(Violation::body(pointer.clone(), Rule::TooLong, problem.detail.clone()));
         }
         rejection
     }
 
-    /// The rejection for a Problem with members of the value at this path of the bus event.
-    pub(super) fn members(problem: &Problem, path: &str) -> Self {
-        Self::of(problem, |field| format!("{path}.{field}"))
+    /// The rejection for a Problem with members of the sender's part of the bus event.
+    pub(super) fn members(problem: &Problem) -> Self {
+        let detail = Pointer::from(DETAIL);
+        Self::of(problem, |member| detail.within(member))
     }
 
-    fn of(problem: &Problem, path: impl Fn(&str) -> String) -> Self {
-        let listed = problem.properties.get("violations").and_then(Value::as_array);
-        let text = |violation: &Value, name: &str| violation[name].as_str().unwrap_or_default().to_owned();
-        let violations = listed
-            .into_iter()
-            .flatten()
-            .map(|violation| Violation { field: path(&text(violation, "field")), message: text(violation, "message") });
-        Self { reason: problem.kind.slug(), violations: violations.collect() }
+    fn of(problem: &Problem, in_event: impl Fn(&Pointer) -> Pointer) -> Self {
+        let violations = problem.violations().into_iter();
+        let violations =
+            violations.map(|violation| Violation { pointer: in_event(&violation.pointer), ..violation }).collect();
+        Self { reason: problem.kind.slug(), violations }
     }
 }
 
@@ -153,16 +152,17 @@ impl FromEnvironment for RejectedEventsSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn rejection(fields: usize) -> Rejection {
-        let violation = |number| Violation { field: format!("detail.{number}"), message: "is unknown".into() };
+        let violation = |number| Violation::body(Pointer::from(DETAIL).at(number), Rule::Unknown, "is unknown");
         Rejection { reason: "invalid-request", violations: (0..fields).map(violation).collect() }
     }
 
     #[test]
     fn a_rejected_event_is_queued_byte_for_byte_with_its_reason() {
         let event = "{ \"a\" : 1e400,\r\n\"u\":\"\\u0000é\u{7f}\u{fffd}😀\" }";
-        let violations = r#"[{"field":"detail.0","message":"is unknown"}]"#;
+        let violations = r#"[{"in":"body","pointer":"/detail/0","code":"unknown","detail":"is unknown"}]"#;
         assert_eq!(
             Message::of(event, &rejection(1)),
             Message {
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(before, after);
         assert!(matches!(&message.attributes[2], ("changed", how) if how.contains("escapes")));
         let mut strange = rejection(1);
-        strange.violations[0].field = "detail.\u{ffff}".into();
+        strange.violations[0].pointer = "\u{ffff}".into();
         assert!(!Message::of("{}", &strange).attributes[1].1.contains('\u{ffff}'));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use problem::JsonBody;
+use problem::{JsonBody, Rule};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -16,7 +16,7 @@ pub(super) fn take(body: &mut JsonBody<'_>, longest: Duration) -> Option<u32> {
     let days = body.optional::<u64>("retentionDays", &what)?;
     let is_within = (1..=most).contains(&days);
     let checked = u32::try_from(days).ok().filter(|_| is_within).ok_or_else(|| format!("must be {what}"));
-    body.violations.note("retentionDays", checked)
+    body.violations.note("retentionDays", Rule::OutOfRange, checked)
 }
 
 /// The retention of so many days.
@@ -46,9 +46,9 @@ mod tests {
         for bad in ["0", "91", "-1", "1.5", "\"30\"", "null", "true", "18446744073709551615", "1e400"] {
             let json = format!(r#"{{"retentionDays":{bad}}}"#);
             let problem = taken(&json, longest).expect_err(&json);
-            let violation = problem.properties["violations"][0].clone();
-            assert_eq!(violation["field"], "retentionDays", "{json}");
-            assert!(violation["message"].as_str().is_some_and(|text| text.contains("1 to 90")), "{violation}");
+            let violation = &problem.violations()[0];
+            assert_eq!(violation.name(), "retentionDays", "{json}");
+            assert!(violation.detail.contains("1 to 90"), "{violation:?}");
         }
     }
 

@@ -4,15 +4,10 @@ use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{
-    data_warning::{self, DataWarning},
-    event::Event,
-    packed::Packed,
-    payload::Payload,
-    retention,
-};
+use crate::events::{data_warning, event::Event, packed::Packed, payload::Payload, retention};
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
+use problem::Violation;
 use storage::IdempotentRequest;
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, absent, is, is_new};
 
@@ -53,7 +48,7 @@ pub(crate) struct EventItem {
     pub(crate) targets: Vec<Target>,
     /// Warnings about data that do not conform to the schema of the type; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Violation>,
     /// When the first attempts are due; absent if they are due at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_attempt: Option<Time>,
@@ -244,7 +239,7 @@ pub(super) struct PublicationPlan {
     pub(super) timestamp: Time,
     pub(super) targets: Vec<Target>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) warnings: Vec<DataWarning>,
+    pub(super) warnings: Vec<Violation>,
 }
 
 impl Events {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::subscriptions::filter::decimal::Decimal;
 use base::{Environment, FromEnvironment};
-use problem::JsonBody;
+use problem::{JsonBody, Rule};
 
 /// The most characters of a subject.
 pub const MAX_CHARACTERS: usize = 256;
@@ -108,8 +108,8 @@ pub fn is_subject(text: &str) -> bool {
 pub(super) fn take(body: &mut JsonBody<'_>) -> Option<String> {
     let subject = body.optional::<String>("subject", "a text")?;
     if !is_subject(&subject) {
-        body.violations
-            .add("subject", format!("must have 1 to {MAX_CHARACTERS} characters, without control characters"));
+        let detail = format!("must have 1 to {MAX_CHARACTERS} characters, without control characters");
+        body.violations.add("subject", Rule::InvalidFormat, detail);
     }
     Some(subject)
 }

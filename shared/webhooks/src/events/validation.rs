@@ -14,13 +14,13 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     catalogue::EventType,
-    data_warning::{DataWarning, MAX_WARNINGS},
+    data_warning::{MAX_WARNINGS, warning},
     new_event::{Content, NewEvent},
     type_details,
 };
 use base::metric::{Metrics, Name, Number};
 use base::{Environment, FromEnvironment, SharedClock};
-use problem::{Problem, Violation};
+use problem::{Pointer, Problem, Rule, Violation};
 
 /// The treatment of data that do not conform to the schema of their type: `EVENT_VALIDATION`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -91,20 +91,21 @@ impl DataValidator {
         }
         self.report(content.kind, &warnings);
         if self.mode == EventValidation::Strict {
+            let data = Pointer::from("data");
             let violation =
-                |warning: DataWarning| Violation { field: format!("data{}", warning.pointer), message: warning.detail };
+                |Violation { pointer, rule, detail, .. }| Violation::body(data.within(&pointer), rule, detail);
             return Err(Problem::invalid(warnings.into_iter().map(violation).collect()));
         }
         content.warnings = warnings;
         Ok(())
     }
 
-    fn warnings(&self, kind: &'static EventType, data: &RawValue) -> Vec<DataWarning> {
+    fn warnings(&self, kind: &'static EventType, data: &RawValue) -> Vec<Violation> {
         let text = data.get();
         let Ok(data) = serde_json::from_str::<Value>(text) else {
             // RFC 8259 allows such JSON, and subscribers get it unchanged.
             let detail = "cannot be validated: many programs cannot read a number or a text in it";
-            return vec![DataWarning::new("", detail)];
+            return vec![warning(Pointer::default(), Rule::InvalidFormat, detail)];
         };
         let validator = self.validator(kind);
         // The crate collects all errors, which can take a hundred times the memory of the data, so a large event gets
@@ -121,8 +122,8 @@ impl DataValidator {
         Arc::clone(compiled.entry(kind.value).or_insert_with(|| Arc::new(compile(kind))))
     }
 
-    fn report(&self, kind: &EventType, warnings: &[DataWarning]) {
-        let pointers: Vec<_> = warnings.iter().map(|warning| format!("data{}", warning.pointer)).collect();
+    fn report(&self, kind: &EventType, warnings: &[Violation]) {
+        let pointers: Vec<_> = warnings.iter().map(|warning| format!("data{}", warning.pointer.as_str())).collect();
         tracing::info!(
             r#type = kind.value,
             pointers = pointers.join(" "),
@@ -139,29 +140,32 @@ fn compile(kind: &EventType) -> Validator {
     options.build(&schema).expect("a test compiles the schema of every type")
 }
 
-/// The errors as warnings, with all missing members of an object in one.
-fn listed<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<DataWarning> {
-    let mut listed: Vec<(String, Vec<String>)> = Vec::new();
-    let mut missing: BTreeMap<String, usize> = BTreeMap::new();
-    for error in errors {
-        let pointer = error.instance_path().as_str().to_owned();
-        let ValidationErrorKind::Required { property } = error.kind() else {
-            if listed.len() < MAX_WARNINGS {
-                listed.push((pointer, vec![error.masked().to_string()]));
-            }
-            continue;
-        };
-        let name = property.as_str().unwrap_or_default();
-        match missing.get(&pointer) {
-            Some(position) => listed[*position].1.push(format!("`{name}`")),
-            None if listed.len() < MAX_WARNINGS => {
-                missing.insert(pointer.clone(), listed.len());
-                listed.push((pointer, vec![format!("lacks `{name}`")]));
-            }
-            None => {}
+/// The first errors as warnings.
+fn listed<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Violation> {
+    errors.take(MAX_WARNINGS).map(|error| of_error(&error)).collect()
+}
+
+fn of_error(error: &ValidationError<'_>) -> Violation {
+    let value = Pointer::of_text(error.instance_path().as_str());
+    let rule = match error.kind() {
+        // A missing member has the pointer that it would have, as in a request.
+        ValidationErrorKind::Required { property } => {
+            let member = value.member(property.as_str().unwrap_or_default());
+            return warning(member, Rule::Required, "is missing");
         }
-    }
-    listed.into_iter().map(|(pointer, details)| DataWarning::new(&pointer, &details.join(", "))).collect()
+        ValidationErrorKind::Type { .. } => Rule::InvalidType,
+        ValidationErrorKind::Format { .. } | ValidationErrorKind::Pattern { .. } => Rule::InvalidFormat,
+        ValidationErrorKind::Enum { .. } | ValidationErrorKind::Constant { .. } => Rule::UnknownValue,
+        ValidationErrorKind::Minimum { .. }
+        | ValidationErrorKind::Maximum { .. }
+        | ValidationErrorKind::ExclusiveMinimum { .. }
+        | ValidationErrorKind::ExclusiveMaximum { .. } => Rule::OutOfRange,
+        ValidationErrorKind::MaxLength { .. }
+        | ValidationErrorKind::MaxItems { .. }
+        | ValidationErrorKind::MaxProperties { .. } => Rule::TooLong,
+        _ => Rule::Invalid,
+    };
+    warning(value, rule, &error.masked().to_string())
 }
 
 #[cfg(test)]
@@ -174,11 +178,10 @@ mod tests {
         DataValidator::new(mode, "test", Arc::new(FixedClock::at(Time::from_millis(0))))
     }
 
-    fn warnings(kind: &str, data: &str) -> Vec<(String, String)> {
+    fn warnings(kind: &str, data: &str) -> Vec<Violation> {
         let kind = catalogue::find(kind).expect("it exists");
         let data = RawValue::from_string(data.to_owned()).expect("JSON");
-        let warnings = validator(EventValidation::Warn).warnings(kind, &data);
-        warnings.into_iter().map(|warning| (warning.pointer, warning.detail)).collect()
+        validator(EventValidation::Warn).warnings(kind, &data)
     }
 
     #[test]
@@ -194,13 +197,13 @@ mod tests {
     #[test]
     fn a_warning_names_member_and_rule_and_never_a_value() {
         let kind = "managing_entity.brand.removed";
-        let lacks = "lacks `brandIdentifier`, `removedAt`";
-        assert_eq!(warnings(kind, "{}"), [(String::new(), lacks.to_owned())]);
+        let missing = |name: &str| warning(name.into(), Rule::Required, "is missing");
+        assert_eq!(warnings(kind, "{}"), ["brandIdentifier", "removedAt"].map(missing));
         let found = warnings(kind, r#"{"brandIdentifier":4711,"removedAt":"4711","more":4711}"#);
-        let pointers: Vec<_> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
-        assert_eq!(pointers, ["/brandIdentifier", "/removedAt"], "{found:?}");
+        let rules: Vec<_> = found.iter().map(|warning| (warning.pointer.as_str(), warning.rule)).collect();
+        assert_eq!(rules, [("/brandIdentifier", Rule::InvalidType), ("/removedAt", Rule::InvalidFormat)], "{found:?}");
         assert!(!format!("{found:?}").contains("4711"), "{found:?}");
-        assert!(found[0].1.contains("string") && found[1].1.contains("date-time"), "{found:?}");
+        assert!(found[0].detail.contains("string") && found[1].detail.contains("date-time"), "{found:?}");
     }
 
     #[test]
@@ -213,7 +216,7 @@ mod tests {
     #[test]
     fn data_that_many_parsers_refuse_get_a_warning() {
         for data in [r#"{"a":1e400}"#, r#"{"a":"\ud800"}"#] {
-            assert!(warnings("booking.created", data)[0].1.starts_with("cannot be validated"), "{data}");
+            assert!(warnings("booking.created", data)[0].detail.starts_with("cannot be validated"), "{data}");
         }
     }
 
@@ -227,9 +230,10 @@ mod tests {
             checked.map(|()| content.warnings.len())
         };
         assert_eq!(checked(EventValidation::Off).expect("accepted"), 0);
-        assert_eq!(checked(EventValidation::Warn).expect("accepted"), 1);
+        assert_eq!(checked(EventValidation::Warn).expect("accepted"), 2);
         let problem = checked(EventValidation::Strict).expect_err("refused");
-        assert_eq!(problem.fields().collect::<Vec<_>>(), ["data"]);
+        let names: Vec<_> = problem.violations().iter().map(Violation::name).collect();
+        assert_eq!(names, ["data.brandIdentifier", "data.removedAt"]);
     }
 
     #[test]

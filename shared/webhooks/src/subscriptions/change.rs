@@ -26,7 +26,7 @@ use crate::subscriptions::{
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
 use outbound::AddressRules;
-use problem::{JsonBody, Problem, Violations};
+use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::{KeyRings, Written};
 
 /// The number of tries of a change. One without a version is lost only when a concurrent change sets `enabled` or
@@ -209,19 +209,23 @@ impl Changing {
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.temporary {
-        violations.add("delivery", "must be `pull`: the webhook is temporary, and exists as long as its feed is read");
+        let detail = "must be `pull`: the webhook is temporary, and exists as long as its feed is read";
+        violations.add("delivery", Rule::NotAllowed, detail);
     }
     if !pulled && read.is_pulled() && members.event_url.is_none() {
-        violations.add("eventUrl", "must be given: the webhook has no address, since it is pulled");
+        let detail = "must be given: the webhook has no address, since it is pulled";
+        violations.add("eventUrl", Rule::Required, detail);
     }
     if pulled && members.event_url.is_some() {
-        violations.add("eventUrl", "needs `delivery` as `push`: a webhook that is pulled has no address");
+        let detail = "needs `delivery` as `push`: a webhook that is pulled has no address";
+        violations.add("eventUrl", Rule::Inconsistent, detail);
     }
     if pulled && matches!(members.max_attempts_per_second, Some(Some(_))) {
-        violations.add("maxAttemptsPerSecond", NOT_PULLED);
+        violations.add("maxAttemptsPerSecond", Rule::Inconsistent, NOT_PULLED);
     }
     if pulled && members.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
-        violations.add("headers", "need `delivery` as `push`: a webhook that is pulled has no headers");
+        let detail = "need `delivery` as `push`: a webhook that is pulled has no headers";
+        violations.add("headers", Rule::Inconsistent, detail);
     }
     let violations = violations.into_list();
     if violations.is_empty() { Ok(()) } else { Err(WebhookError::Invalid(violations)) }
@@ -235,13 +239,14 @@ fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), Webh
     if members.event_url.as_ref().is_some_and(Part::has_masks) {
         violations.add(
             "eventUrl",
+            Rule::NotAllowed,
             "names another server, which must not get the kept values: give the values of its query in place of `***`",
         );
     }
     match &members.headers {
         Some(headers) => {
             for (name, _) in headers.iter().filter(|(_, value)| *value == MASK) {
-                violations.add(format!("headers.{name}"), GIVE);
+                violations.add(Pointer::from("headers").member(name), Rule::NotAllowed, GIVE);
             }
         }
         None => {
@@ -249,6 +254,7 @@ fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), Webh
             if !names.is_empty() {
                 violations.add(
                     "headers",
+                    Rule::Required,
                     format!(
                         "must be given again with their values ({}), or as {{}} for none: eventUrl names another server, \
                          which must not get the kept values",
@@ -276,6 +282,7 @@ impl WebhookChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use problem::Violation;
 
     fn read(body: &str) -> Result<WebhookChange, Problem> {
         let entity = EntityId::parse("demo-hotel").expect("an entity");
@@ -293,7 +300,7 @@ mod tests {
         }
         match refuse_kept_values(&members, &kept) {
             Ok(()) => Vec::new(),
-            Err(WebhookError::Invalid(violations)) => violations.into_iter().map(|violation| violation.field).collect(),
+            Err(WebhookError::Invalid(violations)) => violations.iter().map(Violation::name).collect(),
             Err(error) => panic!("{error}"),
         }
     }
@@ -337,7 +344,7 @@ mod tests {
     fn a_version_is_a_whole_number_from_one() {
         for bad in ["0", "-1", "1.5", "\"1\"", "null", "[1]", "true", "18446744073709551616"] {
             let problem = read(&format!(r#"{{"version":{bad}}}"#)).expect_err(bad);
-            assert_eq!(problem.properties["violations"][0]["field"], "version", "{bad}");
+            assert_eq!(problem.violations()[0].name(), "version", "{bad}");
         }
     }
 }

@@ -12,8 +12,11 @@ use crate::subscriptions::{
 };
 use auth::EntityId;
 use base::{Random, WebhookId};
-use outbound::{AddressRules, endpoint_url::EndpointUrl};
-use problem::Violations;
+use outbound::{
+    AddressRules,
+    endpoint_url::{EndpointUrl, EndpointUrlError},
+};
+use problem::{Pointer, Rule, Violations};
 use storage::{KeyRing, KeyRings, SealError};
 use url::Url;
 
@@ -68,11 +71,26 @@ impl Part for String {
     }
 
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self {
-        violations.note("eventUrl", masked::unmask_url(&self, kept)).unwrap_or(self)
+        violations.note("eventUrl", Rule::NotAllowed, masked::unmask_url(&self, kept)).unwrap_or(self)
     }
 
     fn check(&self, rules: &AddressRules, violations: &mut Violations) {
-        violations.note("eventUrl", EndpointUrl::parse(self, rules));
+        if let Err(error) = EndpointUrl::parse(self, rules) {
+            violations.add("eventUrl", rule_of(error), error.to_string());
+        }
+    }
+}
+
+/// The rule that a refused address breaks.
+fn rule_of(error: EndpointUrlError) -> Rule {
+    match error {
+        EndpointUrlError::TooLong => Rule::TooLong,
+        EndpointUrlError::NotAUrl | EndpointUrlError::Scheme(_) => Rule::InvalidFormat,
+        EndpointUrlError::Credentials
+        | EndpointUrlError::Dots
+        | EndpointUrlError::Fragment
+        | EndpointUrlError::Port
+        | EndpointUrlError::NotPublic => Rule::NotAllowed,
     }
 }
 
@@ -90,7 +108,7 @@ impl Part for Headers {
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self {
         masked::unmask_headers(self, kept).unwrap_or_else(|unknown| {
             for name in &unknown {
-                violations.add(format!("headers.{name}"), NothingKept.to_string());
+                violations.add(Pointer::from("headers").member(name), Rule::NotAllowed, NothingKept.to_string());
             }
             Self::new()
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::{HeaderName, HeaderValue};
 
 use base::trace;
-use problem::Violations;
+use problem::{Pointer, Rule, Violations};
 
 /// How many headers a webhook may have.
 pub const MAX_HEADERS: usize = 20;
@@ -43,40 +43,57 @@ const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "
 /// Prefixes of commands to the services of a cloud, which a webhook must not send even if its address leads there.
 const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
+/// Why a header is not allowed.
+struct Fault {
+    rule: Rule,
+    detail: String,
+}
+
+impl Fault {
+    fn new(rule: Rule, detail: impl Into<String>) -> Self {
+        Self { rule, detail: detail.into() }
+    }
+}
+
 /// Notes a violation for each header that is not allowed.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
-        violations.add("headers", format!("must not be more than {MAX_HEADERS}"));
+        violations.add("headers", Rule::TooLong, format!("must not be more than {MAX_HEADERS}"));
         return;
     }
     if serde_json::to_string(headers).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add("headers", format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"));
+        violations.add(
+            "headers",
+            Rule::TooLong,
+            format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"),
+        );
         return;
     }
     let mut seen = Vec::new();
     for (name, value) in headers {
-        let field = format!("headers.{name}");
-        if let Err(message) = check_name(name).and_then(|()| check_value(value)) {
-            violations.add(field, message);
+        let pointer = Pointer::from("headers").member(name);
+        if let Err(Fault { rule, detail }) = check_name(name).and_then(|()| check_value(value)) {
+            violations.add(pointer, rule, detail);
         } else if seen.iter().any(|other: &String| other.eq_ignore_ascii_case(name)) {
-            violations.add(field, "comes twice: names of headers are the same in any case");
+            violations.add(pointer, Rule::Duplicate, "comes twice: names of headers are the same in any case");
         }
         seen.push(name.clone());
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+fn check_name(name: &str) -> Result<(), Fault> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| "is not the name of a header (RFC 9110 §5.1)".to_owned())?;
+        .map_err(|_| Fault::new(Rule::InvalidFormat, "is not the name of a header (RFC 9110 §5.1)"))?;
     let lower = parsed.as_str();
     if name.len() > 128 {
-        return Err("has a name of more than 128 characters".to_owned());
+        return Err(Fault::new(Rule::TooLong, "has a name of more than 128 characters"));
     }
     if is_cloud_command(lower) {
-        return Err("is reserved: headers that begin like it are commands to a cloud's own services".to_owned());
+        let detail = "is reserved: headers that begin like it are commands to a cloud's own services";
+        return Err(Fault::new(Rule::NotAllowed, detail));
     }
     if is_reserved(lower) {
-        return Err("is reserved: the service sets it itself or must not send it".to_owned());
+        return Err(Fault::new(Rule::NotAllowed, "is reserved: the service sets it itself or must not send it"));
     }
     Ok(())
 }
@@ -97,13 +114,15 @@ pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (Head
 }
 
 /// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC 9110 §5.5).
-fn check_value(value: &str) -> Result<(), String> {
+fn check_value(value: &str) -> Result<(), Fault> {
     let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !printable || HeaderValue::from_str(value).is_err() || value.trim() != value {
-        return Err("must have a value of printable ASCII characters, without spaces at its ends".to_owned());
+        let detail = "must have a value of printable ASCII characters, without spaces at its ends";
+        return Err(Fault::new(Rule::InvalidFormat, detail));
     }
     if value.len() > MAX_VALUE_LENGTH {
-        return Err(format!("must have a value of at most {MAX_VALUE_LENGTH} characters"));
+        let detail = format!("must have a value of at most {MAX_VALUE_LENGTH} characters");
+        return Err(Fault::new(Rule::TooLong, detail));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::events::{catalogue, payload::Payload, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
-use problem::{JsonBody, Violations, name, near::MAX_COMPARED};
+use problem::{JsonBody, Pointer, Rule, Violations, name, near::MAX_COMPARED};
 
 const MAX_NAME_LENGTH: usize = 200;
 
@@ -144,7 +144,8 @@ impl Members {
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
-        let name = name.and_then(|text| violations.note("name", name::checked(&text, MAX_NAME_LENGTH)));
+        let name =
+            name.and_then(|text| violations.note("name", Rule::InvalidFormat, name::checked(&text, MAX_NAME_LENGTH)));
         about.check(event_url.as_ref(), rules, violations);
         let event_filter = event_filter.map(|json| match json {
             "null" => None,
@@ -154,13 +155,14 @@ impl Members {
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
         if is_pulled && headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
-            violations.add("headers", "must be left out: a webhook that is pulled has no headers");
+            violations.add("headers", Rule::Inconsistent, "must be left out: a webhook that is pulled has no headers");
         }
         if is_pulled && matches!(max_attempts_per_second, Some(Some(_))) {
-            violations.add("maxAttemptsPerSecond", rate_limit::NOT_PULLED);
+            violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
         }
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
-            violations.add("entity.identifier", "must be the managing entity of the path, or be left out");
+            let pointer = Pointer::from("entity").member("identifier");
+            violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be left out");
         }
         Self {
             name,
@@ -189,19 +191,24 @@ pub(crate) fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut
     let mut known = Vec::<String>::new();
     let mut compared = 0;
     if list.len() > catalogue::all().len() {
-        violations.add("eventList", "must not be longer than the catalogue; an empty list means every type");
+        violations.add(
+            "eventList",
+            Rule::TooLong,
+            "must not be longer than the catalogue; an empty list means every type",
+        );
         return known;
     }
     for (position, value) in list.into_iter().enumerate() {
+        let pointer = Pointer::from("eventList").at(position);
         if catalogue::find(&value).is_some() || catalogue::group_exists(&value) {
             if !known.contains(&value) {
                 known.push(value);
             }
         } else if compared < MAX_COMPARED {
             compared += 1;
-            violations.add(format!("eventList[{position}]"), unknown::no_type_or_group(&value, entity));
+            violations.add(pointer, Rule::UnknownValue, unknown::no_type_or_group(&value, entity));
         } else {
-            violations.add(format!("eventList[{position}]"), "is neither a type nor a group of the catalogue");
+            violations.add(pointer, Rule::UnknownValue, "is neither a type nor a group of the catalogue");
         }
     }
     known
@@ -220,7 +227,7 @@ mod tests {
     }
 
     fn violations(about: About, body: &str) -> Vec<String> {
-        crate::testing::fields(&read(about, body).expect_err("refused"))
+        crate::testing::refused(&read(about, body).expect_err("refused"))
     }
 
     #[test]
@@ -246,10 +253,7 @@ mod tests {
 
     #[test]
     fn an_unknown_type_is_named_with_similar_ones_at_limited_cost() {
-        let message = |problem: &Problem, position: usize| {
-            let message = problem.properties["violations"][position]["message"].as_str();
-            message.expect("a message").to_owned()
-        };
+        let message = |problem: &Problem, position: usize| problem.violations()[position].detail.clone();
         let problem = read(About::Existing, r#"{"eventList":["booking.create"]}"#).expect_err("refused");
         assert!(message(&problem, 0).contains("`booking.create` is not one (did you mean booking.created"));
         assert!(message(&problem, 0).contains("/api/managing-entity/demo-hotel/webhook/event/list"));

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use base::Time;
-use problem::{Violations, plain_integer};
+use problem::{Rule, Violations, plain_integer};
 
 /// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has at most 20 attempts of a
 /// webhook under way.
@@ -49,7 +49,8 @@ pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Opt
     let limit = plain_integer(json).and_then(|limit| limit.parse::<NonZeroU32>().ok());
     let limit = limit.filter(|limit| limit.get() <= MAX).map(PerSecond);
     if limit.is_none() {
-        violations.add(field, format!("must be an integer from 1 to {MAX}, or null for no limit"));
+        let rule = if plain_integer(json).is_some() { Rule::OutOfRange } else { Rule::InvalidType };
+        violations.add(field, rule, format!("must be an integer from 1 to {MAX}, or null for no limit"));
     }
     limit
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, trace::Trace};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 
 /// The type of test events.
@@ -61,7 +61,9 @@ impl TestRequest {
         }
         let mut body = JsonBody::read(body)?;
         let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
-        let kind = kind.and_then(|kind| body.violations.note("type", type_details::named(&kind, entity.as_str())));
+        let kind = kind.and_then(|kind| {
+            body.violations.note("type", Rule::UnknownValue, type_details::named(&kind, entity.as_str()))
+        });
         body.finish()?;
         Ok(Self { sample_of: kind.filter(|kind| *kind != TEST) })
     }
@@ -156,7 +158,7 @@ mod tests {
             [(r#"{"type":"booking.create"}"#, "type"), (r#"{"type":1}"#, "type"), (r#"{"data":{}}"#, "data")]
         {
             let problem = TestRequest::read(body.as_bytes(), &entity()).expect_err("refused");
-            assert_eq!(crate::testing::fields(&problem), [field], "{body}");
+            assert_eq!(crate::testing::refused(&problem), [field], "{body}");
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging};
-use problem::{JsonBody, Problem, Violations};
+use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::TableError;
 
 /// The longest reason of a failure, in characters.
@@ -91,20 +91,23 @@ impl Acknowledgement {
         let violations = &mut body.violations;
         let count = confirmed.len() + failed.len();
         if !(1..=MAX_AT_ONCE).contains(&count) && is_readable {
-            violations.add("confirmed", "must have from 1 to 100 receipts, together with those of failed");
+            let rule = if count == 0 { Rule::Required } else { Rule::TooLong };
+            violations.add("confirmed", rule, "must have from 1 to 100 receipts, together with those of failed");
         }
         let mut answers = Vec::new();
         if count <= MAX_AT_ONCE {
             for (position, text) in confirmed.iter().enumerate() {
-                add(&mut answers, format!("confirmed[{position}]"), text, Outcome::Confirmed, violations);
+                add(&mut answers, Pointer::from("confirmed").at(position), text, Outcome::Confirmed, violations);
             }
             for (position, Failure { receipt, reason }) in failed.into_iter().enumerate() {
                 let reason = reason.trim();
+                let failure = Pointer::from("failed").at(position);
                 if !(1..=MAX_REASON).contains(&reason.chars().count()) {
-                    violations.add(format!("failed[{position}].reason"), "must have from 1 to 500 characters");
+                    let rule = if reason.is_empty() { Rule::Required } else { Rule::TooLong };
+                    violations.add(failure.member("reason"), rule, "must have from 1 to 500 characters");
                 }
                 let outcome = Outcome::Reported(reason.to_owned());
-                add(&mut answers, format!("failed[{position}].receipt"), &receipt, outcome, violations);
+                add(&mut answers, failure.member("receipt"), &receipt, outcome, violations);
             }
         }
         body.finish()?;
@@ -115,15 +118,15 @@ impl Acknowledgement {
 /// Adds an answer, unless its receipt is malformed or already has one.
 fn add(
     answers: &mut Vec<(Receipt, Outcome)>,
-    field: String,
+    pointer: Pointer,
     text: &str,
     outcome: Outcome,
     violations: &mut Violations,
 ) {
     match Receipt::parse(text) {
-        None => violations.add(field, "is not a receipt that the feed gave"),
+        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt that the feed gave"),
         Some(receipt) if answers.iter().any(|(known, _)| *known == receipt) => {
-            violations.add(field, "must not be given twice");
+            violations.add(pointer, Rule::Duplicate, "must not be given twice");
         }
         Some(receipt) => answers.push((receipt, outcome)),
     }
@@ -254,12 +257,12 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fields;
+    use crate::testing::refused;
 
     const RECEIPT: &str = "dlv_01m7w5gmev32p3wwt3y0b8j32h.1.0b0a6a0e-1f4e-4c8e-9d53-0d6a3c0e2c11";
 
     fn violations(body: &str) -> Vec<String> {
-        fields(&Acknowledgement::read(body.as_bytes()).expect_err(body))
+        refused(&Acknowledgement::read(body.as_bytes()).expect_err(body))
     }
 
     #[test]

@@ -87,13 +87,13 @@ impl FeedRequest {
     /// 400 for unknown parameters, and for values out of range.
     pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
         let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let limit = query.optional("limit", "a number from 1 to 100", |text| {
+        let limit = query.number("limit", "a number from 1 to 100", |text| {
             let limit = usize::try_from(number(text)?).ok()?;
             (1..=MAX_AT_ONCE).contains(&limit).then_some(limit)
         });
         let wait = query
-            .optional("wait", "a number of seconds from 0 to 10", |text| number(text).filter(|wait| *wait <= MAX_WAIT));
-        let visibility = query.optional("visibility", "a number of seconds from 10 to 3600", |text| {
+            .number("wait", "a number of seconds from 0 to 10", |text| number(text).filter(|wait| *wait <= MAX_WAIT));
+        let visibility = query.number("visibility", "a number of seconds from 10 to 3600", |text| {
             number(text).filter(|visibility| VISIBILITIES.contains(visibility))
         });
         query.finish()?;
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&'static str, &'static str)]) -> Result<FeedRequest, Vec<String>> {
-        FeedRequest::read(Query::new(pairs.iter().copied())).map_err(|problem| crate::testing::fields(&problem))
+        FeedRequest::read(Query::new(pairs.iter().copied())).map_err(|problem| crate::testing::refused(&problem))
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time, logging};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, TableError};
 
 /// The most events that are looked at, and the number unless the request says otherwise.
@@ -98,12 +98,12 @@ impl FilterCheckRequest {
         let violations = &mut body.violations;
         let filter = match filter {
             Some(json) => EventFilter::take("eventFilter", json, violations),
-            None => violations.note("eventFilter", Err(MISSING)),
+            None => violations.note("eventFilter", Rule::Required, Err(MISSING)),
         };
         let event_list = event_list.map(|list| members::known_types(list, entity, violations)).unwrap_or_default();
         let limit = limit.unwrap_or(MAX_EVENTS);
         if !(1..=MAX_EVENTS).contains(&limit) {
-            violations.add("limit", format!("must be a number from 1 to {MAX_EVENTS}"));
+            violations.add("limit", Rule::OutOfRange, format!("must be a number from 1 to {MAX_EVENTS}"));
         }
         body.finish_with(filter.map(|filter| Self { filter, event_list, limit }))
     }
@@ -193,7 +193,7 @@ mod tests {
             (r#"{"eventFilter":{"a":[1]},"limit":0}"#, &["limit"]),
             (r#"{"eventFilter":{"a":["x","\ud800"],"\udc00":[1]}}"#, &["eventFilter.a[1]", "eventFilter.\\udc00"]),
         ] {
-            assert_eq!(crate::testing::fields(&read(body).expect_err(body)), expected, "{body}");
+            assert_eq!(crate::testing::refused(&read(body).expect_err(body)), expected, "{body}");
         }
     }
 }

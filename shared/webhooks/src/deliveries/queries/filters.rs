@@ -11,7 +11,7 @@ use crate::{
 };
 use auth::EntityId;
 use base::{EventId, Time, WebhookId};
-use problem::Query;
+use problem::{Query, Rule};
 
 /// The filters of a list. An absent filter excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,9 +45,9 @@ impl Filters {
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
         let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
         let subject = take_subject(query);
-        let last_http_status = query.optional("lastHttpStatus", "a status code from 100 to 999", http_status);
+        let last_http_status = query.number("lastHttpStatus", "a status code from 100 to 999", http_status);
         let codes = "dns, connect, tls, timeout, blocked, reported, unconfirmed or interrupted";
-        let last_error = query.optional("lastError", codes, ErrorCode::parse);
+        let last_error = query.one_of("lastError", codes, ErrorCode::parse);
         let (created_from, created_until) = take_times(query);
         let filters =
             Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_until };
@@ -91,7 +91,7 @@ impl Filters {
 fn take_type(query: &mut Query<'_>, entity: &EntityId) -> Option<&'static str> {
     let text = query.optional("type", "one text", Some)?;
     let found = catalogue::find(text).map(|found| found.value);
-    query.violations.note("type", found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
+    query.violations.note("type", Rule::UnknownValue, found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
 }
 
 fn take_subject(query: &mut Query<'_>) -> Option<String> {
@@ -110,7 +110,7 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     let from = query.optional_time("createdFrom");
     let to = query.optional_time("createdUntil");
     if from.zip(to).is_some_and(|(from, to)| from > to) {
-        query.violations.add("createdUntil", "must not be before createdFrom");
+        query.violations.add("createdUntil", Rule::Inconsistent, "must not be before createdFrom");
     }
     (from, to)
 }
@@ -146,7 +146,7 @@ mod tests {
         let mut query = Query::new(pairs.iter().copied());
         let entity = EntityId::parse("demo-hotel").expect("an entity");
         let filters = Filters::take(&mut query, &entity);
-        query.finish().map(|()| filters).map_err(|problem| crate::testing::fields(&problem))
+        query.finish().map(|()| filters).map_err(|problem| crate::testing::refused(&problem))
     }
 
     #[test]

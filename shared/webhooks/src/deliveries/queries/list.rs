@@ -66,7 +66,7 @@ impl ListRequest {
     /// Reads the parameters of a query for this entity's deliveries.
     pub fn read(mut query: QueryParameters<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take(&mut query, entity.id());
-        let limit = query.optional("limit", "a number from 1 to 100", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
+        let limit = query.number("limit", "a number from 1 to 100", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
         Ok(Self { filters, limit, cursor })

@@ -74,7 +74,7 @@ impl EventListRequest {
     /// Reads the parameters of a query for this entity's events.
     pub fn read(mut query: Query<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take_of_events(&mut query, entity.id());
-        let limit = query.optional("limit", "a number from 1 to 50", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
+        let limit = query.number("limit", "a number from 1 to 50", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
         query.finish()?;
         Ok(Self { filters, limit, cursor })

@@ -9,6 +9,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Time};
+use problem::Violation;
 use storage::TableError;
 
 /// An event with its deliveries.
@@ -29,7 +30,7 @@ pub struct EventWithDeliveries {
     data: Box<RawValue>,
     /// Violations of its type's schema in its data. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+    warnings: Vec<Violation>,
     /// How many days it is kept, if its publisher said so. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     retention_days: Option<u32>,

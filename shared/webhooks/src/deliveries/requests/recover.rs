@@ -16,7 +16,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
 /// The most deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond the limit
@@ -179,10 +179,15 @@ impl RecoveryScope {
         let until = body.optional_time("createdUntil");
         let include = body.optional::<String>("include", "failed, waiting or both");
         let violations = &mut body.violations;
-        let include = include.and_then(|name| violations.note("include", Include::parse(&name).ok_or(KINDS)));
+        let include =
+            include.and_then(|name| violations.note("include", Rule::UnknownValue, Include::parse(&name).ok_or(KINDS)));
         match (since, until) {
-            (Some(since), Some(until)) if since >= until => violations.add("createdUntil", "must be after createdFrom"),
-            (Some(since), None) if !has_until && since >= now => violations.add("createdFrom", "must be in the past"),
+            (Some(since), Some(until)) if since >= until => {
+                violations.add("createdUntil", Rule::Inconsistent, "must be after createdFrom")
+            }
+            (Some(since), None) if !has_until && since >= now => {
+                violations.add("createdFrom", Rule::OutOfRange, "must be in the past")
+            }
             _ => {}
         }
         let since = body.finish_with(since)?;
@@ -197,7 +202,7 @@ mod tests {
     const NOW: Time = Time::from_millis(1_795_167_900_000);
 
     fn fields(body: &str) -> Vec<String> {
-        crate::testing::fields(&RecoveryScope::read(body.as_bytes(), NOW).expect_err(body))
+        crate::testing::refused(&RecoveryScope::read(body.as_bytes(), NOW).expect_err(body))
     }
 
     #[test]

@@ -28,6 +28,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{DeliveryId, Time, logging};
+use problem::Violation;
 use storage::table::{Change, Page, PageEnd, Query, Table, TableError, Written, is};
 
 /// The most bytes of addresses and header names of all attempts in one response.
@@ -50,7 +51,7 @@ pub(crate) struct StoredDelivery {
     /// Every attempt, the oldest first.
     attempts: Vec<Attempt>,
     event: Box<RawValue>,
-    event_warnings: Vec<String>,
+    event_warnings: Vec<Violation>,
 }
 
 impl StoredDelivery {

@@ -20,7 +20,7 @@ use self::{
     pattern::{Fault, Pattern},
 };
 use crate::events::json_text::without_space;
-use problem::Violations;
+use problem::{Pointer, Rule, Violations};
 
 /// The largest filter, in bytes of JSON without white space: publishing reads the filters of all webhooks of an entity.
 pub const MAX_BYTES: usize = 4 * 1024;
@@ -37,11 +37,13 @@ impl EventFilter {
     /// All faults that were found.
     pub fn read(json: &str) -> Result<Self, Vec<Fault>> {
         let text = without_space(json);
-        let whole = |message: String| vec![Fault { path: String::new(), message }];
+        let whole = |rule, detail| vec![Fault { pointer: Pointer::default(), rule, detail }];
         if text.len() > MAX_BYTES {
-            return Err(whole(format!("must not take more than {MAX_BYTES} bytes as JSON without white space")));
+            let detail = format!("must not take more than {MAX_BYTES} bytes as JSON without white space");
+            return Err(whole(Rule::TooLong, detail));
         }
-        let raw: &RawValue = serde_json::from_str(&text).map_err(|_| whole("must be well-formed JSON".to_owned()))?;
+        let raw: &RawValue = serde_json::from_str(&text)
+            .map_err(|_| whole(Rule::InvalidFormat, "must be well-formed JSON".to_owned()))?;
         Pattern::read(raw)?;
         Ok(Self(text))
     }
@@ -52,7 +54,9 @@ impl EventFilter {
             return None;
         }
         let noted = |faults: Vec<Fault>| {
-            faults.into_iter().for_each(|Fault { path, message }| violations.add(format!("{name}{path}"), message));
+            for Fault { pointer, rule, detail } in faults {
+                violations.add(Pointer::from(name).within(&pointer), rule, detail);
+            }
         };
         Self::read(json).map_err(noted).ok()
     }

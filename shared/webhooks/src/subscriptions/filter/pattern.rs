@@ -1,7 +1,7 @@
 //! Patterns in the syntax of EventBridge
 //! (<https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html>), as a typed tree.
 
-use problem::{Members, near};
+use problem::{Members, Pointer, Rule, near};
 use serde_json::value::RawValue;
 
 use super::{data::Leaf, decimal::Decimal};
@@ -61,13 +61,15 @@ pub(super) enum Comparison {
     Greater,
 }
 
-/// A fault of a pattern: the path of the value within the pattern, and a message.
+/// A fault of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Such as `.totalAmount[0].numeric`; empty for the pattern itself.
-    pub path: String,
+    /// The value within the pattern.
+    pub pointer: Pointer,
+    /// The rule that it breaks.
+    pub rule: Rule,
     /// The fault, and the remedy.
-    pub message: String,
+    pub detail: String,
 }
 
 const OPERATORS: [&str; 6] = ["prefix", "suffix", "equals-ignore-case", "anything-but", "exists", "numeric"];
@@ -82,9 +84,10 @@ impl Pattern {
     /// All faults that were found.
     pub fn read(json: &RawValue) -> Result<Self, Vec<Fault>> {
         let mut reader = Reader { faults: Vec::new(), values: 0 };
-        let pattern = reader.object("", json, 1);
+        let pattern = reader.object(&Pointer::default(), json, 1);
         if reader.values > MAX_VALUES {
-            reader.refuse("", format!("must not have more than {MAX_VALUES} values to compare with"));
+            let detail = format!("must not have more than {MAX_VALUES} values to compare with");
+            reader.refuse(&Pointer::default(), Rule::TooLong, detail);
         }
         if reader.faults.is_empty() { Ok(pattern) } else { Err(reader.faults) }
     }
@@ -97,164 +100,168 @@ struct Reader {
 }
 
 impl Reader {
-    fn refuse(&mut self, path: &str, message: impl Into<String>) {
-        self.faults.push(Fault { path: path.to_owned(), message: message.into() });
+    fn refuse(&mut self, pointer: &Pointer, rule: Rule, detail: impl Into<String>) {
+        self.faults.push(Fault { pointer: pointer.clone(), rule, detail: detail.into() });
     }
 
-    fn object(&mut self, path: &str, json: &RawValue, depth: usize) -> Pattern {
+    fn object(&mut self, pointer: &Pointer, json: &RawValue, depth: usize) -> Pattern {
         let mut pattern = Pattern::default();
         let Ok(Members { members, doubled }) = serde_json::from_str::<Members<'_>>(json.get()) else {
-            self.refuse(path, "must be an object of members, such as {\"currency\": [\"EUR\"]}");
+            self.refuse(pointer, Rule::InvalidType, "must be an object of members, such as {\"currency\": [\"EUR\"]}");
             return pattern;
         };
         if depth > MAX_DEPTH {
-            self.refuse(path, format!("must not be nested deeper than {MAX_DEPTH} levels"));
+            self.refuse(pointer, Rule::TooLong, format!("must not be nested deeper than {MAX_DEPTH} levels"));
             return pattern;
         }
         for name in doubled {
-            self.refuse(&format!("{path}.{name}"), "must not come twice");
+            self.refuse(&pointer.member(&name), Rule::Duplicate, "must not come twice");
         }
         if members.is_empty() {
-            self.refuse(path, "has no members; name a member of the data that must match");
+            self.refuse(pointer, Rule::Required, "has no members; name a member of the data that must match");
         }
         for (name, value) in members {
-            let path = format!("{path}.{name}");
+            let pointer = pointer.member(&name);
             if name == "$or" {
-                pattern.any_of = Some(self.alternatives(&path, value, depth));
+                pattern.any_of = Some(self.alternatives(&pointer, value, depth));
             } else {
-                let node = self.node(&path, value, depth);
+                let node = self.node(&pointer, value, depth);
                 pattern.members.push((name, node));
             }
         }
         pattern
     }
 
-    fn alternatives(&mut self, path: &str, json: &RawValue, depth: usize) -> Vec<Pattern> {
-        let alternatives = self.list(path, json, "must be a list of objects, one of which must match");
+    fn alternatives(&mut self, pointer: &Pointer, json: &RawValue, depth: usize) -> Vec<Pattern> {
+        let alternatives = self.list(pointer, json, "must be a list of objects, one of which must match");
         let alternatives = alternatives.into_iter().enumerate();
-        alternatives.map(|(position, json)| self.object(&format!("{path}[{position}]"), json, depth + 1)).collect()
+        alternatives.map(|(position, json)| self.object(&pointer.at(position), json, depth + 1)).collect()
     }
 
-    fn node(&mut self, path: &str, json: &RawValue, depth: usize) -> Node {
+    fn node(&mut self, pointer: &Pointer, json: &RawValue, depth: usize) -> Node {
         if json.get().starts_with('{') {
-            return Node::Within(self.object(path, json, depth + 1));
+            return Node::Within(self.object(pointer, json, depth + 1));
         }
         let message = "must be a list of the wanted values and conditions, such as [\"EUR\", {\"prefix\": \"US\"}], or an \
                        object of members";
-        let wanted = self.list(path, json, message).into_iter().enumerate();
-        Node::OneOf(wanted.filter_map(|(at, json)| self.condition(&format!("{path}[{at}]"), json)).collect())
+        let wanted = self.list(pointer, json, message).into_iter().enumerate();
+        Node::OneOf(wanted.filter_map(|(at, json)| self.condition(&pointer.at(at), json)).collect())
     }
 
     /// The elements of a list with at least one element.
-    fn list<'a>(&mut self, path: &str, json: &'a RawValue, message: &str) -> Vec<&'a RawValue> {
+    fn list<'a>(&mut self, pointer: &Pointer, json: &'a RawValue, message: &str) -> Vec<&'a RawValue> {
         let elements: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
         if elements.is_empty() {
-            self.refuse(path, message);
+            let rule = if json.get().starts_with('[') { Rule::Required } else { Rule::InvalidType };
+            self.refuse(pointer, rule, message);
         }
         elements
     }
 
-    fn condition(&mut self, path: &str, json: &RawValue) -> Option<Condition> {
+    fn condition(&mut self, pointer: &Pointer, json: &RawValue) -> Option<Condition> {
         match json.get().as_bytes().first() {
             Some(b'{') => {}
             Some(b'[') => {
-                self.refuse(path, "must be a value or a condition, not a list in the list");
+                self.refuse(pointer, Rule::InvalidType, "must be a value or a condition, not a list in the list");
                 return None;
             }
-            _ => return self.leaf(path, json).map(Condition::Equals),
+            _ => return self.leaf(pointer, json).map(Condition::Equals),
         }
-        let (operator, operand) = self.operation(path, json, &OPERATORS)?;
-        let path = format!("{path}.{operator}");
+        let (operator, operand) = self.operation(pointer, json, &OPERATORS)?;
+        let pointer = pointer.member(operator);
         match operator {
-            "exists" => self.exists(&path, operand),
-            "numeric" => self.numeric(&path, operand),
-            "anything-but" => self.anything_but(&path, operand),
-            _ => self.text_test(&path, operator, operand).map(Condition::Text),
+            "exists" => self.exists(&pointer, operand),
+            "numeric" => self.numeric(&pointer, operand),
+            "anything-but" => self.anything_but(&pointer, operand),
+            _ => self.text_test(&pointer, operator, operand).map(Condition::Text),
         }
     }
 
     /// The operator of a condition, which is an object with one member, and its operand.
     fn operation<'a>(
         &mut self,
-        path: &str,
+        pointer: &Pointer,
         json: &'a RawValue,
         known: &[&'static str],
     ) -> Option<(&'static str, &'a RawValue)> {
         let read = serde_json::from_str::<Members<'_>>(json.get());
         let one = read.ok().filter(|read| read.members.len() == 1 && read.doubled.is_empty());
         let Some((name, operand)) = one.and_then(|mut read| read.members.pop()) else {
-            self.refuse(path, format!("must have exactly one of {}", known.join(", ")));
+            self.refuse(pointer, Rule::InvalidFormat, format!("must have exactly one of {}", known.join(", ")));
             return None;
         };
         let operator = known.iter().find(|operator| **operator == name);
         if operator.is_none() {
-            let path = format!("{path}.{name}");
+            let pointer = pointer.member(&name);
             if NOT_SUPPORTED.contains(&name.as_str()) {
-                self.refuse(&path, format!("is not supported here; use {}", known.join(", ")));
+                self.refuse(&pointer, Rule::Unknown, format!("is not supported here; use {}", known.join(", ")));
             } else {
                 let all = format!("the conditions are {}", known.join(", "));
-                self.refuse(&path, near::none_of("must be a condition", &name, known.iter().copied(), &all));
+                let detail = near::none_of("must be a condition", &name, known.iter().copied(), &all);
+                self.refuse(&pointer, Rule::Unknown, detail);
             }
         }
         Some((*operator?, operand))
     }
 
-    fn exists(&mut self, path: &str, operand: &RawValue) -> Option<Condition> {
+    fn exists(&mut self, pointer: &Pointer, operand: &RawValue) -> Option<Condition> {
         self.values += 1;
         match operand.get() {
             "true" => Some(Condition::Exists(true)),
             "false" => Some(Condition::Exists(false)),
             _ => {
-                self.refuse(path, "must be true or false");
+                self.refuse(pointer, Rule::InvalidType, "must be true or false");
                 None
             }
         }
     }
 
-    fn numeric(&mut self, path: &str, operand: &RawValue) -> Option<Condition> {
+    fn numeric(&mut self, pointer: &Pointer, operand: &RawValue) -> Option<Condition> {
         const MESSAGE: &str =
             "must be a list of one or two comparisons (<, <=, =, >= or >) with a number, such as [\">\", 0, \"<=\", 5]";
-        let parts = self.list(path, operand, MESSAGE);
+        let parts = self.list(pointer, operand, MESSAGE);
         let comparisons: Option<Vec<_>> = parts.chunks(2).map(comparison).collect();
         let comparisons = comparisons.filter(|comparisons| (1..=2).contains(&comparisons.len()));
         if comparisons.is_none() && !parts.is_empty() {
-            self.refuse(path, MESSAGE);
+            self.refuse(pointer, Rule::InvalidFormat, MESSAGE);
         }
         self.values += parts.len().div_ceil(2);
         comparisons.map(Condition::Numeric)
     }
 
     /// `anything-but` with a value, a list of values, or a test of texts.
-    fn anything_but(&mut self, path: &str, operand: &RawValue) -> Option<Condition> {
+    fn anything_but(&mut self, pointer: &Pointer, operand: &RawValue) -> Option<Condition> {
         let refused: Vec<Condition> = match operand.get().as_bytes().first() {
             Some(b'{') => {
-                let (operator, inner) = self.operation(path, operand, &TEXT_OPERATORS)?;
-                let path = format!("{path}.{operator}");
-                let texts = self.one_or_more(&path, inner).into_iter();
-                texts.filter_map(|(path, text)| self.text_test(&path, operator, text).map(Condition::Text)).collect()
+                let (operator, inner) = self.operation(pointer, operand, &TEXT_OPERATORS)?;
+                let pointer = pointer.member(operator);
+                let texts = self.one_or_more(&pointer, inner).into_iter();
+                texts
+                    .filter_map(|(pointer, text)| self.text_test(&pointer, operator, text).map(Condition::Text))
+                    .collect()
             }
             _ => {
-                let values = self.one_or_more(path, operand).into_iter();
-                values.filter_map(|(path, value)| self.leaf(&path, value).map(Condition::Equals)).collect()
+                let values = self.one_or_more(pointer, operand).into_iter();
+                values.filter_map(|(pointer, value)| self.leaf(&pointer, value).map(Condition::Equals)).collect()
             }
         };
         Some(Condition::AnythingBut(refused))
     }
 
-    /// A value, or the values of a list, each with its path.
-    fn one_or_more<'a>(&mut self, path: &str, json: &'a RawValue) -> Vec<(String, &'a RawValue)> {
+    /// A value, or the values of a list, each with its pointer.
+    fn one_or_more<'a>(&mut self, pointer: &Pointer, json: &'a RawValue) -> Vec<(Pointer, &'a RawValue)> {
         if !json.get().starts_with('[') {
-            return vec![(path.to_owned(), json)];
+            return vec![(pointer.clone(), json)];
         }
-        let values = self.list(path, json, "must have at least one value").into_iter().enumerate();
-        values.map(|(position, value)| (format!("{path}[{position}]"), value)).collect()
+        let values = self.list(pointer, json, "must have at least one value").into_iter().enumerate();
+        values.map(|(position, value)| (pointer.at(position), value)).collect()
     }
 
-    fn text_test(&mut self, path: &str, operator: &str, operand: &RawValue) -> Option<TextTest> {
+    fn text_test(&mut self, pointer: &Pointer, operator: &str, operand: &RawValue) -> Option<TextTest> {
         self.values += 1;
         let text: Option<String> = serde_json::from_str(operand.get()).ok().filter(|text: &String| !text.is_empty());
         if text.is_none() {
-            self.refuse(path, "must be a text that is not empty");
+            self.refuse(pointer, Rule::InvalidType, "must be a text that is not empty");
         }
         let text = text?;
         Some(match operator {
@@ -264,20 +271,20 @@ impl Reader {
         })
     }
 
-    fn leaf(&mut self, path: &str, json: &RawValue) -> Option<Leaf<'static>> {
+    fn leaf(&mut self, pointer: &Pointer, json: &RawValue) -> Option<Leaf<'static>> {
         self.values += 1;
         let text = json.get();
         if text.starts_with(['{', '[']) {
-            self.refuse(path, "must be a text, a number, true, false or null");
+            self.refuse(pointer, Rule::InvalidType, "must be a text, a number, true, false or null");
             return None;
         }
         if !text.starts_with('"') && text.len() > MAX_NUMBER {
-            self.refuse(path, format!("must not be a number of more than {MAX_NUMBER} characters"));
+            self.refuse(pointer, Rule::TooLong, format!("must not be a number of more than {MAX_NUMBER} characters"));
             return None;
         }
         let leaf = Leaf::read(text);
         if leaf.is_none() {
-            self.refuse(path, "must be a text of whole Unicode characters");
+            self.refuse(pointer, Rule::InvalidFormat, "must be a text of whole Unicode characters");
         }
         leaf.map(Leaf::into_owned)
     }
