@@ -226,7 +226,7 @@ async fn a_third_secret_is_refused_while_two_are_live(suite: Arc<Suite>) {
     for body in [json!({}), json!({ "overlapSeconds": 0 })] {
         let third = entity.post(&of(&application, "/secret")).json(&body);
         let problem = third.refused(409, "client-secret-limit").await;
-        assert_eq!(problem["properties"], json!({ "limit": 2, "oldestEndsDate": ends }));
+        assert_eq!(problem["properties"], json!({ "limitName": "client-secrets", "limit": 2, "oldestEndsDate": ends }));
     }
     assert_eq!(shown(&entity, &application).await["version"], 2);
 }

@@ -175,7 +175,8 @@ async fn lists_of_many_webhooks_open_deliveries_are_limited(suite: Arc<Suite>) {
     for filters in ["status=pending", "status=retrying,failed", "lastError=timeout"] {
         let call = many.get(&format!("/webhook/delivery/list?{filters}"));
         let refused = call.refused(429, "too-many-requests").await;
-        assert_eq!(refused["properties"]["limit"], 12_000, "{filters}");
+        let properties = json!({ "limitName": "open-lists", "limit": 12_000, "windowSeconds": 60 });
+        assert_eq!(refused["properties"], properties, "{filters}");
         assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("`webhookIdentifier`")), "{refused:#}");
         assert_eq!(listed(&few, filters).await, Vec::<String>::new(), "{filters}");
     }

@@ -7,7 +7,7 @@ use contract_test::contract_test;
 use futures::{StreamExt, stream};
 use serde_json::json;
 
-use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin};
+use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, is_limited};
 
 /// The guesses at a client that an address has in some minutes.
 const GUESSES: usize = 100;
@@ -27,8 +27,11 @@ fn is_turned_away(answer: &ApiResponse) {
     assert_eq!(body["error"], "temporarily_unavailable", "{}", answer.exchange);
     assert!(body["type"].as_str().is_some_and(|kind| kind.ends_with("/problems/too-many-attempts")), "{body}");
     assert_eq!(answer.header("cache-control"), "no-store");
-    let wait: u32 = answer.header("retry-after").parse().expect("seconds");
-    assert!((1..=60).contains(&wait), "{}", answer.exchange);
+    let properties = &body["properties"];
+    let name = properties["limitName"].as_str().expect("openapi.yaml says so");
+    assert!(name.starts_with("failed-authentications-of-"), "{body}");
+    let limit = properties["limit"].as_u64().and_then(|limit| limit.try_into().ok()).expect("openapi.yaml says so");
+    assert!((1..=60).contains(&is_limited(answer, name, limit, 360)), "{}", answer.exchange);
 }
 
 async fn turned_away(call: Call) {

@@ -2,6 +2,7 @@
 
 pub mod json_body;
 pub mod kind;
+mod limit;
 mod metadata;
 pub mod name;
 pub mod near;
@@ -15,6 +16,7 @@ mod violation;
 
 pub use json_body::{JsonBody, Members, Violations, no_input, plain_integer};
 pub use kind::ProblemKind;
+pub use limit::RateLimit;
 pub use metadata::Metadata;
 pub use problem::{Explanation, Link, Problem};
 pub use query::Query;

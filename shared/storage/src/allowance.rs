@@ -6,11 +6,12 @@
 
 use crate::table::{Change, Key, Table, TableError, Written, absent, at_most};
 use base::Time;
+use problem::RateLimit;
 
 /// A minute, in seconds.
-const MINUTE: i64 = 60;
+const MINUTE: u32 = 60;
 /// An hour, in seconds.
-const HOUR: i64 = 60 * MINUTE;
+const HOUR: u32 = 60 * MINUTE;
 
 /// The kinds of limited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +48,13 @@ pub enum Allowance {
 }
 
 impl Allowance {
-    fn name(self) -> &'static str {
+    /// The limit as a refused client learns of it.
+    pub const fn rate_limit(self) -> RateLimit {
+        RateLimit { name: self.name(), limit: self.limit(), window: self.window() }
+    }
+
+    /// The name, here and on the wire.
+    const fn name(self) -> &'static str {
         match self {
             Self::Credentials => "credentials",
             Self::OwnTokens => "own-tokens",
@@ -80,7 +87,7 @@ impl Allowance {
     }
 
     /// The length of a window, in seconds.
-    pub const fn window(self) -> i64 {
+    pub const fn window(self) -> u32 {
         match self {
             Self::FeedWaits | Self::LineWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
@@ -92,8 +99,9 @@ impl Allowance {
 
     /// The beginning of the current window, in seconds, and its end.
     fn window_at(self, now: Time) -> (i64, Time) {
-        let begun = now.as_seconds() - now.as_seconds() % self.window();
-        (begun, Time::from_millis((begun + self.window()) * 1000))
+        let window = i64::from(self.window());
+        let begun = now.as_seconds() - now.as_seconds() % window;
+        (begun, Time::from_millis((begun + window) * 1000))
     }
 }
 
@@ -143,13 +151,13 @@ mod tests {
         for millis in [1_795_165_200_000, 1_795_167_900_123, 1_795_168_799_999] {
             assert_eq!(Allowance::Credentials.window_at(Time::from_millis(millis)), (hour, end));
         }
-        assert_eq!(Allowance::Credentials.window_at(end).0, hour + HOUR);
+        assert_eq!(Allowance::Credentials.window_at(end).0, hour + i64::from(HOUR));
         let minute = 1_795_167_900;
         let end = Time::from_millis(1_795_167_960_000);
         for millis in [1_795_167_900_000, 1_795_167_959_999] {
             assert_eq!(Allowance::Recoveries.window_at(Time::from_millis(millis)), (minute, end));
         }
-        assert_eq!(Allowance::Recoveries.window_at(end).0, minute + MINUTE);
+        assert_eq!(Allowance::Recoveries.window_at(end).0, minute + i64::from(MINUTE));
     }
 
     #[test]
@@ -158,7 +166,7 @@ mod tests {
         const LONGEST_WAIT: i64 = 10;
         let waits = Allowance::FeedWaits;
         // Waits that begin at the end of a window overlap those of the next one.
-        let windows = LONGEST_WAIT / waits.window() + 1;
+        let windows = LONGEST_WAIT / i64::from(waits.window()) + 1;
         assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }
 }

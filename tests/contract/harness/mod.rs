@@ -16,6 +16,7 @@ mod forge;
 pub mod geo_ip;
 mod handwritten;
 mod hooks;
+mod limits;
 mod linked;
 mod panel;
 mod person;
@@ -51,6 +52,7 @@ pub use fakes::{
 pub use forge::Forge;
 pub use handwritten::send_raw;
 pub use hooks::secret_of;
+pub use limits::is_limited;
 pub use linked::{Visit, hash_of, new_account, outcome_of, state_of};
 pub use person::{Choice, Departure, Return, choose, continue_to_provider, cookie_of, link_of, query};
 pub use processes::{Process, descendants, group_members, memory_kilobytes, until_gone};

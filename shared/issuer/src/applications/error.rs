@@ -9,7 +9,7 @@ use super::{client_key::MAX_KEYS, client_secret::MAX_SECRETS, new_application::M
 use auth::Scopes;
 use base::{ClientSecretId, Time};
 use problem::{Problem, ProblemKind};
-use storage::{IdempotencyError, SecretError, TableError};
+use storage::{Allowance, IdempotencyError, SecretError, TableError};
 
 /// Why an application was not shown, made, changed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::TooManyApplications => {
                 let detail = format!("A managing entity may have {MAX_APPLICATIONS} applications; remove one first.");
-                Self::new(ProblemKind::ApplicationLimit, detail).with_property("limit", MAX_APPLICATIONS)
+                Self::new(ProblemKind::ApplicationLimit, detail).with_limit("applications", MAX_APPLICATIONS)
             }
             ApplicationError::TooManySecrets(oldest_ends) => {
                 let detail = format!(
@@ -115,12 +115,12 @@ impl From<ApplicationError> for Problem {
                      one."
                 );
                 Self::new(ProblemKind::ClientSecretLimit, detail)
-                    .with_property("limit", MAX_SECRETS)
+                    .with_limit("client-secrets", MAX_SECRETS)
                     .with_property("oldestEndsDate", oldest_ends.to_string())
             }
             ApplicationError::TooManyKeys => {
                 let detail = format!("An application may have {MAX_KEYS} public keys; remove one first.");
-                Self::new(ProblemKind::KeyLimit, detail).with_property("limit", MAX_KEYS)
+                Self::new(ProblemKind::KeyLimit, detail).with_limit("public-keys", MAX_KEYS)
             }
             ApplicationError::KeyExists(kid) => {
                 let detail = format!(
@@ -134,7 +134,12 @@ impl From<ApplicationError> for Problem {
                     "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again \
                      in {seconds} seconds."
                 );
-                Self::new(ProblemKind::TooManyCredentials, detail).with_retry_after(seconds)
+                Self::rate_limited(
+                    ProblemKind::TooManyCredentials,
+                    detail,
+                    Allowance::Credentials.rate_limit(),
+                    seconds,
+                )
             }
             ApplicationError::Idempotency(error) => error.into_problem(another_secret),
             ApplicationError::Pepper(error) => error.into(),

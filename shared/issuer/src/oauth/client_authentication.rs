@@ -1,12 +1,12 @@
 //! The only module that authenticates clients of the token issuer: by a secret (RFC 6749 §2.3) or by an assertion (RFC
 //! 7523), with a limit on guessing.
 
-use std::{net::IpAddr, time::Duration};
+use std::net::IpAddr;
 
 use super::{
     assertion::{self, AssertionFault, ClientAssertion, UsedAssertions},
     credentials::{Credentials, Proof, Unreadable, unauthenticated},
-    guesses::{GuessSettings, Guesses},
+    guesses::{Blocked, GuessSettings, Guesses},
     pepper::{Pepper, PepperSource},
 };
 use crate::applications::{Application, Applications};
@@ -76,10 +76,10 @@ pub enum AuthenticationError {
     #[error("the client is not authenticated")]
     Refused(#[source] Refusal),
     /// Too many attempts from the client's address have failed.
-    #[error("too many attempts have failed from this address; the next is accepted in {} s", wait.as_secs())]
+    #[error("too many attempts have failed from this address; the next is accepted in {} s", blocked.wait.as_secs())]
     TooManyAttempts {
-        /// How long every attempt is refused.
-        wait: Duration,
+        /// The limit, and how long every attempt is refused.
+        blocked: Blocked,
         /// Why the credentials are not accepted, if they were checked.
         source: Option<Refusal>,
     },
@@ -148,8 +148,8 @@ impl ClientAuthentication {
         let found = found?;
         let tally = tally?;
         let pepper = pepper?;
-        if let Some(wait) = tally.blocked(now) {
-            return Err(AuthenticationError::TooManyAttempts { wait, source: None });
+        if let Some(blocked) = tally.blocked(now) {
+            return Err(AuthenticationError::TooManyAttempts { blocked, source: None });
         }
         let proven = match &credentials.proof {
             Proof::Secret(secret) => by_secret(found, secret, &pepper, now).ok_or_else(|| Refusal::Secret.into()),
@@ -166,7 +166,7 @@ impl ClientAuthentication {
             Err(Unproven::Refused(refusal)) => {
                 let tally = self.guesses.count(&tally, now).await?;
                 Err(match tally.exceeded(now).then(|| tally.blocked(now)).flatten() {
-                    Some(wait) => AuthenticationError::TooManyAttempts { wait, source: Some(refusal) },
+                    Some(blocked) => AuthenticationError::TooManyAttempts { blocked, source: Some(refusal) },
                     None => AuthenticationError::Refused(refusal),
                 })
             }
@@ -235,9 +235,9 @@ impl From<AuthenticationError> for Problem {
     fn from(error: AuthenticationError) -> Self {
         match error {
             AuthenticationError::Refused(source) => unauthenticated().caused_by(source),
-            AuthenticationError::TooManyAttempts { wait, source: None } => too_many_attempts(wait),
-            AuthenticationError::TooManyAttempts { wait, source: Some(source) } => {
-                too_many_attempts(wait).caused_by(source)
+            AuthenticationError::TooManyAttempts { blocked, source: None } => too_many_attempts(blocked),
+            AuthenticationError::TooManyAttempts { blocked, source: Some(source) } => {
+                too_many_attempts(blocked).caused_by(source)
             }
             AuthenticationError::Pepper(error) => error.into(),
             AuthenticationError::Table(error) => error.into(),
@@ -245,12 +245,12 @@ impl From<AuthenticationError> for Problem {
     }
 }
 
-fn too_many_attempts(wait: Duration) -> Problem {
+fn too_many_attempts(Blocked { limit, wait }: Blocked) -> Problem {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let seconds = seconds.max(1);
     let detail =
         format!("Too many attempts to authenticate have failed from this address; try again in {seconds} seconds.");
-    Problem::new(ProblemKind::TooManyAttempts, detail).with_retry_after(seconds)
+    Problem::rate_limited(ProblemKind::TooManyAttempts, detail, limit, seconds)
 }
 
 #[cfg(test)]

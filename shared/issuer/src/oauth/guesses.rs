@@ -22,10 +22,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use base::{Environment, FromEnvironment, Time, environment::AtLeastOne};
+use problem::RateLimit;
 use storage::table::{Change, Delete, Key, Query, Table, TableError};
 
 /// How many minutes count in addition to the current one, so that a failed attempt counts for five to six.
 const MINUTES: i64 = 5;
+/// The minutes that count, in seconds.
+const WINDOW: u32 = (MINUTES as u32 + 1) * 60;
 /// The longest time that one response asks a client to wait. A client that comes back too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count stays in the table after its last attempt.
@@ -66,6 +69,15 @@ pub struct Tally {
     client: String,
     for_client: Attempts,
     from_address: Attempts,
+}
+
+/// The limit that blocks a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    /// The limit.
+    pub limit: RateLimit,
+    /// How long every attempt is refused.
+    pub wait: Duration,
 }
 
 /// An item of failed attempts, by its sort key.
@@ -112,11 +124,16 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// How long this client identifier from this address is blocked; `None` while the attempts are below the limits.
-    pub fn blocked(&self, now: Time) -> Option<Duration> {
-        let waits =
-            [self.for_client.wait(self.limits.per_client, now), self.from_address.wait(self.limits.per_address, now)];
-        waits.into_iter().max().filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT))
+    /// The limit that blocks this client identifier from this address longer; `None` while the attempts are below the
+    /// limits.
+    pub fn blocked(&self, now: Time) -> Option<Blocked> {
+        let blocked = |name, attempts: &Attempts, limit| {
+            let wait = attempts.wait(limit, now).min(LONGEST_WAIT);
+            Blocked { limit: RateLimit { name, limit, window: WINDOW }, wait }
+        };
+        let by_address = blocked("failed-authentications-of-address", &self.from_address, self.limits.per_address);
+        let by_client = blocked("failed-authentications-of-client", &self.for_client, self.limits.per_client);
+        [by_address, by_client].into_iter().max_by_key(|blocked| blocked.wait).filter(|blocked| !blocked.wait.is_zero())
     }
 
     /// Whether more attempts than the limit were counted, which can happen when many arrive at once.
@@ -245,11 +262,17 @@ mod tests {
         let none = Attempts::default;
         assert_eq!(tally(none(), none()).blocked(NOW), None);
         assert_eq!(tally(attempts(&[(0, 2)]), attempts(&[(0, 4)])).blocked(NOW), None);
+        let blocked = |for_client, from_address| {
+            tally(for_client, from_address).blocked(NOW).map(|Blocked { limit, wait }| (limit.name, wait))
+        };
+        let by_client = |wait| Some(("failed-authentications-of-client", wait));
+        let by_address = |wait| Some(("failed-authentications-of-address", wait));
         // The two of five minutes ago no longer count when this minute ends.
-        assert_eq!(tally(attempts(&[(0, 2), (5, 2)]), none()).blocked(NOW), Some(Duration::from_secs(30)));
-        assert_eq!(tally(attempts(&[(4, 3)]), none()).blocked(NOW), Some(LONGEST_WAIT));
-        assert_eq!(tally(attempts(&[(0, 1)]), attempts(&[(0, 3), (5, 3)])).blocked(NOW), Some(Duration::from_secs(30)));
-        assert_eq!(tally(attempts(&[(0, 9)]), none()).blocked(NOW), Some(LONGEST_WAIT));
+        assert_eq!(blocked(attempts(&[(0, 2), (5, 2)]), none()), by_client(Duration::from_secs(30)));
+        assert_eq!(blocked(attempts(&[(4, 3)]), none()), by_client(LONGEST_WAIT));
+        let of_several = attempts(&[(0, 3), (5, 3)]);
+        assert_eq!(blocked(attempts(&[(0, 1)]), of_several), by_address(Duration::from_secs(30)));
+        assert_eq!(blocked(attempts(&[(0, 9)]), none()), by_client(LONGEST_WAIT));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use http::header::WWW_AUTHENTICATE;
 use auth::{Scopes, token::NotIssued};
 use base::PanelLinkId;
 use problem::{Problem, ProblemKind};
-use storage::{IdempotencyError, TableError};
+use storage::{Allowance, IdempotencyError, TableError};
 
 use crate::oauth::signing_keys::SigningKeyError;
 
@@ -154,7 +154,7 @@ impl From<PanelError> for Problem {
                     "As many links to the panel were made for this managing entity as may be in an hour; try again in {seconds} \
                      seconds."
                 );
-                Self::new(ProblemKind::TooManyPanelLinks, detail).with_retry_after(seconds)
+                Self::rate_limited(ProblemKind::TooManyPanelLinks, detail, Allowance::PanelLinks.rate_limit(), seconds)
             }
             PanelError::NotFound(_) => {
                 let detail = "This managing entity has no panel link with the identifier in the path, or no longer.";

@@ -79,7 +79,7 @@ impl From<DeliveryError> for Problem {
             DeliveryError::Webhook(error) => error.into(),
             DeliveryError::TooManyAttempts => {
                 let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
-                Self::new(ProblemKind::AttemptLimit, detail).with_property("limit", MAX_ATTEMPTS)
+                Self::new(ProblemKind::AttemptLimit, detail).with_limit("attempts", MAX_ATTEMPTS)
             }
             DeliveryError::AttemptUnderWay(until) => {
                 let detail = format!(
@@ -95,7 +95,7 @@ impl From<DeliveryError> for Problem {
             DeliveryError::TooManyRanges(TooManyRanges) => {
                 let detail =
                     format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
-                Self::new(ProblemKind::RecoveryLimit, detail).with_property("limit", MAX_RANGES)
+                Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }
             DeliveryError::Cursor(error) => Violation::query("cursor", Rule::InvalidFormat, error.to_string()).into(),
             DeliveryError::Idempotency(error) => error.into(),

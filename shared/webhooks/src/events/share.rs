@@ -24,9 +24,11 @@ use tokio::{join, time::timeout};
 use crate::events::counts::{Counts, MINUTE, QuotaDecision};
 use auth::{AuthorizedEntity, EntityId};
 use base::{Environment, FromEnvironment, SharedClock, environment::AtLeastOne, logging};
-use problem::{Problem, ProblemKind};
+use problem::{Problem, ProblemKind, RateLimit};
 use storage::table::{Change, Table, TableError, Written};
 
+/// The name of the limit on the wire.
+const LIMIT: &str = "published-deliveries";
 /// Time limit for counting a step, which runs concurrently with the publication.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
@@ -80,7 +82,7 @@ impl From<ShareExceeded> for Problem {
             "A managing entity's events may cause at most {limit} deliveries of up to 4 KiB in a minute, and this limit is \
              reached; try again in {seconds} seconds."
         );
-        Self::new(ProblemKind::TooManyEvents, detail).with_property("limit", limit).with_retry_after(seconds)
+        Self::rate_limited(ProblemKind::TooManyEvents, detail, RateLimit { name: LIMIT, limit, window: 60 }, seconds)
     }
 }
 

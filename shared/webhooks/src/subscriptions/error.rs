@@ -71,7 +71,7 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::TooMany => {
                 let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
-                Self::new(ProblemKind::WebhookLimit, detail).with_property("limit", MAX_WEBHOOKS)
+                Self::new(ProblemKind::WebhookLimit, detail).with_limit("webhooks", MAX_WEBHOOKS)
             }
             WebhookError::VersionConflict(current) => {
                 let detail = format!(
@@ -100,7 +100,7 @@ impl From<WebhookError> for Problem {
                     _ => format!("send {limit} requests of this kind in a minute"),
                 };
                 let detail = format!("A managing entity may {may}; try again in {wait} seconds.");
-                Self::new(ProblemKind::TooManyRequests, detail).with_property("limit", limit).with_retry_after(wait)
+                Self::rate_limited(ProblemKind::TooManyRequests, detail, what.rate_limit(), wait)
             }
             WebhookError::NeverStill => Self::unavailable(error),
             WebhookError::Idempotency(error) => error.into_problem(|webhook| {

@@ -50,7 +50,10 @@ mod tests {
     #[test]
     fn a_refused_request_names_the_limit_and_when_to_try_again() {
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::Recoveries, wait: 17 });
-        assert_eq!((problem.kind.slug(), &problem.properties["limit"]), ("too-many-requests", &20.into()));
+        assert_eq!(
+            (problem.kind.slug(), &problem.properties["limitName"]),
+            ("too-many-requests", &"recoveries".into())
+        );
         assert!(problem.detail.contains("20 requests") && problem.detail.contains("17 seconds"), "{}", problem.detail);
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::FeedWaits, wait: 7 });
         assert!(problem.detail.contains("200 waits for its feeds in 10 seconds"), "{}", problem.detail);
