@@ -25,6 +25,11 @@ export default function Deliveries({ query }) {
   const view = address("/deliveries", rest);
   const list = useDeliveries(view, filtersOf(query), query.cursor);
   const selection = useSelection(view);
+  // A cursor in an old address may have expired: the list begins again.
+  const isExpired = Boolean(query.cursor) && list.error?.kind === "invalid-cursor";
+  useEffect(() => {
+    if (isExpired) go(address("/deliveries", { ...query, cursor: "" }), { replace: true });
+  }, [isExpired]);
   const isLive = liveness === "on" && !query.cursor;
   usePolling(list.poll, LIVE_MS, isLive);
   const isStale = Boolean(list.data) && list.data.view !== view;
@@ -37,7 +42,7 @@ export default function Deliveries({ query }) {
   return html`
     <${Page} title="Deliveries" beside=${html`<${Switch} label="Live" value=${isLive} change=${toggle} />`}>
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
-      <${Problem} refusal=${list.error} retry=${list.reload} />
+      <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>
       ${isLooking && html`<${Looking} ...${list} />`}
       ${!list.data && !list.error && !isLooking && html`<${Waiting} what="Loading the deliveries" lines="8" />`}

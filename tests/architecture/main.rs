@@ -17,6 +17,7 @@ mod metrics;
 mod names;
 mod panel;
 mod planted;
+mod problem_properties;
 mod releases;
 mod schemas;
 mod service_grants;

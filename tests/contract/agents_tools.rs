@@ -213,7 +213,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
         ("list_webhooks", json!({ "limit": 1 }), "limit"),
         ("list_events", json!({ "limit": 51 }), "limit"),
         ("list_events", json!({ "status": ["failed"] }), "status"),
-        ("list_events", json!({ "cursor": "x" }), "cursor"),
+        ("list_events", json!({ "cursor": 1 }), "cursor"),
         ("list_connections", json!({ "provider": "stripe" }), "provider"),
         ("list_event_types", json!({ "area": "booking" }), "area"),
         ("explain_problem", json!({ "kind": "webhook-disable" }), "kind"),

@@ -233,10 +233,10 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("offset=10", vec!["offset"]),
         ("Status=failed", vec!["Status"]),
         ("page=2&status=nope&limit=0&createdUntil=x", vec!["createdUntil", "limit", "page", "status"]),
-        ("cursor=x&status=nope&limit=0", vec!["cursor", "limit", "status"]),
-        // Valid base64, but not created by this service.
-        ("cursor=AAAA&status=nope", vec!["cursor", "status"]),
-        ("cursor=&limit=0", vec!["cursor", "limit"]),
+        ("cursor=x&status=nope&limit=0", vec!["limit", "status"]),
+        // A bad cursor is another kind of Problem, and other values are checked first.
+        ("cursor=AAAA&status=nope", vec!["status"]),
+        ("cursor=&limit=0", vec!["limit"]),
         ("cursor=x&cursor=x&limit=0", vec!["cursor", "limit"]),
     ] {
         let call = entity.get(&format!("/webhook/delivery/list?{query}"));

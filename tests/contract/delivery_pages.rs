@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     delivery_list::{hook_for, id, ids, items, page, publish, whole},
-    harness::{Behaviour, Entity, Receiver, Settings, Suite, Table, invalid_values, now, stored},
+    harness::{Behaviour, Entity, Receiver, Settings, Suite, Table, now, stored},
 };
 
 #[contract_test]
@@ -81,11 +81,11 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
 
     let refused = async |entity: &Entity, query: String| {
         let call = entity.get(&format!("/webhook/delivery/list?{query}"));
-        let problem = call.refused(400, "invalid-request").await;
-        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
-        assert_eq!(invalid_values(&problem), ["query/cursor"], "{query}: {problem:#}");
-        let message = violations[0]["detail"].as_str().expect("openapi.yaml says so");
-        assert!(message.contains("without cursor"), "{message}");
+        let problem = call.refused(400, "invalid-cursor").await;
+        assert!(
+            problem["detail"].as_str().is_some_and(|detail| detail.contains("without cursor")),
+            "{query}: {problem:#}"
+        );
     };
     refused(&other, format!("{filters}&cursor={cursor}")).await;
     for others in [

@@ -123,7 +123,7 @@ async fn deliveries_of_an_event_are_listed_in_pages_and_with_filters(suite: Arc<
     assert_eq!(found, deliveries);
     // The cursor works only in this list.
     let foreign = entity.get(&format!("/webhook/delivery/list?limit=2{cursor}"));
-    foreign.refused(400, "invalid-request").await;
+    foreign.refused(400, "invalid-cursor").await;
     let of_one = list(&format!("&webhookIdentifier={}", hooks[3].id)).await;
     assert_eq!(of_one["items"].as_array().map(Vec::len), Some(1), "{of_one:#}");
     let nothing = json!({ "items": [] });

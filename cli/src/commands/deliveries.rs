@@ -88,7 +88,8 @@ impl Deliveries {
         let mut found = Vec::new();
         // A later page may repeat a delivery of the last minutes.
         let mut known = HashSet::new();
-        let mut cursor = None;
+        let mut cursor: Option<String> = None;
+        let mut has_begun_again = false;
         loop {
             let missing = usize::from(self.limit) - found.len();
             let mut query = vec![("limit", missing.min(PAGE.into()).to_string())];
@@ -97,9 +98,16 @@ impl Deliveries {
             }
             query.extend(self.subject.clone().map(|subject| ("subject", subject)));
             query.extend(self.webhook.clone().map(|webhook| ("webhookIdentifier", webhook)));
-            query.extend(cursor.map(|cursor| ("cursor", cursor)));
-            let page: Page =
-                service.call(Call { query: &query, ..Call::get(&["webhook", "delivery", "list"]) }).await?;
+            query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let page = service.call(Call { query: &query, ..Call::get(&["webhook", "delivery", "list"]) }).await;
+            let page: Page = match page {
+                // The operator has replaced the keys of cursors.
+                Err(Failure::Refused(problem)) if problem.kind == "invalid-cursor" && !has_begun_again => {
+                    has_begun_again = true;
+                    continue;
+                }
+                page => page?,
+            };
             for delivery in page.items {
                 let Identified { id } = serde_json::from_str(delivery.get()).map_err(|_| unexpected(service))?;
                 if known.insert(id) {

@@ -220,6 +220,24 @@ async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
     }
 }
 
+#[tokio::test]
+async fn a_list_begins_again_once_if_its_cursor_has_expired() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    person.log_in(&fake).await.done();
+    let list = format!("{ME}/webhook/delivery/list");
+    let expired = || problem(400, "invalid-cursor", "Ask again without cursor.");
+    fake.on(&list, (200, json!({ "items": [], "nextCursor": "old" })));
+    fake.on(&list, expired());
+    let said = person.run(&["deliveries", "--limit", "150"]).await.done();
+    assert!(said.contains("dlv_2"), "{said}");
+    let asked = fake.received(&list);
+    assert_eq!((asked[1].query.as_str(), asked[2].query.as_str()), ("limit=100&cursor=old", "limit=100"));
+    fake.on(&list, expired());
+    fake.on(&list, expired());
+    person.run(&["deliveries"]).await.failed(1);
+}
+
 /// Starts `listen`, and ends it by a signal once the fake has received this many acknowledgements.
 async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged: usize, signal: Signal) -> Ended {
     let child = person.command(&[&["listen"], arguments].concat()).spawn().expect("it is built");

@@ -65,6 +65,8 @@ kinds! {
         "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`, and without `Content-Encoding`: compressed bodies are not accepted.";
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists all of them with the field and the rule. Members that the operation does not know are refused as well, so that a misspelt name is never silently ignored.";
+    InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor is not one of this list",
+        "A cursor belongs to one list of one managing entity with the same filters. It ends when the operator replaces the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or leave `cursor` out to begin at the first page.";
     EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
         "The managing entity has no event with this identifier, its retention time is over, or no webhook subscribed to its type when it was published: such an event is not stored.";
     EventTypeNotFound = "event-type-not-found", NOT_FOUND, "There is no such event type",

@@ -95,6 +95,9 @@ fn limits(schema: &Value) -> String {
     keywords
         .map(|(name, value)| match (name.as_str(), value) {
             ("x-untrusted", Value::Bool(true)) => ", untrusted".to_owned(),
+            ("x-problem-kinds", Value::Array(kinds)) => {
+                format!(", with {}", kinds.iter().map(code).collect::<Vec<_>>().join(", "))
+            }
             (_, Value::Number(number)) => format!(", {} {number}", escaped(name)),
             _ => format!(", {} {}", escaped(name), code(value)),
         })

@@ -71,6 +71,7 @@ pub(super) async fn provoke(suite: &Suite, checked: &mut Checked) {
                     let large = json!({ "a": "x".repeat(1_100_000) }).to_string();
                     to(path).bearer(&platform).body("application/json", large)
                 }
+                "invalidCursor" => with_body(to(format!("{path}?cursor=x")).bearer(&platform)),
                 "invalidRequest" => {
                     let path = operation.path.replace("{managingEntityIdentifier}", "a%20b");
                     let path = NOTHING.iter().fold(path, |path, (name, value)| path.replace(name, value));

@@ -194,10 +194,23 @@ impl Contract {
             Ok(body) => {
                 let mut faults = self.schema_faults(&declared["schema"], &body, "body");
                 faults.extend(kind_fault(declared, &body));
+                faults.extend(self.property_faults(&body));
                 faults
             }
             Err(error) => vec![format!("the body is not JSON: {error}")],
         }
+    }
+
+    /// The members of a Problem's `properties` that the document does not declare for its kind.
+    fn property_faults(&self, body: &Value) -> Vec<String> {
+        let Some(kind) = body["kind"].as_str().filter(|_| body["instance"].is_string()) else { return Vec::new() };
+        let declared = &self.document["components"]["schemas"]["ProblemProperties"]["properties"];
+        let is_declared = |name: &str| {
+            declared_kinds(&declared[name]).is_some_and(|mut kinds| kinds.any(|declared| declared == kind))
+        };
+        let members = body["properties"].as_object().into_iter().flatten().map(|(name, _)| name);
+        let undeclared = members.filter(|name| !is_declared(name));
+        undeclared.map(|name| format!("ProblemProperties does not declare `{name}` for {kind}")).collect()
     }
 
     /// The faults of a value by a schema of the document. A member that the schema does not list is a fault, although

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     applications::{forged, text},
-    harness::{ApiResponse, Behaviour, Entity, Receiver, Suite},
-    webhooks::fields,
+    harness::{ApiResponse, Behaviour, Entity, Receiver, Suite, invalid_values},
 };
 use asked::{Wanted, is_replayed, of_each};
 
@@ -219,7 +218,11 @@ async fn a_key_of_a_wrong_form_is_a_violation(suite: Arc<Suite>) {
         for key in [&b""[..], &[b'x'; 256], "schlüssel".as_bytes()] {
             let call = entity.post(&asked.path).header("idempotency-key", key);
             let call = call.body("application/json", asked.body.as_str());
-            assert_eq!(fields(&call.refused(400, "invalid-request").await), ["Idempotency-Key"], "{wanted:?}");
+            assert_eq!(
+                invalid_values(&call.refused(400, "invalid-request").await),
+                ["header/Idempotency-Key"],
+                "{wanted:?}"
+            );
         }
         assert_eq!(asked.count(&entity).await, count, "{wanted:?}");
         asked.call(&entity, &"x".repeat(255)).expect(asked.status).await;

@@ -9,7 +9,7 @@ use crate::{
     subscriptions::error::WebhookError,
 };
 use base::Time;
-use problem::{Problem, ProblemKind, Rule, Violation};
+use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, SealError, TableError};
 
 /// Why deliveries were not shown, listed, recovered, cancelled or sent again.
@@ -97,7 +97,7 @@ impl From<DeliveryError> for Problem {
                     format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }
-            DeliveryError::Cursor(error) => Violation::query("cursor", Rule::InvalidFormat, error.to_string()).into(),
+            DeliveryError::Cursor(error) => error.into(),
             DeliveryError::Idempotency(error) => error.into(),
             DeliveryError::Keys(error) => error.into(),
             DeliveryError::Table(error) => error.into(),

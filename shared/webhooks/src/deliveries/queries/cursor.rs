@@ -7,18 +7,24 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use crate::deliveries::queries::{filters::Filters, next_page::NextPage};
 use auth::EntityId;
 use base::Random;
+use problem::{Problem, ProblemKind, Query};
 use storage::{KeyRing, sealing::is_sealed};
 
 /// Longer than any cursor.
 const MAX_LENGTH: usize = 1024;
 
-/// The expected value, for the violation of a text that is no such cursor.
-pub const EXPECTED: &str = "the nextCursor of this list with these filters; ask again without cursor";
-
 /// The text is not a cursor of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be {EXPECTED}")]
+#[error("the text is not a cursor of this list with these filters")]
 pub struct NotACursor;
+
+impl From<NotACursor> for Problem {
+    fn from(error: NotACursor) -> Self {
+        let detail = "`cursor` must be the `nextCursor` of this list with these filters, and may have expired; ask again \
+                      without cursor.";
+        Self::new(ProblemKind::InvalidCursor, detail).caused_by(error)
+    }
+}
 
 /// The lists that have cursors. A cursor of one list is refused by the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +53,15 @@ pub fn write(
 pub struct Cursor(String);
 
 impl Cursor {
+    /// Takes the cursor from the query, and finishes the query: its violations come first.
+    pub fn take_last(mut query: Query<'_>) -> Result<Option<Self>, Problem> {
+        let text = query.optional("cursor", "one text", Some);
+        query.finish()?;
+        text.map(|text| Self::parse(text).ok_or_else(|| NotACursor.into())).transpose()
+    }
+
     /// `None` when the text has another form.
-    pub fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
         String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)
     }

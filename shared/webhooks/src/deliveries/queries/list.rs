@@ -13,7 +13,7 @@ use crate::deliveries::{
     delivery::Delivery,
     error::DeliveryError,
     queries::{
-        cursor::{self, Cursor, EXPECTED, List},
+        cursor::{self, Cursor, List},
         filters::Filters,
         next_page::NextPage,
         page::{Filling, MAX_ENTRIES_READ},
@@ -67,9 +67,7 @@ impl ListRequest {
     pub fn read(mut query: QueryParameters<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take(&mut query, entity.id());
         let limit = query.number("limit", "a number from 1 to 100", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
-        let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
-        query.finish()?;
-        Ok(Self { filters, limit, cursor })
+        Ok(Self { filters, limit, cursor: Cursor::take_last(query)? })
     }
 }
 

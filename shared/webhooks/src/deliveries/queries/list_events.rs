@@ -8,7 +8,7 @@ use crate::{
         delivery::Status,
         error::DeliveryError,
         queries::{
-            cursor::{self, Cursor, EXPECTED, List},
+            cursor::{self, Cursor, List},
             filters::Filters,
             list::{Listing, limit, range},
             next_page::NextPage,
@@ -75,9 +75,7 @@ impl EventListRequest {
     pub fn read(mut query: Query<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take_of_events(&mut query, entity.id());
         let limit = query.number("limit", "a number from 1 to 50", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
-        let cursor = query.optional("cursor", EXPECTED, Cursor::parse);
-        query.finish()?;
-        Ok(Self { filters, limit, cursor })
+        Ok(Self { filters, limit, cursor: Cursor::take_last(query)? })
     }
 }
 
