@@ -48,6 +48,8 @@ pub struct ApiResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
+    /// Whether an earlier try got a 503, which may have been carried out.
+    pub is_repetition: bool,
 }
 
 impl Api {
@@ -184,11 +186,13 @@ impl Call {
     /// is repeated. Most requests that get a 503 have had no effect.
     pub async fn answered(self) -> ApiResponse {
         let began = Instant::now();
+        let mut is_repetition = false;
         loop {
             let answer = self.clone().send().await;
             if answer.status != 503 || began.elapsed() > LONG {
-                return answer;
+                return ApiResponse { is_repetition, ..answer };
             }
+            is_repetition = true;
             sleep(BEFORE_REPETITION).await;
         }
     }
@@ -239,7 +243,7 @@ impl Call {
             faults.push("the body of a failed callback or task is not {}".to_owned());
         }
         assert!(faults.is_empty(), "the response violates the contract: {faults:#?}\n{exchange}");
-        Ok(ApiResponse { exchange, status, headers, body })
+        Ok(ApiResponse { exchange, status, headers, body, is_repetition: false })
     }
 }
 

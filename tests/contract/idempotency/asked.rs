@@ -146,6 +146,11 @@ impl Asked {
     }
 }
 
+/// Whether no earlier request with the key was carried out, unless an earlier try of the same request was.
+pub fn is_first(answer: &ApiResponse) -> bool {
+    !is_replayed(answer) || answer.is_repetition
+}
+
 /// Whether an answer is marked as a repetition.
 pub fn is_replayed(answer: &ApiResponse) -> bool {
     match answer.header("idempotency-replayed") {

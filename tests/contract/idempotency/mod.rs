@@ -14,7 +14,7 @@ use crate::{
     applications::{forged, text},
     harness::{ApiResponse, Behaviour, Entity, Receiver, Suite, invalid_values},
 };
-use asked::{Wanted, is_replayed, of_each};
+use asked::{Wanted, is_first, is_replayed, of_each};
 
 #[contract_test]
 async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc<Suite>) {
@@ -24,7 +24,7 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
         let wanted = asked.wanted;
         let before = asked.count(&entity).await;
         let first = asked.call(&entity, "key").expect(asked.status).await;
-        assert!(!is_replayed(&first), "{wanted:?}: {}", first.exchange);
+        assert!(is_first(&first), "{wanted:?}: {}", first.exchange);
         for _ in 0..2 {
             let again = asked.call(&entity, " key\t").expect(asked.status).await;
             assert!(is_replayed(&again), "{wanted:?}: {}", again.exchange);
@@ -37,7 +37,7 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
         // Another key creates another resource; an application must not get the same public key or a third secret.
         if wanted != Wanted::Key && wanted != Wanted::ClientSecret {
             let other = asked.call(&entity, "other").expect(asked.status).await;
-            assert!(!is_replayed(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
+            assert!(is_first(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
             // A further signing secret may end another one.
             assert!(wanted == Wanted::SigningSecret || asked.count(&entity).await == before + 2, "{wanted:?}");
         }
@@ -95,9 +95,9 @@ async fn a_repeated_publication_says_that_it_is_one(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let body = json!({ "type": "booking.created", "data": {} });
     let publish = || entity.post("/webhook/event").header("idempotency-key", "key").json(&body).expect(202);
-    assert!(!is_replayed(&publish().await));
+    assert!(is_first(&publish().await));
     assert!(is_replayed(&publish().await));
-    assert!(!is_replayed(&entity.post("/webhook/event").json(&body).expect(202).await));
+    assert!(is_first(&entity.post("/webhook/event").json(&body).expect(202).await));
 }
 
 #[contract_test]
@@ -120,7 +120,7 @@ async fn a_resend_is_done_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!((&again.json()["attemptCount"], &again.json()["status"]), (&json!(2), &json!("delivered")));
     resend("key", "{ }").refused(409, "idempotency-conflict").await;
     // Another key sends it again, once; if a repetition had sent it, there would be more attempts.
-    assert!(!is_replayed(&resend("other", "{}").expect(202).await));
+    assert!(is_first(&resend("other", "{}").expect(202).await));
     entity.until_delivery(&id, "is delivered once more", is_attempted(3)).await;
     assert_eq!(receiver.received("/").len(), 3);
 }
@@ -185,7 +185,7 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
     let made = ask(&one, &first).await;
     for (entity, token) in [(&one, &second), (&other, &first)] {
         let answer = ask(entity, token).await;
-        assert!(!is_replayed(&answer) && answer.json()["id"] != made.json()["id"], "{}", answer.exchange);
+        assert!(is_first(&answer) && answer.json()["id"] != made.json()["id"], "{}", answer.exchange);
     }
     // The same application with another token.
     assert_eq!(ask(&one, &token("appFirst")).await.text(), made.text());
@@ -204,7 +204,7 @@ async fn a_key_belongs_to_its_application_its_entity_and_its_address(suite: Arc<
     for id in &ids {
         let call = suite.api.post(one.path(&format!("/webhook/{id}/secret"))).bearer(&first);
         let answer = call.header("idempotency-key", "key").expect(200).await;
-        assert!(!is_replayed(&answer), "{}", answer.exchange);
+        assert!(is_first(&answer), "{}", answer.exchange);
     }
 }
 
@@ -243,7 +243,7 @@ async fn a_refused_request_does_not_use_its_key(suite: Arc<Suite>) {
     let secrets = entity.get(&format!("/application/{}", asked.about)).expect(200).await.json()["secrets"].clone();
     let oldest = text(secrets.as_array().and_then(|all| all.last()).expect("two secrets"), "id");
     entity.call("DELETE", &format!("/application/{}/secret/{oldest}", asked.about)).expect(200).await;
-    assert!(!is_replayed(&asked.call(&entity, "second").expect(200).await));
+    assert!(is_first(&asked.call(&entity, "second").expect(200).await));
 }
 
 #[contract_test]
