@@ -156,6 +156,20 @@ async fn the_probe_after_a_pause_does_not_wait_for_its_turn(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn a_test_event_does_not_wait_in_line(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(limited(&receiver.on("/", [Behaviour::status(204)]), 1)).await;
+    with_line(&suite.table(), &entity, &hook, 3600).await;
+    let waits = entity.publish(json!({})).await;
+    entity.until_delivery(&waits, "is in line", |shown| shown["waitingFor"] == "rate").await;
+    let sent = entity.post(&format!("/webhook/{}/test", hook.id)).expect(202).await.json();
+    let test = sent["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+    entity.until_status(test, &["delivered"]).await;
+    assert_eq!(entity.delivery(&waits).await["status"], "pending");
+}
+
+#[contract_test]
 async fn a_bad_limit_is_refused_and_a_pulled_webhook_has_none(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

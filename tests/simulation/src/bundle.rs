@@ -23,7 +23,7 @@ use webhooks::{
         feed::Feeds,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
-        requests::{recover::Recovery, resend::Resending},
+        requests::{cancel::Cancelling, erase::Erasing, recover::Recovery, resend::Resending},
         sweep::Sweeper,
     },
     events::{
@@ -327,6 +327,21 @@ impl Bundle {
             queue: self.queue(),
             clock: self.clock.clone(),
         }
+    }
+
+    /// Cancels deliveries.
+    pub fn cancelling(&self) -> Cancelling {
+        Cancelling {
+            deliveries: self.deliveries(),
+            webhooks: self.webhooks(),
+            queue: self.queue(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// Erases the content of events.
+    pub fn erasing(&self) -> Erasing {
+        Erasing { deliveries: self.deliveries(), jobs: Jobs::new(self.table.clone()), clock: self.clock.clone() }
     }
 
     /// Recovers deliveries.

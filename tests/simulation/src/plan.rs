@@ -114,6 +114,10 @@ pub enum Action {
     Resume(Slot),
     /// A tenant resends one of its deliveries.
     Resend(usize, u8),
+    /// A tenant cancels one of its latest deliveries.
+    Cancel(usize, u8),
+    /// A tenant erases the event of one of its latest deliveries.
+    Erase(usize, u8),
     /// A tenant recovers the deliveries of the last minutes.
     Recover(Slot, u8),
     /// An endpoint changes its reaction.

@@ -1,14 +1,14 @@
 //! The tenants: clients that call the use cases, repeat requests that get no answer, and remember the answers.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use base::{DeliveryId, WebhookId, pause, trace::Trace};
+use base::{DeliveryId, EventId, WebhookId, pause, trace::Trace};
 use problem::Problem;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -58,6 +58,10 @@ pub struct Records {
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
     /// The number of resends that a tenant requested, by delivery.
     pub resends: BTreeMap<DeliveryId, usize>,
+    /// The deliveries whose cancellation a tenant requested.
+    pub cancelled: BTreeSet<DeliveryId>,
+    /// The events whose erasure a tenant requested.
+    pub erased: BTreeSet<EventId>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
     /// The memory of the clients of the token issuer.
@@ -304,6 +308,28 @@ impl Tenants {
                 })
                 .await;
             }
+            Action::Cancel(tenant, which) => {
+                let Some(delivery) = self.latest_delivery(tenant, which) else { return };
+                self.records().cancelled.insert(delivery.clone());
+                self.request(step, None, None, Function::CancelDelivery, move |bundle| {
+                    let delivery = delivery.clone();
+                    async move {
+                        let cancelled = bundle.cancelling().cancel(&entity(tenant), &delivery).await;
+                        cancelled.map(|cancelled| json!({ "id": cancelled.delivery.id })).map_err(Problem::from)
+                    }
+                })
+                .await;
+            }
+            Action::Erase(tenant, which) => {
+                let Some(delivery) = self.latest_delivery(tenant, which) else { return };
+                let event = delivery.event();
+                self.records().erased.insert(event.clone());
+                self.request(step, None, None, Function::EraseEvent, move |bundle| {
+                    let event = event.clone();
+                    async move { done(bundle.erasing().erase(&entity(tenant), &event).await) }
+                })
+                .await;
+            }
             Action::Recover(slot, minutes) => {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
@@ -349,6 +375,15 @@ impl Tenants {
 
     fn webhook(&self, slot: Slot) -> Option<WebhookId> {
         self.records().webhooks.get(&slot).cloned()
+    }
+
+    /// One of the deliveries of a tenant's latest events.
+    fn latest_delivery(&self, tenant: usize, which: u8) -> Option<DeliveryId> {
+        const LATEST: usize = 6;
+        let records = self.records();
+        let known = records.deliveries.get(&tenant)?;
+        let latest = &known[known.len().saturating_sub(LATEST)..];
+        latest.get(usize::from(which) % latest.len().max(1)).cloned()
     }
 
     /// Gives an event with this number its subject, if the history has subjects.

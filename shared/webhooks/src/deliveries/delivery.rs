@@ -153,6 +153,13 @@ pub struct Delivery {
     pub webhook_identifier: WebhookId,
 }
 
+impl Delivery {
+    /// Whether no request may have been sent: a worker that was interrupted may not have sent its request.
+    pub(crate) fn may_be_first(&self) -> bool {
+        self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
+    }
+}
+
 /// A delivery with its event and its attempts.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

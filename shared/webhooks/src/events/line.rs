@@ -16,6 +16,7 @@ use std::{
 
 use aws_lc_rs::digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use futures::{FutureExt, StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -27,8 +28,8 @@ use crate::{
     subscriptions::Webhook,
 };
 use auth::EntityId;
-use base::{DeliveryId, EventId, Random, Time, WebhookId, pause, random};
-use storage::table::{Put, TableError, Transaction, Value, is, is_new};
+use base::{DeliveryId, EventId, Random, Time, WebhookId, logging, pause, random};
+use storage::table::{Put, Table, TableError, Transaction, Value, is, is_new};
 use storage::{Allowance, Allowances};
 
 /// How long a publication tries to join a line that others move at the same time.
@@ -40,9 +41,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a webhook that is no longer ordered stays in the line after its last delivery: longer than a publication
 /// takes.
 const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
-/// The most deliveries of an event that get a `NEXT` item: a transaction has at most 100 items, among them the event
-/// and the line. Further deliveries wait until the dispatcher looks at them again.
+/// The most `NEXT` items in the transaction of an event: it has at most 100 items, among them the event and the line.
 const MAX_NEXT: usize = 98;
+/// How many further `NEXT` items are written at once.
+const FURTHER_AT_ONCE: usize = 25;
 
 const JOINING: &str = "keeping an event in the line of its subject";
 
@@ -162,8 +164,11 @@ impl Events {
             let moved = Put::at(key.clone(), &line, JOINING)?;
             let moved = moved.only_if(if read == 0 { is_new() } else { is("version", read) });
             let event = put.clone().with("targets", Value::of(&item.targets, JOINING)?);
-            let writes = Transaction::new().with(event).with(moved).with_all(next_items(&item)?);
+            let mut next = next_items(&item)?;
+            let further = next.split_off(next.len().min(MAX_NEXT));
+            let writes = Transaction::new().with(event).with(moved).with_all(next);
             if table.write_all(writes, JOINING).await?.is_done() {
+                write_further(&table, further, &id).await;
                 return Ok(item);
             }
             // The first version of an event stays, with its targets.
@@ -190,9 +195,19 @@ impl Events {
 fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
     let followers = item.deliveries().filter_map(|(id, target)| Some((target.after.as_ref()?, id)));
     let puts = followers
-        .take(MAX_NEXT)
         .map(|(before, id)| Put::at(next_key(before), &NextItem { next: id, expires_at: item.expires_at }, JOINING));
     puts.collect()
+}
+
+/// Writes the `NEXT` items that had no room in the transaction of their event. If one is not written, its delivery waits
+/// until the dispatcher looks at it again.
+async fn write_further(table: &Table, puts: Vec<Put>, event: &EventId) {
+    let writes: Vec<_> = puts.into_iter().map(|put| table.write(put, JOINING).boxed()).collect();
+    let written: Vec<_> = stream::iter(writes).buffer_unordered(FURTHER_AT_ONCE).collect().await;
+    if let Some(error) = written.into_iter().find_map(Result::err) {
+        let error = logging::chain(&error);
+        tracing::warn!(error, eventId = %event, "some deliveries of an event may be sent late, since their lines are incomplete");
+    }
 }
 
 fn line_key(entity: &EntityId, subject: &str) -> (String, String) {

@@ -35,6 +35,7 @@ impl Plan {
                 added.push((any_time(self.length(), rng), Action::Order(*slot, rng.bool())));
             }
         }
+        added.extend(early_ends(&webhooks, &added, &mut draws.about(&"deliveries that end out of their turn")));
         let added = added.into_iter().enumerate();
         self.steps.extend(added.map(|(number, (at, action))| Step { number: FIRST + number, at, action }));
         self.steps.sort_by_key(|step| step.at);
@@ -72,4 +73,28 @@ fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
         steps.push((at, action));
     }
     steps
+}
+
+/// Deliveries that end out of their turn: soon after a publication, its tenant cancels, erases or resends one of the
+/// latest deliveries.
+fn early_ends(webhooks: &[Slot], bursts: &[(Duration, Action)], rng: &mut Rng) -> Vec<(Duration, Action)> {
+    if rng.u8(0..3) > 0 {
+        return Vec::new();
+    }
+    let published = bursts.iter().filter_map(|(at, action)| match action {
+        Action::Publish(tenant, ..) => Some((*at, *tenant)),
+        _ => None,
+    });
+    let published: Vec<_> = published.filter(|(_, tenant)| webhooks.iter().any(|slot| slot.0 == *tenant)).collect();
+    let chosen: Vec<_> = published.into_iter().filter(|_| rng.u8(0..3) == 0).collect();
+    let ends = chosen.into_iter().map(|(at, tenant)| {
+        let which = rng.u8(..);
+        let action = match rng.u8(0..4) {
+            0 => Action::Erase(tenant, which),
+            1 => Action::Resend(tenant, which),
+            _ => Action::Cancel(tenant, which),
+        };
+        (at + Duration::from_secs_f64(8.0 * rng.f64()), action)
+    });
+    ends.collect()
 }

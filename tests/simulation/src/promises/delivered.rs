@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base::{DeliveryId, EventId};
 use serde_json::Value;
 
 use super::{
@@ -129,7 +130,13 @@ fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &Delive
             // A late publication opens its deliveries before it writes the event.
             let opened = times().next().map_or(delivery.published, |opened| opened.min(delivery.published));
             let ended = times().next_back().unwrap_or(u64::MAX);
-            (!webhook.was_off(opened, ended)).then(|| "its webhook was neither removed nor disabled".to_owned())
+            let requested = match text(delivery.head, "cancelReason") {
+                "owner" => DeliveryId::parse(id).is_some_and(|id| records.cancelled.contains(&id)),
+                "erased" => EventId::parse(&delivery.event).is_some_and(|event| records.erased.contains(&event)),
+                _ => false,
+            };
+            (!requested && !webhook.was_off(opened, ended))
+                .then(|| "its webhook was neither removed nor disabled".to_owned())
         }
         open => Some(format!("a delivery at rest may not be {open}")),
     }

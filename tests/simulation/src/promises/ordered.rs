@@ -34,24 +34,25 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     for (id, delivery) in &facts.deliveries {
         deliveries.entry(delivery.event.as_str()).or_default().push((id.as_str(), delivery));
     }
+    let erased = erased(facts);
     for line in lines(facts, records).values() {
         for (id, webhook) in &facts.webhooks {
-            // The delivery before, and the earliest beginning of the publications since.
-            let mut before: Option<(&str, &DeliveryFacts<'_>)> = None;
-            let mut since = u64::MAX;
+            // The deliveries before, with the earliest beginning of the publications since each.
+            let mut before: Vec<(&str, &DeliveryFacts<'_>, u64)> = Vec::new();
             for accepted in line {
-                since = since.min(accepted.began);
+                for (.., since) in &mut before {
+                    *since = accepted.began.min(*since);
+                }
                 let of_event = deliveries.get(accepted.event).into_iter().flatten();
                 let mut of_webhook = of_event.filter(|(_, delivery)| text(delivery.head, "webhookIdentifier") == id);
                 let Some(next) = of_webhook.next().copied() else { continue };
-                if let Some(before) = before
-                    && let Some(at) = overtakes(records, webhook, before.1, next, since)
-                {
-                    let (before, next) = (before.0, next.0);
-                    note(Promise::Order, format!("{next} was first sent at {at}, before {before} was final"));
+                let overtaken = before.iter().find_map(|(id, before, since)| {
+                    Some((id, overtakes(records, webhook, final_at(before, &erased), next, *since)?))
+                });
+                if let Some((before, at)) = overtaken {
+                    note(Promise::Order, format!("{} was first sent at {at}, before {before} was final", next.0));
                 }
-                before = Some(next);
-                since = accepted.began;
+                before.push((next.0, next.1, accepted.began));
             }
         }
     }
@@ -144,19 +145,18 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     began
 }
 
-/// When the first attempt of a delivery was seen, if the delivery before it was not final then, and nothing allowed
+/// When the first attempt of a delivery was seen, if one before it became final only later, and nothing allowed
 /// that.
 fn overtakes(
     records: &Records,
     webhook: &WebhookFacts<'_>,
-    before: &DeliveryFacts<'_>,
+    final_at: u64,
     (id, next): (&str, &DeliveryFacts<'_>),
     since: u64,
 ) -> Option<String> {
     let sent = next.seen.iter().map(|seen| seen.arrived);
     let read = records.readers.handed_out.iter().filter(|held| held.delivery == id).map(|held| held.received);
     let first = sent.chain(read).min()?;
-    let final_at = finals(before).next().unwrap_or(u64::MAX);
     if first >= final_at {
         return None;
     }
@@ -167,6 +167,26 @@ fn overtakes(
     let was_final = finals(next).any(|at| at <= first);
     let was_ordered = webhook.is_ordered_between(since.saturating_sub(OBEYED_WITHIN), first);
     (!is_asked && !was_final && was_ordered).then(|| time(first))
+}
+
+/// When the events that tenants erased were erased.
+fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
+    let mut erased = BTreeMap::new();
+    for version in facts.state.table.versions() {
+        let (partition, event) = &version.key;
+        let is_erased = version.item.as_deref().is_some_and(|item| item.get("erasedDate").is_some());
+        if partition.starts_with("EVENTS#") && is_erased {
+            erased.entry(event.as_str()).or_insert(version.at);
+        }
+    }
+    erased
+}
+
+/// When a delivery was final first. One without a head is final from the erasure of its event on.
+fn final_at(delivery: &DeliveryFacts<'_>, erased: &BTreeMap<&str, u64>) -> u64 {
+    let erased = erased.get(delivery.event.as_str()).copied();
+    let without_head = erased.filter(|at| delivery.versions.first().is_none_or(|first| first.at > *at));
+    finals(delivery).next().into_iter().chain(without_head).min().unwrap_or(u64::MAX)
 }
 
 /// The times of the versions of a delivery that are final.

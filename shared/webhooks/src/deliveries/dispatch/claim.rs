@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        attempt::{Attempt, ErrorCode},
+        attempt::Attempt,
         delivery::{CancelReason, Delivery, Status, WaitingFor},
         dispatch::{schedule::Next, transition::HeadTransition},
         lease_times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
@@ -136,6 +136,10 @@ impl Claimed {
         Change::of(head_key(&self.head.delivery.id)).only_if(is("lease", self.lease.as_str()))
     }
 
+    pub(crate) fn head(&self) -> &HeadItem {
+        &self.head
+    }
+
     pub(crate) fn delivery(&self) -> &Delivery {
         &self.head.delivery
     }
@@ -179,9 +183,9 @@ impl Claimed {
         self.head.spares_schedule()
     }
 
-    /// Whether no request may have been sent before: a worker that was interrupted may not have sent its request.
+    /// Whether no request may have been sent before.
     pub(crate) fn may_be_first(&self) -> bool {
-        self.attempt() == 1 || self.delivery().last_error == Some(ErrorCode::Interrupted)
+        self.delivery().may_be_first()
     }
 
     /// Whether the attempt was requested in addition to those of the schedule.

@@ -24,7 +24,7 @@ use crate::{
             inbox::Inbox,
             message::{AttemptMessage, MalformedMessage},
         },
-        store::Deliveries,
+        store::{Deliveries, held::Ended},
     },
     events::store::Events,
     subscriptions::{
@@ -242,7 +242,7 @@ impl Dispatcher {
             tracing::info!(deliveryId = %delivery.id, "cancelled: the content of its event is erased");
             self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await?;
             if let Some(current) = &webhook {
-                self.wake_next(delivery, &current.webhook.webhook, now).await;
+                self.wake_next(Ended::cancelled(claimed.head()), &current.webhook.webhook, now).await;
             }
             return Ok(None);
         }
@@ -254,12 +254,12 @@ impl Dispatcher {
             // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
             tracing::info!(deliveryId = %delivery.id, "cancelled: its retention is over");
             self.deliveries.cancel(claimed, None, now).await?;
-            self.wake_next(delivery, &webhook.webhook.webhook, now).await;
+            self.wake_next(Ended::cancelled(claimed.head()), &webhook.webhook.webhook, now).await;
             return Ok(None);
         }
         if !webhook.webhook.webhook.enabled {
             self.cancel(claimed).await?;
-            self.wake_next(delivery, &webhook.webhook.webhook, now).await;
+            self.wake_next(Ended::cancelled(claimed.head()), &webhook.webhook.webhook, now).await;
             return Ok(None);
         }
         let Some(event) = event else {

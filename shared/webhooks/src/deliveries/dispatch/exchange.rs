@@ -16,6 +16,7 @@ use crate::{
             schedule::Next,
         },
         queue::{Lane, message::DeliveryOwner},
+        store::held::Ended,
     },
     events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
@@ -91,7 +92,7 @@ impl Dispatcher {
             let message = claimed.message(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
             self.queue.announce(lane, message, time, ended).await;
         } else {
-            self.wake_next(claimed.delivery(), &webhook.webhook, ended).await;
+            self.wake_next(Ended::attempted(claimed.head()), &webhook.webhook, ended).await;
         }
         Ok(Some(outcome))
     }
@@ -116,7 +117,7 @@ impl Dispatcher {
             };
             if !current.webhook.webhook.enabled {
                 self.cancel(claimed).await?;
-                self.wake_next(claimed.delivery(), &current.webhook.webhook, self.clock.now()).await;
+                self.wake_next(Ended::cancelled(claimed.head()), &current.webhook.webhook, self.clock.now()).await;
                 return Ok(None);
             }
             if current.webhook.webhook.is_pulled() {

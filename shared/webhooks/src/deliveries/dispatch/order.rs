@@ -1,16 +1,16 @@
-//! The order of a webhook's deliveries: before its first attempt, a delivery is held until the one before it in the
-//! line of its subject is final. Later and requested attempts are not held.
+//! The order of a webhook's deliveries: before its first attempt, a delivery is held until those before it in the line
+//! of its subject are final. Later and requested attempts are not held.
 
 use crate::{
     deliveries::{
-        delivery::{Delivery, WaitingFor},
+        delivery::WaitingFor,
         dispatch::{
             claim::Claimed,
             dispatcher::{DispatchError, Dispatcher},
             prefetch::Prefetch,
         },
         queue::Lane,
-        store::held::Woken,
+        store::held::{Ended, Woken},
     },
     events::store::EventItem,
     subscriptions::Webhook,
@@ -31,12 +31,11 @@ impl Dispatcher {
         let (Some(webhook), Some(event)) = (webhook, event) else { return Ok(false) };
         let Some(before) = before(&event.item, delivery) else { return Ok(false) };
         let now = self.clock.now();
-        if self.deliveries.is_over(before, now).await?
-            || !self.deliveries.add_held(&event.item, delivery, before, now).await?
-        {
+        let Some(open) = self.deliveries.open_before(before, now).await? else { return Ok(false) };
+        if !self.deliveries.add_held(&event.item, delivery, &open, now).await? {
             return Ok(false);
         }
-        self.after_holding(delivery, before, webhook).await?;
+        self.after_holding(delivery, &open, webhook).await?;
         Ok(true)
     }
 
@@ -56,11 +55,9 @@ impl Dispatcher {
             return Ok(false);
         }
         let Some(before) = before(event, &delivery.id) else { return Ok(false) };
-        if self.deliveries.is_over(before, now).await? {
-            return Ok(false);
-        }
-        self.deliveries.release_held(claimed, before, now).await?;
-        self.after_holding(&delivery.id, before, webhook).await?;
+        let Some(open) = self.deliveries.open_before(before, now).await? else { return Ok(false) };
+        self.deliveries.release_held(claimed, &open, now).await?;
+        self.after_holding(&delivery.id, &open, webhook).await?;
         Ok(true)
     }
 
@@ -73,16 +70,18 @@ impl Dispatcher {
     ) -> Result<(), TableError> {
         tracing::info!(deliveryId = %delivery, %before, "held: the delivery before it about its subject is not final");
         let now = self.clock.now();
-        if self.deliveries.is_over(before, now).await? {
-            let woken = self.deliveries.wake(delivery, before, webhook, now).await?;
-            self.announce_woken(woken, webhook, now).await;
+        let open = self.deliveries.open_before(before, now).await?;
+        if open.as_ref() != Some(before) {
+            // If another one is open now, the attempt holds this one again.
+            let woken = self.deliveries.wake(delivery, (before, open.is_none()), webhook, now).await?;
+            self.announce_woken(woken.woken(), webhook, now).await;
         }
         Ok(())
     }
 
-    /// Wakes and announces the delivery that is held by `last`, which is final.
-    pub(super) async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
-        let woken = self.deliveries.wake_next_or_log(last, webhook, now).await;
+    /// Wakes and announces the delivery that is held by one that ended.
+    pub(super) async fn wake_next(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) {
+        let woken = self.deliveries.wake_next_or_log(ended, webhook, now).await;
         self.announce_woken(woken, webhook, now).await;
     }
 

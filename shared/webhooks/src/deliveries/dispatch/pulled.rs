@@ -13,7 +13,7 @@ use crate::{
         },
         feed::outcome::{Outcome, OutcomeRecorder},
         queue::Lane,
-        store::{Deliveries, item::UNREAD_LIMIT},
+        store::{Deliveries, held::Ended, item::UNREAD_LIMIT},
     },
     subscriptions::{Webhook, breaker::HealthItem, operational::WebhookUnread},
 };
@@ -88,7 +88,7 @@ impl Dispatcher {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;
         } else if let Some(webhook) = webhook {
-            self.wake_next(claimed.delivery(), webhook, now).await;
+            self.wake_next(Ended::attempted(claimed.head()), webhook, now).await;
         }
         let operational = claimed.is_operational();
         let webhook = claimed.delivery().webhook_identifier.clone();

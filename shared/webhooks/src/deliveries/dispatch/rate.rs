@@ -4,7 +4,7 @@
 //! item, which a reservation advances by one write, so that all dispatchers share it. An attempt waits up to a second
 //! in memory. For a longer wait its claim is released, so that it holds no permit and no worker, and does not hold up
 //! other webhooks. A delivery keeps its slot, and so its turn; it reserves another if it missed the slot, or if the limit
-//! was changed.
+//! was changed. A test event does not wait for its slot.
 
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ impl Dispatcher {
             Some(slot) if slot.is_valid(limit, now) => slot,
             missed => self.deliveries.reserve_slot(&webhook.id, limit, missed, now).await?,
         };
-        let wait = slot.at.since(now);
+        // A person waits for a test. The deliveries after it make room, so that the limit holds on average.
+        let wait = if claimed.delivery().test { Duration::ZERO } else { slot.at.since(now) };
         if wait <= SHORT_WAIT {
             pause(wait).await;
             return Ok(true);

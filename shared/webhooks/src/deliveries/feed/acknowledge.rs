@@ -20,6 +20,7 @@ use crate::{
         },
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
+        store::item::HeadItem,
     },
     subscriptions::{Webhook, WebhookError, tally::AttemptOutcome},
 };
@@ -139,7 +140,7 @@ struct Answered {
     recorded: Option<(Delivery, AttemptOutcome)>,
     /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
     /// record.
-    ended: Option<Delivery>,
+    ended: Option<HeadItem>,
 }
 
 impl Feeds {
@@ -206,7 +207,7 @@ impl Feeds {
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
                 return Ok(Answered {
                     result: result(recorded, next.retry_at()),
-                    ended: next.retry_at().is_none().then(|| delivery.clone()),
+                    ended: next.retry_at().is_none().then(|| claimed.head().clone()),
                     recorded: Some((delivery, counted)),
                 });
             }
@@ -224,7 +225,7 @@ impl Feeds {
             return Ok(expired());
         }
         let next = delivery.next_attempt_date;
-        Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(delivery) })
+        Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(head) })
     }
 
     /// Counts attempts of a webhook's readers, each with its delivery, for its health and statistics.

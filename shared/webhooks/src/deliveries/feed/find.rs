@@ -254,7 +254,7 @@ impl Feeds {
         let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
         self.count(vec![(claimed.delivery().clone(), counted)]).await;
         if next.retry_at().is_none() {
-            self.wake_next(claimed.delivery(), webhook, now).await;
+            self.wake_next(claimed.head(), webhook, now).await;
         }
         if next == Next::ReadFrom(now) { self.deliveries.head(id).await } else { Ok(None) }
     }

@@ -13,9 +13,8 @@ mod receipt;
 
 use crate::{
     deliveries::{
-        Delivery,
         dispatch::schedule::{RetrySchedule, ScheduleSettings},
-        store::Deliveries,
+        store::{Deliveries, held::Ended, item::HeadItem},
     },
     subscriptions::{
         Webhook, Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
@@ -67,9 +66,9 @@ impl Feeds {
     }
 
     /// Puts the delivery that is held by `last`, which is final, into the feed.
-    async fn wake_next(&self, last: &Delivery, webhook: &Webhook, now: Time) {
+    async fn wake_next(&self, last: &HeadItem, webhook: &Webhook, now: Time) {
         // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
-        let _woken = self.deliveries.wake_next_or_log(last, webhook, now).await;
+        let _woken = self.deliveries.wake_next_or_log(Ended::attempted(last), webhook, now).await;
     }
 
     fn recorder(&self) -> OutcomeRecorder<'_> {

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        delivery::{Delivery, Status, WholeDelivery},
+        delivery::{Status, WholeDelivery},
         error::DeliveryError,
         queue::{Lane, Queue},
-        store::{Deliveries, StoredDelivery, held::Woken},
+        store::{
+            Deliveries, StoredDelivery,
+            held::{Ended, Woken},
+            item::HeadItem,
+        },
     },
     subscriptions::Webhooks,
 };
@@ -44,19 +48,23 @@ impl Cancelling {
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
         // A repetition comes here as well, and so completes a request that died after its write.
-        self.wake_next(entity, &cancelled.head.delivery).await?;
+        self.wake_next(entity, &cancelled.head).await?;
         Ok(cancelled.whole(self.clock.now()))
     }
 
     /// Wakes the next delivery about the subject, if this one held it. A person waits for it, so it uses the quick
     /// lane.
-    async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Delivery) -> Result<(), TableError> {
-        if cancelled.subject.is_none() {
+    async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &HeadItem) -> Result<(), TableError> {
+        if cancelled.delivery.subject.is_none() {
             return Ok(());
         }
-        let Some(webhook) = self.webhooks.find(entity, &cancelled.webhook_identifier).await? else { return Ok(()) };
+        let Some(webhook) = self.webhooks.find(entity, &cancelled.delivery.webhook_identifier).await? else {
+            return Ok(());
+        };
         let now = self.clock.now();
-        if let Some(Woken::Due(message)) = self.deliveries.wake_next(cancelled, &webhook.webhook, now).await? {
+        if let Some(Woken::Due(message)) =
+            self.deliveries.wake_next(Ended::cancelled(cancelled), &webhook.webhook, now).await?
+        {
             self.queue.announce(Lane::Quick, message, now, now).await;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Held deliveries: an ordered webhook gets the events about a subject one after another. A delivery is held until the
-//! one before it in the line of its subject (`events::line`) is final.
+//! one before it in the line of its subject (`events::line`) is final. If that one ended out of its turn, the delivery waits
+//! for those before it.
 //!
 //! The worker that holds a delivery first writes so, and then checks the one before it again. The worker that ends the
 //! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent.
@@ -11,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     deliveries::{
-        delivery::{Delivery, WaitingFor},
+        delivery::WaitingFor,
         lease_times::{CLAIM_LIMIT, CLOCK_SKEW, GRACE},
         queue::message::{AttemptMessage, DeliveryOwner},
         store::{
@@ -25,11 +26,14 @@ use crate::{
     subscriptions::Webhook,
 };
 use base::{DeliveryId, Time, WebhookId, logging};
-use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more};
+use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more, present};
 
 /// The age from which a delivery without a head is opened by the next of its line. Unless the sweep lags, it has passed
 /// the event: the publication wrote it late, and died before it opened its deliveries.
 const UNOPENED_AFTER: Duration = Duration::from_secs(5 * 60);
+
+/// The most deliveries of a line that are passed because they ended out of their turn.
+const LONGEST_WALK: usize = 200;
 
 const HOLDING: &str = "holding a delivery";
 const WAKING: &str = "waking a held delivery";
@@ -43,24 +47,97 @@ pub(crate) enum Woken {
     InFeed,
 }
 
+/// A delivery that became final, for waking the next one of its line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended<'a> {
+    last: &'a HeadItem,
+    /// Whether all before it are final as well.
+    in_turn: bool,
+}
+
+impl<'a> Ended<'a> {
+    /// A delivery whose last attempt was made.
+    pub(crate) fn attempted(last: &'a HeadItem) -> Self {
+        Self { last, in_turn: !last.out_of_turn }
+    }
+
+    /// A delivery that was cancelled.
+    pub(crate) fn cancelled(last: &'a HeadItem) -> Self {
+        Self { last, in_turn: false }
+    }
+}
+
+/// The state of a delivery for the next one of its line.
+enum StateInLine {
+    /// The next one waits for it.
+    Open,
+    /// It is final or gone, and so are the ones before it.
+    EndedInTurn,
+    /// It ended before its turn: its owner cancelled it or requested its attempt, or its event was erased. The next one
+    /// waits for those before it.
+    EndedEarly { before: DeliveryId },
+}
+
+/// The outcome of waking a delivery.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    Woken(Woken),
+    /// It is not held. If it ended before its turn, the one after it may be held.
+    NotHeld {
+        ended_early: bool,
+    },
+}
+
+impl Wake {
+    fn not_held(head: Option<&HeadItem>) -> Self {
+        Self::NotHeld { ended_early: head.is_some_and(HeadItem::ended_early) }
+    }
+
+    pub(crate) fn woken(self) -> Option<Woken> {
+        match self {
+            Self::Woken(woken) => Some(woken),
+            Self::NotHeld { .. } => None,
+        }
+    }
+}
+
 impl Deliveries {
-    /// Whether a delivery is final or gone, so that the next of its line may be sent. Opens it if nothing else will.
-    pub(crate) async fn is_over(&self, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
+    /// The delivery that the next one of its line waits for: `before`, unless it is final. If it ended out of its turn, an
+    /// open one before it. `None` if the next one may be sent. Opens `before` if nothing else will.
+    pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
+        let mut looked_at = before.clone();
+        for _ in 0..LONGEST_WALK {
+            match self.state_in_line(&looked_at, now).await? {
+                StateInLine::Open => return Ok(Some(looked_at)),
+                StateInLine::EndedInTurn => return Ok(None),
+                StateInLine::EndedEarly { before } => looked_at = before,
+            }
+        }
+        tracing::warn!(deliveryId = %before, "a line has too many deliveries that ended out of their turn; the next is sent");
+        Ok(None)
+    }
+
+    async fn state_in_line(&self, id: &DeliveryId, now: Time) -> Result<StateInLine, TableError> {
         let consequence =
             "a delivery or its event cannot be read; the next delivery about its subject does not wait for it";
-        match skip_unreadable(self.head(id).await, id, consequence)? {
-            Some(Some(head)) => Ok(head.is_final() || !head.is_kept(now)),
-            Some(None) => {
-                let event = skip_unreadable(self.events.item(&id.event()).await, id, consequence)?.flatten();
-                let Some(event) = event.filter(|event| event.is_kept(now)) else { return Ok(true) };
-                let is_over = HeadItem::new(&event, id).is_none_or(|new| new.is_final());
-                if !is_over && now.since(event.first_attempt()) > UNOPENED_AFTER {
-                    self.open_forgotten(&event, now).await;
-                }
-                Ok(is_over)
-            }
-            None => Ok(true),
+        let Some(head) = skip_unreadable(self.head(id).await, id, consequence)? else {
+            return Ok(StateInLine::EndedInTurn);
+        };
+        match &head {
+            Some(head) if !head.is_final() && head.is_kept(now) => return Ok(StateInLine::Open),
+            Some(head) if !head.ended_early() => return Ok(StateInLine::EndedInTurn),
+            _ => {}
         }
+        let event = skip_unreadable(self.events.item(&id.event()).await, id, consequence)?.flatten();
+        let Some(event) = event.filter(|event| event.is_kept(now)) else { return Ok(StateInLine::EndedInTurn) };
+        if head.is_none() && HeadItem::new(&event, id).is_some_and(|new| !new.is_final()) {
+            if now.since(event.first_attempt()) > UNOPENED_AFTER {
+                self.open_forgotten(&event, now).await;
+            }
+            return Ok(StateInLine::Open);
+        }
+        let before = event.targets.get(id.ordinal()).and_then(|target| target.after.clone());
+        Ok(before.map_or(StateInLine::EndedInTurn, |before| StateInLine::EndedEarly { before }))
     }
 
     /// Opens the deliveries of an event that are not open. If that fails, a later look tries again.
@@ -89,49 +166,75 @@ impl Deliveries {
         Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, HOLDING).await?.is_done())
     }
 
-    /// Wakes the delivery that is held by `last`, which is final. `None` if none is held: the attempt of the next one
-    /// will find that `last` is final. Costs nothing for a webhook that is not ordered.
+    /// Wakes the delivery that is held by one that ended. `None` if none is held: the attempt of the next one
+    /// will find that it is final. Costs nothing for a webhook that is not ordered.
     pub(crate) async fn wake_next(
         &self,
-        last: &Delivery,
+        ended: Ended<'_>,
         webhook: &Webhook,
         now: Time,
     ) -> Result<Option<Woken>, TableError> {
+        let last = &ended.last.delivery;
         // An erased delivery has lost its subject.
         let may_have_next = !last.test && (last.subject.is_some() || last.erased_date.is_some());
         if !webhook.is_ordered() || !may_have_next {
             return Ok(None);
         }
-        let Some(next) = self.events.next_in_line(&last.id).await? else { return Ok(None) };
-        self.wake(&next, &last.id, webhook, now).await
+        let mut passed = last.id.clone();
+        for _ in 0..LONGEST_WALK {
+            let Some(next) = self.events.next_in_line(&passed).await? else { return Ok(None) };
+            match self.wake(&next, (&last.id, ended.in_turn), webhook, now).await? {
+                Wake::Woken(woken) => return Ok(Some(woken)),
+                Wake::NotHeld { ended_early: true } => passed = next,
+                Wake::NotHeld { ended_early: false } => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
-    /// Makes the delivery `held` due, or puts it into the feed. `None` if `by` does not hold it.
+    /// Makes the delivery `held` due, or puts it into the feed if `by` held it and ended in its turn. Any other held
+    /// delivery becomes due, and its attempt holds it again if need be.
     pub(crate) async fn wake(
         &self,
         held: &DeliveryId,
-        by: &DeliveryId,
+        (by, in_turn): (&DeliveryId, bool),
         webhook: &Webhook,
         now: Time,
-    ) -> Result<Option<Woken>, TableError> {
-        let in_feed = webhook.is_pulled() && webhook.enabled;
-        let change = if in_feed {
-            into_feed(held, webhook, now)
-        } else {
-            due_now(held, &webhook.id).set("dueAt", now + GRACE).set("sweeps", 0_u32)
-        };
-        let change = not_held(change, held, by, now);
+    ) -> Result<Wake, TableError> {
+        if in_turn && webhook.is_pulled() && webhook.enabled {
+            let change = not_held(into_feed(held, webhook, now), held, now).only_if(is("heldBy", by.as_str()));
+            match self.write_woken(change, held, by, now).await? {
+                Written::Done(_) => return Ok(Wake::Woken(Woken::InFeed)),
+                Written::Lost(Some(head)) if head.is_held() => {}
+                Written::Lost(head) => return Ok(Wake::not_held(head.as_ref())),
+            }
+        }
+        let change = due_now(held, &webhook.id).set("dueAt", now + GRACE).set("sweeps", 0_u32);
+        match self.write_woken(not_held(change, held, now), held, by, now).await? {
+            Written::Done(head) => {
+                let next = head.delivery.attempt_count.saturating_add(1);
+                let message = AttemptMessage::new(held.clone(), next, DeliveryOwner::of(head.delivery()));
+                Ok(Wake::Woken(Woken::Due(message.since(webhook.last_update).waiting())))
+            }
+            Written::Lost(head) => Ok(Wake::not_held(head.as_ref())),
+        }
+    }
+
+    async fn write_woken(
+        &self,
+        change: Change,
+        held: &DeliveryId,
+        by: &DeliveryId,
+        now: Time,
+    ) -> Result<Written<HeadItem>, TableError> {
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         let written: Written<HeadItem> = table.write_together_and_read(change, WAKING).await?;
-        let is_own = |head: &HeadItem| head.delivery.held_by.is_none() && head.delivery.last_update == now;
-        let Some(head) = written.or_own(is_own).done() else { return Ok(None) };
-        tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
-        if in_feed {
-            return Ok(Some(Woken::InFeed));
+        let is_own = |head: &HeadItem| !head.is_held() && head.delivery.last_update == now && !head.is_final();
+        let written = written.or_own(is_own);
+        if written.is_done() {
+            tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
         }
-        let next = head.delivery.attempt_count.saturating_add(1);
-        let message = AttemptMessage::new(held.clone(), next, DeliveryOwner::of(head.delivery()));
-        Ok(Some(Woken::Due(message.since(webhook.last_update).waiting())))
+        Ok(written)
     }
 
     /// Makes the delivery due that is held by `erased`. The sweep announces it, since an erasure has neither the
@@ -142,26 +245,28 @@ impl Deliveries {
         webhook: &WebhookId,
         now: Time,
     ) -> Result<(), TableError> {
-        let Some(next) = self.events.next_in_line(erased).await? else { return Ok(()) };
-        // No message announces it, as for a delivery that a job makes due.
-        let change = due_now(&next, webhook).set("dueAt", now).set("sweeps", 1_u32);
-        let change = not_held(change, &next, erased, now);
-        let table = self.table.until(Instant::now() + CLAIM_LIMIT);
-        if table.write_together(change, WAKING).await?.is_done() {
-            tracing::info!(deliveryId = %next, before = %erased, "woken: the delivery before it is erased");
+        let mut ended = erased.clone();
+        for _ in 0..LONGEST_WALK {
+            let Some(next) = self.events.next_in_line(&ended).await? else { return Ok(()) };
+            // No message announces it, as for a delivery that a job makes due.
+            let change = due_now(&next, webhook).set("dueAt", now).set("sweeps", 1_u32);
+            match self.write_woken(not_held(change, &next, now), &next, erased, now).await? {
+                Written::Lost(Some(head)) if head.ended_early() => ended = next,
+                Written::Done(_) | Written::Lost(_) => return Ok(()),
+            }
         }
         Ok(())
     }
 
     /// Wakes the next delivery like [`Self::wake_next`], but only logs an error: the dispatcher looks at held
     /// deliveries from time to time.
-    pub(crate) async fn wake_next_or_log(&self, last: &Delivery, webhook: &Webhook, now: Time) -> Option<Woken> {
-        match self.wake_next(last, webhook, now).await {
+    pub(crate) async fn wake_next_or_log(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) -> Option<Woken> {
+        match self.wake_next(ended, webhook, now).await {
             Ok(woken) => woken,
             Err(error) => {
                 tracing::warn!(
                     error = %logging::chain(&error),
-                    deliveryId = %last.id,
+                    deliveryId = %ended.last.delivery.id,
                     "the next delivery about a subject was not woken; it is sent when the dispatcher looks at it again"
                 );
                 None
@@ -170,15 +275,15 @@ impl Deliveries {
     }
 }
 
-/// Completes a change that ends the hold of a delivery, on condition that `by` still holds it.
-fn not_held(change: Change, held: &DeliveryId, by: &DeliveryId, now: Time) -> Change {
+/// Completes a change that ends the hold of a delivery, on condition that it is still held.
+fn not_held(change: Change, held: &DeliveryId, now: Time) -> Change {
     change
         .set("nextAttemptDate", now)
         .set("claimableAt", now)
         .set("dueShard", due_shard(held))
         .set("lastUpdate", now)
         .remove("heldBy")
-        .only_if(is("heldBy", by.as_str()))
+        .only_if(present("heldBy"))
         // Any time matches: only a final delivery has none.
         .only_if(more("claimableAt", Time::from_millis(0)))
         .only_if(absent("erasedDate"))

@@ -84,6 +84,9 @@ pub struct HeadItem {
     /// When a person requested the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_at: Option<Time>,
+    /// Whether a person requested the first attempt, which does not wait for the deliveries before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) out_of_turn: bool,
     /// Attempts that are small enough for the head.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attempts: Vec<Attempt>,
@@ -121,6 +124,7 @@ impl HeadItem {
             unanswered: 0,
             slot: None,
             asked_at: event.is_test.then_some(first_attempt),
+            out_of_turn: false,
             attempts: Vec::new(),
             entity_key: None,
             webhook_key: None,
@@ -278,6 +282,21 @@ impl HeadItem {
     /// Whether the delivery is final: it has no next attempt.
     pub(crate) fn is_final(&self) -> bool {
         self.claimable_at.is_none()
+    }
+
+    /// Whether the delivery is held until another one is final.
+    pub(crate) fn is_held(&self) -> bool {
+        self.delivery.held_by.is_some()
+    }
+
+    /// Whether the delivery was cancelled before any attempt.
+    pub(crate) fn is_cancelled_unsent(&self) -> bool {
+        self.delivery.status == Status::Cancelled && self.delivery.attempt_count == 0
+    }
+
+    /// Whether the delivery ended without regard to those before it in the line of its subject.
+    pub(crate) fn ended_early(&self) -> bool {
+        self.is_final() && (self.out_of_turn || self.is_cancelled_unsent())
     }
 
     /// The end of the lease, while its holder may still record the attempt; clock skew is allowed for.

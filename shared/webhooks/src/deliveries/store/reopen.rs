@@ -46,6 +46,11 @@ impl Requester {
         u32::from(self == Self::Job)
     }
 
+    /// Whether the attempt may be the first one and does not wait for the deliveries before it. That of a job waits.
+    fn out_of_turn(self, delivery: &Delivery) -> Option<bool> {
+        (self == Self::Person && delivery.may_be_first()).then_some(true)
+    }
+
     /// The time of a person's request.
     fn asked_at(self, now: Time) -> Option<Time> {
         (self == Self::Person).then_some(now)
@@ -65,6 +70,7 @@ fn reopening(read: &Delivery, requester: Requester, now: Time) -> Change {
         .set("sweeps", requester.sweeps())
         .set("lastUpdate", now)
         .set_or_remove("askedAt", requester.asked_at(now))
+        .set_or_remove("outOfTurn", requester.out_of_turn(read))
         .remove("putOff")
         .remove("unanswered")
         .remove("slotAt")
@@ -96,6 +102,7 @@ fn attempt_now(read: &HeadItem, requester: Requester, now: Time) -> Change {
         .set("sweeps", requester.sweeps())
         .set("lastUpdate", now)
         .set_or_remove("askedAt", requester.asked_at(now))
+        .set_some("outOfTurn", requester.out_of_turn(&read.delivery))
         .remove("heldBy")
         .set("webhookKey", IndexGroup::Open.key(&read.delivery.webhook_identifier))
         .only_if(is("attemptCount", read.delivery.attempt_count))
