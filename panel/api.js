@@ -22,10 +22,11 @@ async function call(method, path, { query, body, signal, read = JSON.parse } = {
     if (answer.status === 401 && mayRenew) {
       mayRenew = false;
       forget(token);
-    } else if (answer.status === 503 && attempt < BACKOFF_MS.length) {
-      await backoff(answer, BACKOFF_MS[attempt++], signal);
     } else {
-      throw await refusalOf(answer);
+      const refusal = await refusalOf(answer);
+      const isTemporary = answer.status === 503 && refusal.isOutage;
+      if (!isTemporary || attempt >= BACKOFF_MS.length) throw refusal;
+      await backoff(answer, BACKOFF_MS[attempt++], signal);
     }
   }
 }

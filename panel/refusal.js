@@ -34,6 +34,7 @@ export class Refusal extends Error {
 
   /** Whether the service is down or cannot be reached, so that the request may succeed in a moment. */
   get isOutage() {
+    if (this.kind === "provider-revocation-failed") return false;
     return this.kind === "unreachable" || [502, 503, 504].includes(this.status);
   }
 

@@ -1,23 +1,10 @@
-// Payment providers and the outcomes of an authorization, in words.
-
-/** The built-in providers. An operator can add others, whose names a person types. */
-export const KNOWN = {
-  adyen: "Adyen",
-  mollie: "Mollie",
-  paypal: "PayPal",
-  revolut: "Revolut Business",
-  square: "Square",
-  stripe: "Stripe",
-};
-
-export const label = (provider) => KNOWN[provider] ?? provider;
+// The outcomes of an authorization at a payment provider, in words.
 
 /**
  * The text for a person who returns from a provider. Addresses can be forged, so the list of connections decides whether the
  * provider is connected, and the address only gives the reason.
  */
-export function landing(outcome, provider, connection) {
-  const name = label(provider);
+export function landing(outcome, name, connection) {
   const account = connection?.account ? ` (${connection.account})` : "";
   if (connection?.status === "connected" && outcome === "connected") {
     return { tone: "good", icon: "delivered", title: `${name} is connected`,

@@ -18,7 +18,7 @@ const EQUIVALENT: [(&str, &str, &str); 14] = [
     ("show_delivery", "showDelivery", ""),
     ("list_events", "listEvents", ""),
     ("show_event", "showEvent", ""),
-    ("list_connections", "listConnections", "connections"),
+    ("list_connections", "listConnections", ""),
     ("create_webhook", "createWebhook", ""),
     ("change_webhook", "changeWebhook", ""),
     ("rotate_webhook_secret", "rotateWebhookSecret", ""),

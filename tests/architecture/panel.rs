@@ -7,7 +7,6 @@ use std::{
 };
 
 use issuer::panel::views::VIEWS;
-use payments::builtin;
 
 fn panel() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../panel")
@@ -35,18 +34,6 @@ fn scopes_are_explained_as_the_contract_explains_them() {
         let [unlocks, risk, action] = [text_of(block, "unlocks"), text_of(block, "risk"), text_of(actions, action)];
         assert_eq!(meaning, format!("'{action} of {section}: {unlocks}. Risk: {risk}.'"), "{scope}");
     }
-}
-
-#[test]
-fn the_providers_that_are_offered_are_those_that_are_built_in() {
-    let words = file("words/providers.js");
-    let (_, known) = words.split_once("KNOWN = {").expect("it lists them");
-    let known = known.split('}').next().expect("the list ends");
-    for provider in builtin::all() {
-        let line = format!("{}: \"{}\"", provider.name, provider.label);
-        assert!(known.contains(&line), "panel/words/providers.js lacks {line}");
-    }
-    assert_eq!(known.matches(':').count(), builtin::all().len());
 }
 
 #[test]

@@ -28,7 +28,7 @@ const SIGNATURE: &str = "shared/webhooks/src/subscriptions/key_pair.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
 /// The texts with one of several values, each with its enumeration in the code: the file and the name.
-const OF_CODE: [(&str, &str, &str); 26] = [
+const OF_CODE: [(&str, &str, &str); 27] = [
     ("AttemptErrorCode", ATTEMPT, "ErrorCode"),
     ("AttemptErrorCodeFilter", ATTEMPT, "ErrorCode"),
     ("ConnectionBreakReason", CONNECTION, "BreakReason"),
@@ -39,6 +39,7 @@ const OF_CODE: [(&str, &str, &str); 26] = [
     ("DeliveryStatusFilter", DELIVERY, "Status"),
     ("DeliverySummary/cancelReason", DELIVERY, "CancelReason"),
     ("FeedAcknowledgementResult/outcome", "shared/webhooks/src/deliveries/feed/acknowledge.rs", "Recorded"),
+    ("ProviderAccess", "shared/payments/src/disconnect.rs", "ProviderAccess"),
     ("WaitingReason", DELIVERY, "WaitingFor"),
     ("Webhook/delivery", WEBHOOK, "Delivering"),
     ("Webhook/payload", PAYLOAD, "Payload"),
@@ -58,10 +59,11 @@ const OF_CODE: [(&str, &str, &str); 26] = [
 ];
 
 /// The other texts with one of several values, each with the reason why no enumeration has exactly these.
-const OTHERS: [(&str, &str); 14] = [
+const OTHERS: [(&str, &str); 15] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("ClientAssertionAlgorithms", "the names of RFC 7518, RFC 8037 and RFC 9864"),
     ("ClientAuthenticationMethods", "the names of RFC 7591"),
+    ("ConnectionErrorCode", "those of `GrantError::shown`, and of `AttemptError` in the crate `outbound`"),
     ("JsonWebKey/alg", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/kty", "the names of RFC 7518 and RFC 8037"),
@@ -158,9 +160,21 @@ fn values_in_code(file: &str, name: &str) -> BTreeSet<String> {
         _ => None,
     });
     let found = found.unwrap_or_else(|| panic!("{file} has no enumeration {name}"));
-    let rule = found.attrs.iter().find_map(rename_rule);
-    assert_eq!(rule.as_deref(), Some("lowercase"), "{file}: extend this test by the other rule of {name}");
-    found.variants.iter().map(|variant| variant.ident.to_string().to_lowercase()).collect()
+    let separator = match found.attrs.iter().find_map(rename_rule).as_deref() {
+        Some("lowercase") => "",
+        Some("kebab-case") => "-",
+        other => panic!("{file}: extend this test by the rule {other:?} of {name}"),
+    };
+    found.variants.iter().map(|variant| lowercase(&variant.ident.to_string(), separator)).collect()
+}
+
+/// A name in lower case, with the separator between its words.
+fn lowercase(name: &str, separator: &str) -> String {
+    let letters = name.char_indices().map(|(place, letter)| {
+        let separator = if place > 0 && letter.is_ascii_uppercase() { separator } else { "" };
+        format!("{separator}{}", letter.to_ascii_lowercase())
+    });
+    letters.collect()
 }
 
 /// The rule by which serde renames the variants.

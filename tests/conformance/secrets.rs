@@ -5,6 +5,7 @@ use aws_sdk_secretsmanager::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
     operation::get_secret_value::GetSecretValueOutput,
+    types::{Filter, FilterNameStringType},
 };
 use base::{SystemRandom, random::uuid};
 
@@ -205,6 +206,12 @@ async fn all_secrets_are_listed(side: Side) {
     };
     assert_eq!(list(false).await, (true, false));
     assert_eq!(list(true).await, (true, true));
+    let named = async |beginning: &str| {
+        let filter = Filter::builder().key(FilterNameStringType::Name).values(beginning).build();
+        let page = client.list_secrets().filters(filter).send().await.expect("a page");
+        page.secret_list().iter().any(|entry| entry.name() == Some(&one))
+    };
+    assert_eq!((named(&one[..one.len() - 1]).await, named("no-secret-begins-so").await), (true, false));
 }
 
 async fn a_secret_that_is_marked_for_deletion_is_refused(side: Side) {

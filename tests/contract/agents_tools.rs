@@ -94,8 +94,8 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     agent.call("diagnose_webhook", webhook.clone()).await;
     entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
     let connections = agent.call("list_connections", json!({})).await;
-    assert_eq!(connections["connections"][0]["provider"], "sim-basic");
-    assert!(connections["connections"][0]["account"]["untrusted"].is_string(), "{connections:#}");
+    assert_eq!(connections["items"][0]["provider"], "sim-basic");
+    assert!(connections["items"][0]["account"]["untrusted"].is_string(), "{connections:#}");
     let explained = agent.call("explain_problem", json!({ "kind": "webhook-disabled" })).await;
     assert!(text(&explained["explanation"]).contains("Enable it first"));
     assert_eq!(agent.call("remove_webhook", webhook.clone()).await["removed"], true);

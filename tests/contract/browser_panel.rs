@@ -131,8 +131,7 @@ async fn a_payment_provider_is_connected_and_the_person_lands_in_the_panel(suite
     browser.go(&entity.panel_link(json!({ "place": "/panel/providers" })).await).await;
     for (button, words) in [("Deny", "You did not allow access"), ("Allow", "is connected")] {
         browser.click("Connect a provider").await;
-        browser.choose("Provider", "Another provider").await;
-        browser.fill("Provider name", "sim-pkce").await;
+        browser.choose("Provider", "sim-pkce").await;
         browser.click("Continue to sim-pkce").await;
         browser.until_at("/oauth2/start").await;
         browser.click("Continue to sim-pkce").await;

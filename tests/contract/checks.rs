@@ -9,7 +9,7 @@ use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
 /// The values of path parameters: well-formed identifiers of no existing resource, and a payment provider that the
 /// tests' bundles have.
-const PARAMETERS: [(&str, &str); 9] = [
+const PARAMETERS: [(&str, &str); 10] = [
     ("{value}", "nothing.happened"),
     ("{eventIdentifier}", "evt_00000000000000000000000000"),
     ("{deliveryIdentifier}", "dlv_00000000000000000000000000"),
@@ -19,6 +19,7 @@ const PARAMETERS: [(&str, &str); 9] = [
     ("{kid}", "no-key"),
     ("{linkIdentifier}", "plk_00000000000000000000000000"),
     ("{provider}", "sim-basic"),
+    ("{connectionIdentifier}", "con_00000000000000000000000000"),
 ];
 
 /// An operation under `/api`, a valid body if it takes one, and the status of a valid request. The status is 404 where
@@ -67,6 +68,8 @@ const TABLE: &[Row] = &[
     ("connectProvider", Some(nothing), 201),
     ("disconnectProvider", None, 404),
     ("listConnections", None, 200),
+    ("showConnection", None, 404),
+    ("listProviders", None, 200),
 ];
 
 /// A row of the table with its operation in openapi.yaml.

@@ -126,7 +126,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
     bundle.start_again(Settings::default()).await;
     let entity = Entity::new(&Api::of(&bundle, &suite.contract), "rotation".to_owned()).await;
     let answer = entity.disconnect("sim-basic").expect(200).await.json();
-    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(answer["providerAccess"], "revoked", "{answer}");
     assert!(bundle.stop().await.success());
 }
 
@@ -169,6 +169,6 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let received = receiver.received("/?token=of-the-query").remove(0);
     assert_eq!(received.header("x-key"), "of-the-header");
     assert!(is_signed_by(&received, &hook.secret) && received.header("webhook-signature").contains(" v1a,"));
-    assert_eq!(entity.disconnect("sim-pkce").expect(200).await.json()["success"], true);
+    assert_eq!(entity.disconnect("sim-pkce").expect(200).await.json()["providerAccess"], "revoked");
     assert!(bundle.stop().await.success());
 }

@@ -113,7 +113,7 @@ async fn refresh_twice(suite: &Suite, provider: &str) {
     }
     assert_eq!(entity.connection(provider).await.expect("kept")["status"], "connected");
     // The stored tokens can be revoked.
-    assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
+    assert_eq!(entity.disconnect(provider).expect(200).await.json()["providerAccess"], "revoked");
     assert!(suite.providers().has_ended(provider, &visit.account));
 }
 
@@ -161,7 +161,9 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
             until_listed(&entity, provider, "it is broken", |connection| connection["status"] == "broken").await;
         event_arrives(&receiver, &broken, &visit, provider, "refused").await;
         assert_eq!(broken["brokenReason"], "refused", "{broken:#}");
-        assert!(broken["lastError"].as_str().is_some_and(|error| error.ends_with("with invalid_grant")), "{broken:#}");
+        assert_eq!(broken["lastErrorCode"], "refused", "{broken:#}");
+        let detail = broken["lastErrorDetail"].as_str();
+        assert!(detail.is_some_and(|detail| detail.ends_with("with invalid_grant")), "{broken:#}");
         let line = logged(&suite, &broken, "a connection is broken").await;
         assert_eq!((&line["entity"], &line["reason"]), (&json!(entity.id), &json!("refused")), "{line:#}");
         // A refresh that cannot succeed is not repeated.
@@ -169,7 +171,7 @@ async fn a_grant_that_has_ended_breaks_the_connection_and_an_event_says_so(suite
         let item = table.item(&pk, &sk).await.expect("kept");
         assert!(item["dueAt"].is_null() && item["dueShard"].is_null(), "{item:#}");
         assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account).len(), 1);
-        assert_eq!(entity.disconnect(provider).expect(200).await.json()["success"], true);
+        assert_eq!(entity.disconnect(provider).expect(200).await.json()["providerAccess"], "already-revoked");
     }
 }
 
@@ -181,7 +183,12 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
     make_due(&table, &entity, "sim-basic").await;
     let broken =
         until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
-    assert_eq!(broken["lastError"], "refused: the provider answered 200 with invalid_grant", "{broken:#}");
+    let detail = "the provider answered 200 with invalid_grant";
+    assert_eq!(
+        (&broken["lastErrorCode"], &broken["lastErrorDetail"]),
+        (&json!("refused"), &json!(detail)),
+        "{broken:#}"
+    );
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), [RequestOutcome::Failed]);
 }
 
@@ -199,7 +206,7 @@ async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     }
     let connection = entity.connection("sim-json").await.expect("kept");
     assert_eq!(
-        (&connection["status"], &connection["lastError"]),
+        (&connection["status"], &connection["lastErrorCode"]),
         (&json!("connected"), &Value::Null),
         "{connection:#}"
     );
@@ -220,7 +227,8 @@ async fn a_connection_that_cannot_be_refreshed_breaks_when_it_expires(suite: Arc
     let broken =
         until_listed(&entity, "sim-basic", "it is broken", |connection| connection["status"] == "broken").await;
     event_arrives(&receiver, &broken, &visit, "sim-basic", "expired").await;
-    assert_eq!((&broken["brokenReason"], &broken["lastError"]), (&json!("expired"), &Value::Null), "{broken:#}");
+    assert_eq!((&broken["brokenReason"], &broken["lastErrorCode"]), (&json!("expired"), &Value::Null), "{broken:#}");
+    assert!(broken["lastErrorDetail"].is_null(), "{broken:#}");
     assert_eq!(suite.providers().of_account(Kind::Refresh, &visit.account), []);
 }
 
@@ -237,9 +245,11 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
         assert_eq!(item["failures"]["N"], "1", "{name}: {item:#}");
         let connection = entity.connection("sim-basic").await.expect("kept");
         assert_eq!((&connection["status"], &connection["brokenReason"]), (&json!("connected"), &Value::Null), "{name}");
-        assert!(connection["lastError"].is_string() && !connection.to_string().contains(PROVIDERS_WORDS), "{name}");
+        assert!(connection["lastErrorCode"].is_string() && connection["lastErrorDetail"].is_string(), "{name}");
+        assert!(!connection.to_string().contains(PROVIDERS_WORDS), "{name}");
         if name == "invalid_client" {
-            assert_eq!(connection["lastError"], "refused: the provider answered 401 with invalid_client");
+            assert_eq!(connection["lastErrorCode"], "refused");
+            assert_eq!(connection["lastErrorDetail"], "the provider answered 401 with invalid_client");
             let line = logged(&suite, &connection, "a refresh failed").await;
             assert!(line["error"].as_str().is_some_and(|error| error.contains("invalid_client")), "{line:#}");
         }
@@ -251,7 +261,7 @@ async fn a_failure_is_tried_again_and_breaks_nothing(suite: Arc<Suite>) {
         );
         let item = until_recorded(&table, &entity, "sim-basic").await;
         assert_eq!(item["failures"]["N"], "0", "{name}: {item:#}");
-        assert_eq!(entity.connection("sim-basic").await.expect("kept")["lastError"], Value::Null, "{name}");
+        assert_eq!(entity.connection("sim-basic").await.expect("kept")["lastErrorCode"], Value::Null, "{name}");
     }
 }
 
@@ -305,7 +315,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
         assert_ne!(item["failures"]["N"], "0", "the refresh of a copy failed: {item:#}");
         // It can be removed, but without a request to the provider.
         let answer = thief.disconnect("sim-basic").expect(200).await.json();
-        assert_eq!(answer["success"], true, "{answer:#}");
+        assert_eq!(answer["providerAccess"], "not-revoked", "{answer:#}");
     }
     for kind in [Kind::Refresh, Kind::Revocation] {
         assert_eq!(suite.providers().of_account(kind, &visit.account), [], "a copy was used at the provider");

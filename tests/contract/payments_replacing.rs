@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use contract_test::contract_test;
 use fakes::provider::Kind;
+use futures::future::join;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Choice, Receiver, Suite, Visit, new_account};
+use crate::harness::{Behaviour, Choice, LONG, Receiver, Suite, Visit, new_account, until};
 
 const PATH: &str = "/payment/provider/sim-basic/connection";
 
@@ -80,6 +81,33 @@ async fn another_account_replaces_a_broken_connection_only_when_asked(suite: Arc
     assert_eq!(entity.connection("sim-basic").await, before);
     let other = entity.replace("sim-basic", Choice::ALLOW).await;
     assert_eq!(entity.connection("sim-basic").await.expect("connected")["account"], other.account);
+}
+
+#[contract_test]
+async fn a_connection_made_during_a_disconnection_is_kept(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let table = suite.table();
+    let visit = entity.link("sim-basic", Choice::leading_to("revoke-hang")).await;
+    let (pk, sk) = (format!("ENT#{}", entity.id), "PAY#sim-basic");
+    // A broken connection is removed even if the provider does not answer.
+    assert!(table.set(&pk, sk, "status", "broken").await);
+    let disconnecting = async { entity.disconnect("sim-basic").refused(409, "connection-replaced").await };
+    let connecting = async {
+        until("the provider is asked", LONG, async || {
+            let asked = suite.providers().of_account(Kind::Revocation, &visit.account);
+            (!asked.is_empty()).then_some(())
+        })
+        .await;
+        // As a callback does, in the ten seconds for which the service waits for the provider.
+        let mut item = table.item(&pk, sk).await.expect("it is kept");
+        item["id"]["S"] = "con_01m7wa4v0evcs5n0yrq8bhk2zt".into();
+        let members = item.as_object_mut().expect("an item");
+        members.remove("lease");
+        members.remove("leaseUntil");
+        table.put(item).await;
+    };
+    join(disconnecting, connecting).await;
+    assert_eq!(entity.connection("sim-basic").await.expect("kept")["id"], "con_01m7wa4v0evcs5n0yrq8bhk2zt");
 }
 
 #[contract_test]

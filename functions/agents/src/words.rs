@@ -16,7 +16,7 @@ const PHRASES: [(&str, &str); 12] = [
     ("; its `+` has come as a space: write it as `%2B` in a query", "; write `+` before the offset"),
     ("`POST …/webhook/{webhookIdentifier}/secret`", "`rotate_webhook_secret`"),
     ("are listed at …/webhook/list", "are listed by `list_webhooks`"),
-    ("are listed at …/payment/provider/list", "are listed by `list_connections`"),
+    ("are listed at …/payment/connection/list", "are listed by `list_connections`"),
     ("in the Retry-After header", "that the detail names"),
     ("sent before with another body", "sent before with other arguments"),
     ("with the same body", "with the same arguments"),

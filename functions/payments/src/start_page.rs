@@ -101,6 +101,7 @@ mod tests {
         let pending = PendingAuthorization {
             entity: EntityId::parse("demo-hotel").expect("an entity"),
             provider: ProviderName::parse("stripe").expect("a name"),
+            connection: None,
             sealed_verifier: None,
             onward,
             replace,

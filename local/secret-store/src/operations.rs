@@ -109,9 +109,17 @@ struct Delete {
 struct List {
     #[serde(default)]
     include_planned_deletion: bool,
-    filters: Option<IgnoredAny>,
+    #[serde(default)]
+    filters: Vec<Filter>,
     #[serde(flatten)]
     page: Page,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Filter {
+    key: String,
+    values: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -204,11 +212,22 @@ impl Call<'_> {
     }
 
     fn list(&mut self, asked: List) -> Result<Value, Refusal> {
-        if asked.filters.is_some() {
-            return Err(Refusal::Unsupported("A filter"));
+        // A filter by name compares the beginning; `!` before a value negates it.
+        if asked
+            .filters
+            .iter()
+            .any(|filter| filter.key != "name" || filter.values.iter().any(|text| text.starts_with('!')))
+        {
+            return Err(Refusal::Unsupported("A filter by anything but the beginning of the name"));
         }
         let mut found = Vec::new();
-        for name in self.secrets.names()? {
+        let is_wanted = |name: &str| {
+            let full_name = self.store.full_name(name);
+            asked.filters.iter().all(|filter| filter.values.iter().any(|text| full_name.starts_with(text)))
+        };
+        let mut names = self.secrets.names()?;
+        names.retain(|name| is_wanted(name));
+        for name in names {
             let secret = self.secrets.present(&name)?;
             if let Some(secret) = secret.filter(|secret| asked.include_planned_deletion || secret.deletion.is_none()) {
                 let shown = with(dates(secret), json!({ "SecretVersionsToStages": labels_of(secret) }));

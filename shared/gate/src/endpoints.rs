@@ -84,6 +84,7 @@ endpoints! {
     CONNECT_PROVIDER: EntityCall = "connect-provider", Endpoint::needs(PaymentWrite).giving_credentials().taking_json();
     /// The deadline includes 10 s for the provider, and 5 s for a refresh that is in flight.
     DISCONNECT_PROVIDER: EntityCall = "disconnect-provider", Endpoint::needs(PaymentRemove).with_deadline(25);
+    /// Lists and shows connections, and lists the providers that are set up.
     LIST_CONNECTIONS: EntityCall = "list-connections", Endpoint::needs(PaymentRead);
     PROVIDER_START: Call = "provider-start", Endpoint::public().opened_by_people();
     /// The deadline is a second longer than the limit of a callback (`payments::callback::LIMIT`).

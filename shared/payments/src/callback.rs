@@ -322,8 +322,9 @@ impl Callback {
             let way_back = redirect_uri(&self.base_url, &provider.name);
             let exchanged = self.grants.exchange(provider, code, &way_back, verifier.as_ref()).await;
             let granted = exchanged.map_err(CallbackError::Exchange)?;
+            let id = pending.connection.unwrap_or_else(|| ConnectionId::new(self.clock.now(), &*self.random));
             let entity = AuthorizedEntity::by_state(pending.entity);
-            let kept = self.keep(&entity, provider, &granted, &ring, pending.replace).await;
+            let kept = self.keep(id, &entity, provider, &granted, &ring, pending.replace).await;
             Ok((kept.map_err(CallbackError::Keep)?, granted))
         };
         let (kept, granted) = timeout_at(began + LIMIT, connected).await.unwrap_or(Err(CallbackError::Late))?;
@@ -353,6 +354,7 @@ impl Callback {
 
     async fn keep(
         &self,
+        id: ConnectionId,
         entity: &AuthorizedEntity,
         provider: &Provider,
         granted: &GrantedTokens,
@@ -362,7 +364,7 @@ impl Callback {
         let now = self.clock.now();
         let tokens = ProviderTokens::after(granted, None);
         let connection = Connection {
-            id: ConnectionId::new(now, &*self.random),
+            id,
             owner_identifier: entity.id().clone(),
             provider: provider.name.clone(),
             account: granted.account.clone(),

@@ -15,7 +15,7 @@ use crate::{
     store::Connections,
 };
 use auth::AuthorizedEntity;
-use base::{SharedClock, SharedRandom, Time};
+use base::{ConnectionId, SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
@@ -50,6 +50,8 @@ pub struct NewConnection {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionLink {
+    /// The identifier that the connection will have. It exists once the person has allowed the access.
+    pub connection_identifier: ConnectionId,
     /// The address of the start page. It contains the state, so it is secret.
     pub authorization_url: String,
     /// When the link expires.
@@ -110,6 +112,7 @@ impl Connecting {
         };
         let now = self.clock.now();
         let expires_date = now + state::LIFETIME;
+        let connection_identifier = ConnectionId::new(now, &*self.random);
         let challenge = verifier.map(|verifier| verifier.challenge());
         let onward = Onward {
             authorization_url: authorization_url(&provider, &redirect_uri(&self.base_url, name), challenge.as_deref())
@@ -120,6 +123,7 @@ impl Connecting {
         let pending = PendingAuthorization {
             entity: entity.id().clone(),
             provider: name.clone(),
+            connection: Some(connection_identifier.clone()),
             sealed_verifier,
             onward,
             replace,
@@ -127,7 +131,8 @@ impl Connecting {
             browser: None,
             spent_by: None,
         };
-        let link = ConnectionLink { authorization_url: start::address(&self.base_url, name, &state), expires_date };
+        let authorization_url = start::address(&self.base_url, name, &state);
+        let link = ConnectionLink { connection_identifier, authorization_url, expires_date };
         let record = self.answers.record(once, &link, &name.as_str(), now).await?;
         self.pending.keep(entity, &state, &pending, record).await?;
         tracing::info!(entity = %entity.id(), provider = %name, "a connection was requested");

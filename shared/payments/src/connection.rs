@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::provider::ProviderName;
+use crate::{last_error::LastError, provider::ProviderName};
 use auth::EntityId;
 use base::{ConnectionId, Time};
 use webhooks::outbox::{EventType, event_type};
@@ -41,9 +41,9 @@ pub struct Connection {
     /// Why it broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_reason: Option<BreakReason>,
-    /// Why the last refresh gave no new tokens: a stable code and a sentence. Absent after a success.
+    /// Why the last refresh gave no new tokens; absent after a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
+    pub last_error: Option<LastError>,
 }
 
 /// Whether a connection works.
@@ -99,7 +99,8 @@ pub struct ConnectionView<'a> {
     expires_date: Option<Time>,
     last_update: Time,
     broken_reason: Option<BreakReason>,
-    last_error: Option<&'a str>,
+    last_error_code: Option<&'a str>,
+    last_error_detail: Option<&'a str>,
 }
 
 /// The data of an event about a connection.
@@ -129,7 +130,8 @@ impl Connection {
             expires_date: self.expires_date,
             last_update: self.last_update,
             broken_reason: self.broken_reason,
-            last_error: self.last_error.as_deref(),
+            last_error_code: self.last_error.as_ref().map(|error| error.code.as_str()),
+            last_error_detail: self.last_error.as_ref().map(|error| error.detail.as_str()),
         }
     }
 
@@ -197,13 +199,15 @@ pub(crate) mod tests {
                 "expiresDate": null,
                 "lastUpdate": time,
                 "brokenReason": null,
-                "lastError": null,
+                "lastErrorCode": null,
+                "lastErrorDetail": null,
             })
         );
-        let last_error = Some("refused: the provider answered 400 with invalid_grant".to_owned());
+        let last_error = Some(LastError::new("refused", "the provider answered 400 with invalid_grant"));
         let broken = Connection { broken_reason: Some(BreakReason::Refused), last_error, ..connection };
         let view = serde_json::to_value(broken.view()).expect("JSON");
-        assert_eq!((&view["brokenReason"], &view["lastError"]), (&json!("refused"), &json!(broken.last_error)));
+        assert_eq!((&view["brokenReason"], &view["lastErrorCode"]), (&json!("refused"), &json!("refused")));
+        assert_eq!(view["lastErrorDetail"], "the provider answered 400 with invalid_grant");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
-use storage::{KeyRings, SealError, TableError};
+use storage::{KeyRings, TableError};
 use webhooks::outbox::OutboxEvent;
 
 /// How long to wait for another caller's lease. A refresh is usually faster.
@@ -48,18 +48,33 @@ pub struct Disconnecting {
     pub random: SharedRandom,
 }
 
-/// How a disconnection ended.
+/// A removed connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Disconnected {
     /// The connection.
     pub id: ConnectionId,
-    /// Whether it is removed.
-    pub success: bool,
-    /// A sentence about the access at the provider.
+    /// The access at the provider.
+    pub provider_access: ProviderAccess,
+    /// A sentence about the access at the provider, for people.
     pub message: &'static str,
 }
 
-/// The result of revoking access at the provider.
+/// The access at the provider after its connection was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderAccess {
+    /// The provider revoked it.
+    Revoked,
+    /// It had ended before.
+    AlreadyRevoked,
+    /// The provider was not asked, so that a person has to revoke it there.
+    NotRevoked,
+    /// The provider was asked and did not confirm it.
+    Unknown,
+}
+
+/// The result of revoking access at the provider, if the connection may be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GivenBack {
     Yes,
@@ -74,8 +89,18 @@ enum GivenBack {
     /// The tokens cannot be opened, so the provider cannot be asked: the row was damaged or copied from elsewhere, or
     /// its key is lost.
     Unreadable,
-    /// The provider did not revoke it.
-    No,
+}
+
+impl ProviderAccess {
+    /// The access on the wire and in the log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Revoked => "revoked",
+            Self::AlreadyRevoked => "already-revoked",
+            Self::NotRevoked => "not-revoked",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 impl Disconnecting {
@@ -96,21 +121,21 @@ impl Disconnecting {
             Some(provider) => self.give_back(&held, &provider).await,
             None => Ok(GivenBack::NoProvider),
         };
-        if matches!(given_back, Err(_) | Ok(GivenBack::No)) {
+        if given_back.is_err() {
             self.release(&held).await;
         }
-        let mut disconnected = Disconnected::of(connection, given_back?);
-        if disconnected.success && !self.remove(entity, &held).await? {
-            disconnected = Disconnected { success: false, message: CONNECTED_AGAIN, ..disconnected };
+        let given_back = given_back?;
+        if !self.remove(entity, &held).await? {
+            return Err(ConnectionError::Replaced);
         }
         tracing::info!(
             connectionId = %connection.id,
             entity = %entity.id(),
             provider = %name,
-            success = disconnected.success,
+            access = given_back.access().as_str(),
             "disconnected"
         );
-        Ok(disconnected)
+        Ok(Disconnected::of(connection, given_back))
     }
 
     async fn claim(
@@ -131,7 +156,7 @@ impl Disconnecting {
         }
     }
 
-    async fn give_back(&self, held: &HeldConnection, provider: &Provider) -> Result<GivenBack, SealError> {
+    async fn give_back(&self, held: &HeldConnection, provider: &Provider) -> Result<GivenBack, ConnectionError> {
         let Connection { owner_identifier, account, status, .. } = held.stored.connection.clone();
         let sealed = &held.stored.sealed_tokens;
         let ring = self.rings.for_text(sealed).await?;
@@ -145,16 +170,16 @@ impl Disconnecting {
         };
         let revoked =
             self.revocations.revoke(provider, &tokens.access, tokens.refresh.as_ref(), account.as_deref()).await;
-        Ok(match revoked {
-            Ok(Revoked::Done) => GivenBack::Yes,
-            Ok(Revoked::AlreadyGone) => GivenBack::Before,
-            Ok(Revoked::NotOffered) => GivenBack::NotOffered,
+        match revoked {
+            Ok(Revoked::Done) => Ok(GivenBack::Yes),
+            Ok(Revoked::AlreadyGone) => Ok(GivenBack::Before),
+            Ok(Revoked::NotOffered) => Ok(GivenBack::NotOffered),
             Err(error) => {
-                let error = logging::chain(&error);
-                tracing::warn!(error, provider = %provider.name, "a provider did not withdraw access");
-                if status == ConnectionStatus::Broken { GivenBack::Dead } else { GivenBack::No }
+                let cause = logging::chain(&error);
+                tracing::warn!(error = cause, provider = %provider.name, "a provider did not withdraw access");
+                if status == ConnectionStatus::Broken { Ok(GivenBack::Dead) } else { Err(error.into()) }
             }
-        })
+        }
     }
 
     /// Removes the connection. Returns false, and removes nothing, if the entity has connected again meanwhile.
@@ -173,8 +198,16 @@ impl Disconnecting {
     }
 }
 
-const CONNECTED_AGAIN: &str = "The provider was connected again in the meantime; look at the list of \
-     connections, and disconnect it again if need be.";
+impl GivenBack {
+    const fn access(self) -> ProviderAccess {
+        match self {
+            Self::Yes => ProviderAccess::Revoked,
+            Self::Before => ProviderAccess::AlreadyRevoked,
+            Self::NotOffered | Self::NoProvider | Self::Unreadable => ProviderAccess::NotRevoked,
+            Self::Dead => ProviderAccess::Unknown,
+        }
+    }
+}
 
 impl Disconnected {
     fn of(connection: &Connection, given_back: GivenBack) -> Self {
@@ -197,9 +230,8 @@ impl Disconnected {
                 "The connection is removed here. Its tokens could not be read, so the provider was not asked: \
                  withdraw the access yourself, in the settings of your account there."
             }
-            GivenBack::No => "The provider did not withdraw the access, so the connection is kept; try again later.",
         };
-        Self { id: connection.id.clone(), success: given_back != GivenBack::No, message }
+        Self { id: connection.id.clone(), provider_access: given_back.access(), message }
     }
 }
 
@@ -207,32 +239,24 @@ impl Disconnected {
 mod tests {
     use super::*;
     use crate::connection::tests::connection;
+    use serde_json::json;
 
     #[test]
-    fn only_access_that_the_provider_keeps_is_a_failure() {
+    fn a_removal_says_whether_access_is_left_at_the_provider() {
         let connection = connection();
-        for (given_back, success, word) in [
-            (GivenBack::Yes, true, "has withdrawn"),
-            (GivenBack::Before, true, "before"),
-            (GivenBack::NotOffered, true, "withdraw it yourself"),
-            (GivenBack::NoProvider, true, "no longer set up"),
-            (GivenBack::Dead, true, "did not confirm"),
-            (GivenBack::Unreadable, true, "could not be read"),
-            (GivenBack::No, false, "kept"),
+        for (given_back, access, word) in [
+            (GivenBack::Yes, "revoked", "has withdrawn"),
+            (GivenBack::Before, "already-revoked", "before"),
+            (GivenBack::NotOffered, "not-revoked", "withdraw it yourself"),
+            (GivenBack::NoProvider, "not-revoked", "no longer set up"),
+            (GivenBack::Dead, "unknown", "did not confirm"),
+            (GivenBack::Unreadable, "not-revoked", "could not be read"),
         ] {
-            let disconnected = Disconnected::of(&connection, given_back);
-            assert!(disconnected.success == success && disconnected.message.contains(word), "{disconnected:?}");
-            assert_eq!(disconnected.id, connection.id);
-        }
-    }
-
-    #[test]
-    fn no_sentence_has_a_gap() {
-        let connection = connection();
-        for given_back in
-            [GivenBack::NotOffered, GivenBack::NoProvider, GivenBack::Dead, GivenBack::Unreadable, GivenBack::No]
-        {
-            assert!(!Disconnected::of(&connection, given_back).message.contains("  "));
+            assert_eq!(given_back.access().as_str(), access);
+            let disconnected = json!(Disconnected::of(&connection, given_back));
+            assert_eq!((&disconnected["id"], &disconnected["providerAccess"]), (&json!(connection.id), &json!(access)));
+            let message = disconnected["message"].as_str().expect("a text");
+            assert!(message.contains(word) && !message.contains("  "), "{message}");
         }
     }
 }

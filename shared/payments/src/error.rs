@@ -4,11 +4,15 @@ use crate::{
     builtin,
     provider::ProviderName,
     providers::{ProviderError, SECRET_PREFIX},
+    revocation::RevokeError,
     state::{Ended, StateFault, invalid_state},
 };
 use auth::EntityId;
 use problem::{Problem, ProblemKind, near};
 use storage::{IdempotencyError, SealError, TableError};
+
+/// The `Retry-After` after a failed revocation, in seconds. A provider that fails needs more time than this service.
+const REVOKE_AGAIN_SECONDS: u64 = 30;
 
 /// Why a use case of connections failed. The callback has a separate error that names its stage.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,15 @@ pub enum ConnectionError {
         /// The account that is connected.
         account: Option<String>,
     },
+    /// The entity has no connection with the identifier.
+    #[error("the managing entity has no connection with this identifier")]
+    UnknownIdentifier,
+    /// The provider did not revoke the access, so the connection is kept.
+    #[error("the provider did not revoke the access")]
+    NotRevoked(#[from] RevokeError),
+    /// The entity connected the provider again while the access was being revoked.
+    #[error("the provider was connected again while its access was being revoked")]
+    Replaced,
     /// A refresh holds the connection.
     #[error("a refresh still held the connection after the wait")]
     Busy,
@@ -67,8 +80,28 @@ impl From<ConnectionError> for Problem {
             }
             ConnectionError::NotFound => {
                 let detail = "This managing entity has no connection to the payment provider in the path; \
-                              `payment/provider/list` lists those that it has.";
+                              `payment/connection/list` lists those that it has.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
+            }
+            ConnectionError::UnknownIdentifier => {
+                let detail = "This managing entity has no connection with the identifier in the path; \
+                              `payment/connection/list` lists those that it has. A requested connection exists once \
+                              a person has allowed the access.";
+                Self::new(ProblemKind::ConnectionNotFound, detail)
+            }
+            ConnectionError::NotRevoked(_) => {
+                let detail = format!(
+                    "The payment provider did not revoke the access, so the connection is kept; try again in \
+                     {REVOKE_AGAIN_SECONDS} seconds."
+                );
+                Self::new(ProblemKind::ProviderRevocationFailed, detail)
+                    .with_retry_after(REVOKE_AGAIN_SECONDS)
+                    .caused_by(error)
+            }
+            ConnectionError::Replaced => {
+                let detail = "The payment provider was connected again while the access of its earlier connection was \
+                              being revoked; the new connection is kept. Send the request again to remove it as well.";
+                Self::new(ProblemKind::ConnectionReplaced, detail)
             }
             ConnectionError::Exists { account } => {
                 let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} \

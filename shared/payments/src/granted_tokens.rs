@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::client_proof::SigningError;
+use crate::{client_proof::SigningError, last_error::LastError};
 use base::Time;
 use outbound::AttemptError;
 use storage::SecretText;
-
-/// A fault of this service, as a connection's owner sees it.
-pub const SERVICE_FAULT: &str = "service: this service cannot ask the provider; its operator has to put that right";
 
 /// The tokens that a provider granted.
 #[derive(Debug)]
@@ -102,17 +99,20 @@ impl GrantError {
         }
     }
 
-    /// The error as the connection's owner sees it: a stable code and a sentence, without internals of this service and
-    /// without text of the provider.
-    pub fn shown(&self) -> String {
+    /// The error as the connection's owner sees it.
+    pub fn shown(&self) -> LastError {
         match self {
-            Self::Unreachable(error) => error.to_string(),
-            Self::Status { status, .. } => format!("status: the provider answered {}", status.as_u16()),
-            Self::Refused(code, status) => format!("refused: the provider answered {} with {code}", status.as_u16()),
-            Self::TooLarge | Self::Unreadable | Self::Malformed(_) => {
-                "answer: the provider's answer holds no tokens that can be read".to_owned()
+            Self::Unreachable(error) => error.into(),
+            Self::Status { status, .. } => {
+                LastError::new("status", format!("the provider answered {}", status.as_u16()))
             }
-            Self::Client(_) => SERVICE_FAULT.to_owned(),
+            Self::Refused(code, status) => {
+                LastError::new("refused", format!("the provider answered {} with {code}", status.as_u16()))
+            }
+            Self::TooLarge | Self::Unreadable | Self::Malformed(_) => {
+                LastError::new("answer", "the provider's answer holds no tokens that can be read")
+            }
+            Self::Client(_) => LastError::of_service(),
         }
     }
 
@@ -137,7 +137,8 @@ mod tests {
     fn a_refusal_is_named_as_the_rfc_names_it() {
         for code in ["invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope"] {
             assert_eq!(refused(code).to_string(), format!("the provider refused ({code}, 400 Bad Request)"));
-            assert_eq!(refused(code).shown(), format!("refused: the provider answered 400 with {code}"));
+            let detail = format!("the provider answered 400 with {code}");
+            assert_eq!(refused(code).shown(), LastError::new("refused", detail));
         }
         assert!(!refused("hunter2").to_string().contains("hunter2"), "no word of the provider's own is kept");
     }

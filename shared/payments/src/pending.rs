@@ -14,7 +14,7 @@ use crate::{
     state::{Ended, State, StateFault},
 };
 use auth::{AuthorizedEntity, EntityId};
-use base::Time;
+use base::{ConnectionId, Time};
 use storage::table::{Change, Put, Table, TableError, Transaction, Written, absent, is, more};
 use storage::{IdempotencyError, Record};
 
@@ -29,6 +29,9 @@ pub struct PendingAuthorization {
     pub entity: EntityId,
     /// The requested provider.
     pub provider: ProviderName,
+    /// The identifier that the connection will have; absent if release 1.0.0 took the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<ConnectionId>,
     /// The sealed PKCE verifier; absent if the provider has no PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
@@ -200,6 +203,7 @@ mod tests {
         PendingAuthorization {
             entity: EntityId::parse("demo-hotel").expect("an entity"),
             provider: ProviderName::parse("square").expect("a name"),
+            connection: None,
             sealed_verifier: None,
             onward: Onward {
                 authorization_url: "https://pay.example.com/authorize".to_owned(),

@@ -29,8 +29,9 @@ use serde_json::{Value, json};
 use crate::{
     connection::{BROKEN, BreakReason, Connection},
     grant::Grants,
-    granted_tokens::{GrantError, SERVICE_FAULT},
+    granted_tokens::GrantError,
     item::{DueConnection, StoredConnection},
+    last_error::LastError,
     provider::{Provider, ProviderName},
     provider_request::LIMITS,
     providers::{ProviderError, Providers},
@@ -208,7 +209,7 @@ impl Refresher {
                 let event = before.connection.broken(reason);
                 let outbox_event = OutboxEvent::new(BROKEN, owner, &event, now, &*self.random);
                 let shown = refusal.as_ref().map(GrantError::shown);
-                let written = self.connections.break_off(held, (reason, shown.as_deref()), now, &outbox_event).await?;
+                let written = self.connections.break_off(held, (reason, shown.as_ref()), now, &outbox_event).await?;
                 if written.is_done() {
                     let entity = owner_identifier;
                     let error = refusal.map(|refusal| logging::chain(&refusal));
@@ -278,10 +279,10 @@ impl SilentProviders {
 
 impl RefreshError {
     /// The error as the connection's owner sees it.
-    fn shown(&self) -> String {
+    fn shown(&self) -> LastError {
         match self {
             Self::Grant(error) => error.shown(),
-            Self::Provider(_) | Self::NoProvider | Self::Seal(_) => SERVICE_FAULT.to_owned(),
+            Self::Provider(_) | Self::NoProvider | Self::Seal(_) => LastError::of_service(),
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::{
     connection::{BreakReason, Connection, ConnectionStatus},
     item::{ConnectionItem, DUE, DueConnection, DueItem, SHARD, SORT_KEY, StoredConnection, key, partition},
+    last_error::LastError,
     provider::ProviderName,
 };
 use auth::AuthorizedEntity;
@@ -173,10 +174,10 @@ impl Connections {
     pub async fn postpone(
         &self,
         held: &HeldConnection,
-        (failures, error): (u32, &str),
+        (failures, error): (u32, &LastError),
         due: Time,
     ) -> Result<Written<()>, TableError> {
-        let change = held.change().set("failures", failures).set("lastError", error).set("dueAt", due);
+        let change = held.change().set("failures", failures).set("lastError", error.to_string()).set("dueAt", due);
         self.write(change, None).await
     }
 
@@ -185,7 +186,7 @@ impl Connections {
     pub async fn break_off(
         &self,
         held: &HeldConnection,
-        (reason, error): (BreakReason, Option<&str>),
+        (reason, error): (BreakReason, Option<&LastError>),
         now: Time,
         outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
@@ -193,7 +194,7 @@ impl Connections {
             .change()
             .set("status", ConnectionStatus::Broken.as_str())
             .set("brokenReason", reason.as_str())
-            .set_or_remove("lastError", error)
+            .set_or_remove("lastError", error.map(ToString::to_string))
             .set("lastUpdate", now);
         self.write(never_due(change), Some(outbox_event)).await
     }

@@ -81,10 +81,14 @@ kinds! {
         "The managing entity has no delivery with this identifier, or its retention time is over.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
         "The deployment has no payment provider of this name, or it is not set up. Names are in lower case, such as `stripe`. A built-in provider is available once the operator has stored this service's credentials at the provider in its secret; a custom provider has the name that the operator gave it. The detail names the built-in providers, and those with a similar name.";
-    ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no connection to this payment provider",
-        "The managing entity is not connected to this payment provider. Its connections are listed at …/payment/provider/list.";
+    ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no such connection to a payment provider",
+        "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier in the answer to a request for a connection is found once a person has allowed the access, and no longer after the connection was replaced or removed.";
     ConnectionExists = "connection-exists", CONFLICT, "The payment provider is connected already",
         "The managing entity has a working connection to this payment provider, and connecting again could replace it by another account. Send `{\"replace\": true}` to do so; `properties.account` names the account that is connected now, if the provider names it. A broken connection needs no `replace` if the same account is connected again.";
+    ConnectionReplaced = "connection-replaced", CONFLICT, "The payment provider was connected again in the meantime",
+        "While the service revoked the access of the connection, a person connected the payment provider again. The new connection was not removed. Some providers revoke all access to an account at once, so that the new connection may no longer work. To remove it as well, send the request again; otherwise check it, and connect again if it is broken.";
+    ProviderRevocationFailed = "provider-revocation-failed", SERVICE_UNAVAILABLE, "The payment provider did not revoke the access",
+        "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, so that the access is not forgotten. Send the request again after the time in the Retry-After header. If it fails for longer, end the access in the settings of the account at the provider: the provider then answers that no access is left, and the connection can be removed. The operator of the service can check the provider's address for revocations.";
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
         "The `state` in the link is unknown, used, older than ten minutes, or was made for another provider; or the browser that came back from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel and connect again, in one browser.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",

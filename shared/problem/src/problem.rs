@@ -95,6 +95,13 @@ impl Problem {
         self
     }
 
+    /// 400: the cursor is not one of this list.
+    pub fn invalid_cursor() -> Self {
+        let detail = "`cursor` must be the `nextCursor` of this list with these filters, and may have expired; ask again \
+                      without cursor.";
+        Self::new(ProblemKind::InvalidCursor, detail)
+    }
+
     /// 404: no route has this path.
     pub fn no_route(path: &str) -> Self {
         Self::new(

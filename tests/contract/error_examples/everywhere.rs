@@ -6,7 +6,7 @@ use super::Checked;
 use crate::harness::{Application, Call, Suite, now};
 
 /// Values of path parameters that have the right form and name nothing.
-const NOTHING: [(&str, &str); 8] = [
+const NOTHING: [(&str, &str); 9] = [
     ("{eventIdentifier}", "evt_01m7w5gmev7xwvpyt3bc2k45jh"),
     ("{deliveryIdentifier}", "dlv_01m7w5gmev32p3wwt3y0b8j32h"),
     ("{webhookIdentifier}", "whk_01m74zy5eva3kj3s4w04zg1hhc"),
@@ -15,6 +15,7 @@ const NOTHING: [(&str, &str); 8] = [
     ("{secretId}", "sec_01m74zy5evf6q0n2h4ck9w8b1x"),
     ("{kid}", "laptop"),
     ("{provider}", "stripe"),
+    ("{connectionIdentifier}", "con_01m7wa4v0evcs5n0yrq8bhk2zt"),
 ];
 
 /// Errors whose examples `provoked` provokes, at these operations.

@@ -37,7 +37,7 @@ const ELSEWHERE: [(&str, &str, &str); 11] = [
 ];
 
 /// Single examples that no test provokes over HTTP, with the reason.
-const NOT_PROVOKED: [(&str, &str, &str); 11] = [
+const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("removeApplicationKey", "confirmationRequired", "as removeApplicationSecret; its token needs an assertion"),
     ("addApplicationSecret", "applicationChanged", "a race; see of_fifty_concurrent_rotations_one_succeeds"),
     ("removeApplicationSecret", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
@@ -49,6 +49,7 @@ const NOT_PROVOKED: [(&str, &str, &str); 11] = [
     ("listEventTypes", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),
     ("showDelivery", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),
     ("providerCallback", "entityNotCovered", "it needs a visit; see payments_callback.rs"),
+    ("disconnectProvider", "connectionReplaced", "a race; see payments_replacing.rs"),
 ];
 
 /// All examples of errors.

@@ -172,6 +172,9 @@ pub(super) async fn of_payments(suite: &Suite, checked: &mut Checked) {
     entity.link("sim-basic", Choice::ALLOW).await;
     let again = entity.post("/payment/provider/sim-basic/connection").send().await;
     checked.compare("connectProvider", "connectionExists", &again);
+    entity.link("sim-body", Choice::leading_to("revoke-500")).await;
+    let kept = entity.disconnect("sim-body").send().await;
+    checked.compare("disconnectProvider", "providerRevocationFailed", &kept);
 
     let state = "A".repeat(43);
     let at = |rest: &str| suite.api.get(format!("/api/public/stripe/oauth2/{rest}state={state}"));

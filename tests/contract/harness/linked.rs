@@ -89,8 +89,8 @@ impl Entity {
 
     /// The list of connections.
     pub async fn connections(&self) -> Vec<Value> {
-        let list = self.get("/payment/provider/list").expect(200).await.json();
-        list.as_array().expect("openapi.yaml says so").clone()
+        let page = self.get("/payment/connection/list?limit=100").expect(200).await.json();
+        page["items"].as_array().expect("openapi.yaml says so").clone()
     }
 
     /// The connection to a provider, if there is one.

@@ -148,6 +148,10 @@ impl Uses {
 /// The pattern that covers all texts, if it is narrower than this one. The common prefix ends at a separator, so that
 /// it contains no name of an entity, webhook or object. A single text without such a name is one item: `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
+    // An operation without resources, such as a list of all secrets, needs the right for `*`.
+    if texts.contains(pattern) {
+        return None;
+    }
     let wildcard = pattern.find(['*', '?'])?;
     // The texts are sorted, so the common prefix of the first and the last is common to all.
     let first = texts.first()?;
@@ -273,6 +277,16 @@ Resources:
     #[test]
     fn grants_that_fit_the_calls_are_not_named() {
         assert_eq!(said("Token", "Token"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_right_that_has_no_resource_is_not_too_wide() {
+        let changed = TEMPLATE.replacen("sqs:SendMessage", "secretsmanager:ListSecrets", 1);
+        let rights = rights(&changed.replacen("!GetAtt Queue.Arn", "'*'", 1));
+        let mut review = Review::default();
+        review.decide(&rights, "token", asked("secretsmanager:ListSecrets", "*", &[]));
+        let misfits: Vec<_> = review.misfits(&rights).iter().map(ToString::to_string).collect();
+        assert!(!misfits.iter().any(|misfit| misfit.contains("ListSecrets")), "{misfits:#?}");
     }
 
     #[test]

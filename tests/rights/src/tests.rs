@@ -208,7 +208,7 @@ fn objects_are_granted_by_bucket_and_key_and_a_denial_wins() {
 #[test]
 fn an_operation_that_is_not_known_is_an_error() {
     let rights = rights(TEMPLATE);
-    for target in ["DynamoDB_20120810.ImportTable", "AmazonSQS.CreateQueue", "secretsmanager.ListSecrets", "x", ""] {
+    for target in ["DynamoDB_20120810.ImportTable", "AmazonSQS.CreateQueue", "secretsmanager.TagResource", "x", ""] {
         let found = accesses(&rights, &json_request(target, json!({})));
         assert!(matches!(found, Err(CallError::Operation(_))), "{target}");
     }

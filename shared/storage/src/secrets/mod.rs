@@ -8,6 +8,7 @@ use aws_sdk_secretsmanager::{
     Client,
     error::{ProvideErrorMetadata, SdkError},
     operation::get_secret_value::GetSecretValueError,
+    types::{Filter, FilterNameStringType},
 };
 use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -124,6 +125,32 @@ impl Secrets {
         let name = format!("{}{name}", self.prefix);
         let value = SecretText::new(self.text(&name).await?);
         serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
+    }
+
+    /// The names of the secrets that begin with this text, without the deployment's prefix.
+    pub async fn names(&self, beginning: &str) -> Result<Vec<String>, SecretError> {
+        let beginning = format!("{}{beginning}", self.prefix);
+        let names = self.full_names(&beginning).await?;
+        let names = names.iter().filter(|name| name.starts_with(&beginning));
+        Ok(names.filter_map(|name| name.strip_prefix(&self.prefix)).map(str::to_owned).collect())
+    }
+
+    /// Reads the names of secrets. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
+    fn full_names<'a>(&'a self, beginning: &'a str) -> BoxFuture<'a, Result<Vec<String>, SecretError>> {
+        async move {
+            let filter = Filter::builder().key(FilterNameStringType::Name).values(beginning).build();
+            let mut pages = self.client.list_secrets().filters(filter).into_paginator().send();
+            let mut names = Vec::new();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|error| SecretError::Unavailable {
+                    name: format!("{beginning}…"),
+                    reason: reason(&error),
+                })?;
+                names.extend(page.secret_list.into_iter().flatten().filter_map(|entry| entry.name));
+            }
+            Ok(names)
+        }
+        .boxed()
     }
 
     /// Reads a secret's text. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).

@@ -57,13 +57,13 @@ fn greeting(address: &str, data: &str) -> String {
   . '{data}/service.env'
   TOKEN=$(curl -s "$AUTH_URL/oauth2/token" -u "$CLIENT_ID:$CLIENT_SECRET" -d grant_type=client_credentials |
     sed 's/.*"access_token":"\([^"]*\)".*/\1/')
-  PAYMENT="$BASE_URL/api/managing-entity/$MANAGING_ENTITY/payment/provider"
-  curl -s -X POST "$PAYMENT/demo/connection" -H "Authorization: Bearer $TOKEN"
+  PAYMENT="$BASE_URL/api/managing-entity/$MANAGING_ENTITY/payment"
+  curl -s -X POST "$PAYMENT/provider/demo/connection" -H "Authorization: Bearer $TOKEN"
 
 Open the answer's authorizationUrl in a browser and choose. Then look at the connection, and end it:
 
-  curl -s "$PAYMENT/list" -H "Authorization: Bearer $TOKEN"
-  curl -s -X DELETE "$PAYMENT/demo/connection" -H "Authorization: Bearer $TOKEN"
+  curl -s "$PAYMENT/connection/list" -H "Authorization: Bearer $TOKEN"
+  curl -s -X DELETE "$PAYMENT/provider/demo/connection" -H "Authorization: Bearer $TOKEN"
 
 It accepts any client secret for the client `demo`. Ctrl-C ends it; it then forgets everything it granted.
 Requests to it:

@@ -17,8 +17,14 @@ const OPERATIONS: [&str; 7] = [
     "UpdateSecretVersionStage",
 ];
 
+/// The operation that has no resource: its right is always for all secrets of the account.
+const LIST: &str = "ListSecrets";
+
 pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result<Vec<Access>, CallError> {
     let action = format!("secretsmanager:{operation}");
+    if operation == LIST {
+        return Ok(vec![Access::new(action, "*".to_owned())]);
+    }
     if !OPERATIONS.contains(&operation) {
         return Err(CallError::Operation(action));
     }

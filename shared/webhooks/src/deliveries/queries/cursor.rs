@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use crate::deliveries::queries::{filters::Filters, next_page::NextPage};
 use auth::EntityId;
 use base::Random;
-use problem::{Problem, ProblemKind, Query};
+use problem::{Problem, Query};
 use storage::{KeyRing, sealing::is_sealed};
 
 /// Longer than any cursor.
@@ -20,9 +20,7 @@ pub struct NotACursor;
 
 impl From<NotACursor> for Problem {
     fn from(error: NotACursor) -> Self {
-        let detail = "`cursor` must be the `nextCursor` of this list with these filters, and may have expired; ask again \
-                      without cursor.";
-        Self::new(ProblemKind::InvalidCursor, detail).caused_by(error)
+        Self::invalid_cursor().caused_by(error)
     }
 }
 
