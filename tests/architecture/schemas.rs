@@ -25,10 +25,11 @@ const DELIVERY: &str = "shared/webhooks/src/deliveries/delivery.rs";
 const WEBHOOK: &str = "shared/webhooks/src/subscriptions/webhook.rs";
 const PAYLOAD: &str = "shared/webhooks/src/events/payload.rs";
 const SIGNATURE: &str = "shared/webhooks/src/subscriptions/key_pair.rs";
+const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
 /// The texts with one of several values, each with its enumeration in the code: the file and the name.
-const OF_CODE: [(&str, &str, &str); 27] = [
+const OF_CODE: [(&str, &str, &str); 28] = [
     ("AttemptErrorCode", ATTEMPT, "ErrorCode"),
     ("AttemptErrorCodeFilter", ATTEMPT, "ErrorCode"),
     ("ConnectionBreakReason", CONNECTION, "BreakReason"),
@@ -40,6 +41,7 @@ const OF_CODE: [(&str, &str, &str); 27] = [
     ("DeliverySummary/cancelReason", DELIVERY, "CancelReason"),
     ("FeedAcknowledgementResult/outcome", "shared/webhooks/src/deliveries/feed/acknowledge.rs", "Recorded"),
     ("ProviderAccess", "shared/payments/src/disconnect.rs", "ProviderAccess"),
+    ("ViolationCode", VIOLATION, "Rule"),
     ("WaitingReason", DELIVERY, "WaitingFor"),
     ("Webhook/delivery", WEBHOOK, "Delivering"),
     ("Webhook/payload", PAYLOAD, "Payload"),
@@ -59,7 +61,7 @@ const OF_CODE: [(&str, &str, &str); 27] = [
 ];
 
 /// The other texts with one of several values, each with the reason why no enumeration has exactly these.
-const OTHERS: [(&str, &str); 15] = [
+const OTHERS: [(&str, &str); 16] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("ClientAssertionAlgorithms", "the names of RFC 7518, RFC 8037 and RFC 9864"),
     ("ClientAuthenticationMethods", "the names of RFC 7591"),
@@ -75,6 +77,7 @@ const OTHERS: [(&str, &str); 15] = [
     ("RegisteredPublicKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("RegisteredPublicKey/kty", "the names of RFC 7518 and RFC 8037"),
     ("TokenError/error", "the codes of RFC 6749"),
+    ("Violation/in", "all parts but `data`, which is in warnings"),
 ];
 
 fn text(path: &str) -> String {

@@ -89,9 +89,11 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// All keywords that are shown literally, after a comma.
+/// All keywords that are shown literally, after a comma. The pattern of known values says nothing more than they do.
 fn limits(schema: &Value) -> String {
-    let keywords = schema.as_object().into_iter().flatten().filter(|(name, _)| !IN_WORDS.contains(&name.as_str()));
+    let has_known_values = schema["examples"].is_array();
+    let is_shown = |name: &str| !IN_WORDS.contains(&name) && !(name == "pattern" && has_known_values);
+    let keywords = schema.as_object().into_iter().flatten().filter(|(name, _)| is_shown(name));
     keywords
         .map(|(name, value)| match (name.as_str(), value) {
             ("x-untrusted", Value::Bool(true)) => ", untrusted".to_owned(),
@@ -159,7 +161,7 @@ mod tests {
                 "id": { "$ref": "#/components/schemas/Name" },
                 "sizes": { "type": "array", "items": { "type": "integer", "format": "int32" }, "maxItems": 3 },
                 "state": { "enum": ["open", "shut"] },
-                "status": { "type": "string", "examples": ["new", "done"] },
+                "status": { "type": "string", "pattern": "^[a-z]+$", "examples": ["new", "done"] },
                 "inner": { "type": ["object", "null"], "properties": { "deep": { "const": "<x>" } } },
             },
             "additionalProperties": { "type": "string" },
@@ -171,7 +173,7 @@ mod tests {
             "array of integer (int32), maxItems 3",
             "<code>open</code>, <code>shut</code>",
             "<dt>state <small>optional <code>open</code>",
-            "<code>new</code>, <code>done</code> or a later value",
+            "<code>new</code>, <code>done</code> or a later value</small>",
             "object or null",
             "<code>&lt;x&gt;</code>",
             "<dt>others <small>optional string</small></dt>",
