@@ -12,6 +12,7 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
 };
 
+pub use problem::Violation;
 pub use webhooks::deliveries::{
     attempt::Attempt,
     delivery::{Delivery, WholeDelivery},

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use base::DeliveryId;
 use clap::{Args, Subcommand};
-use operator::deliveries::{self, Attempt, Delivery, WholeDelivery};
+use operator::deliveries::{self, Attempt, Delivery, Violation, WholeDelivery};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -62,7 +62,7 @@ struct View {
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    event_warnings: Vec<String>,
+    event_warnings: Vec<Violation>,
 }
 
 impl View {
@@ -98,7 +98,10 @@ impl Display for View {
         for attempt in &self.attempts {
             write_attempt(f, attempt)?;
         }
-        self.event_warnings.iter().try_for_each(|warning| write!(f, "\n  warning    {}", printable(warning)))?;
+        self.event_warnings.iter().try_for_each(|warning| {
+            let warning = format!("{} {}", warning.name(), warning.detail);
+            write!(f, "\n  warning    {}", printable(&warning))
+        })?;
         match &self.event {
             Some(event) => write!(f, "\n  body       {}", printable(event.get())),
             None => Ok(()),
