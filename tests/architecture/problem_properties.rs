@@ -67,6 +67,17 @@ fn each_property_has_kinds_that_exist() {
 }
 
 #[test]
+fn the_reference_lists_every_limit() {
+    let reference = fs::read_to_string(project().join("docs/reference.md")).expect("the project has a reference");
+    let (_, section) = reference.split_once("## Limits").expect("it has limits");
+    let (section, _) = section.split_once("\n## ").expect("other sections follow");
+    let rows = section.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next());
+    let contract = contract();
+    let known = declared(&contract)["limitName"]["examples"].as_array().into_iter().flatten();
+    assert_eq!(rows.collect::<BTreeSet<_>>(), known.filter_map(Value::as_str).collect());
+}
+
+#[test]
 fn examples_have_the_properties_of_their_kind() {
     fn check(value: &Value, declared: &serde_json::Map<String, Value>) {
         match value {

@@ -61,7 +61,7 @@ const OF_CODE: [(&str, &str, &str); 28] = [
 ];
 
 /// The other texts with one of several values, each with the reason why no enumeration has exactly these.
-const OTHERS: [(&str, &str); 16] = [
+const OTHERS: [(&str, &str); 17] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("ClientAssertionAlgorithms", "the names of RFC 7518, RFC 8037 and RFC 9864"),
     ("ClientAuthenticationMethods", "the names of RFC 7591"),
@@ -69,6 +69,7 @@ const OTHERS: [(&str, &str); 16] = [
     ("JsonWebKey/alg", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/kty", "the names of RFC 7518 and RFC 8037"),
+    ("ProblemProperties/limitName", "the limits of several crates; docs/reference.md lists them, and a test its table"),
     ("PublicKey/alg", "the names of RFC 7518, RFC 8037 and RFC 9864"),
     ("PublicKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("PublicKey/kty", "the names of RFC 7518 and RFC 8037"),

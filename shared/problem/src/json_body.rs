@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_of_a_value_says_what_is_wrong_with_it() {
+    fn the_code_of_a_value_names_its_fault() {
         let rule = |json: &str| {
             let text = format!(r#"{{"number":{json}}}"#);
             let mut body = JsonBody::read(text.as_bytes()).expect("an object");

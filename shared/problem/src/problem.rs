@@ -199,6 +199,12 @@ impl Problem {
     }
 }
 
+impl From<Violation> for Problem {
+    fn from(violation: Violation) -> Self {
+        Self::invalid(vec![violation])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

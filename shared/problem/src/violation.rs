@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Problem;
-
 /// The longest pointer in a violation, in bytes: clients choose the names in their input. A longer one is cut, and ends
 /// with [`MARK`].
 pub const MAX_POINTER: usize = 120;
@@ -119,12 +117,6 @@ impl Violation {
             (_, InputPart::Header) => "headers".to_owned(),
             (_, InputPart::Data) => "data".to_owned(),
         }
-    }
-}
-
-impl From<Violation> for Problem {
-    fn from(violation: Violation) -> Self {
-        Self::invalid(vec![violation])
     }
 }
 
