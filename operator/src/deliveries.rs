@@ -15,7 +15,8 @@ use webhooks::{
 pub use problem::Violation;
 pub use webhooks::deliveries::{
     attempt::Attempt,
-    delivery::{Delivery, WholeDelivery},
+    delivery::Delivery,
+    view::{AttemptView, DeliveryView, WholeDelivery},
 };
 
 /// Why a delivery was not shown or not resent.

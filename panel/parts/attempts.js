@@ -58,7 +58,7 @@ function Response({ delivery, attempt }) {
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
-    const isBlocked = attempt.error?.startsWith("blocked");
+    const isBlocked = attempt.errorCode === "blocked";
     if (isInterrupted(attempt)) return html`<p class="faint">The endpoint may have received the request: it was not recorded.</p>`;
     if (!delivery.url) return html`<p class="faint">A program read the delivery from its webhook’s feed.</p>`;
     return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."

@@ -29,7 +29,7 @@ function Period({ title, summary }) {
       <svg viewBox="0 0 ${WIDTH} 10" preserveAspectRatio="none" class="bar" aria-hidden="true">
         <rect class="rest" width=${WIDTH} height="10" /><rect class="share" width=${WIDTH * successRate} height="10" />
       </svg>
-      ${p50Ms === null ? html`<p class="faint">No attempt received a response.
+      ${p50Ms === undefined ? html`<p class="faint">No attempt received a response.
         </p>` : html`<${Latency} half=${p50Ms} most=${p95Ms} />`}
     </div>`;
 }

@@ -28,7 +28,7 @@ export const isFiltered = (query) => NAMES.some((name) => query[name]);
 /** The filters of the API for the query of the address. */
 export function filtersOf({ status, type, webhook, event, subject, result, period, from, to }) {
   const since = Object.hasOwn(PERIODS, period ?? "") && new Date(PERIODS[period]()).toISOString();
-  const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastError: result });
+  const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastErrorCode: result });
   return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since || from,
     createdUntil: to };
 }

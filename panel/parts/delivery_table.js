@@ -60,7 +60,7 @@ function Row({ item, types, webhook, areKnown, isFresh, selection }) {
 }
 
 /** A delivery without a response was confirmed by a reader of the feed. */
-const lastAttempt = ({ lastHttpStatus, lastError, status }) => ({ httpStatus: lastHttpStatus, error: lastError,
+const lastAttempt = ({ lastHttpStatus, lastErrorCode, status }) => ({ httpStatus: lastHttpStatus, errorCode: lastErrorCode,
   confirmed: status === "delivered" && !lastHttpStatus });
 
 const lastResult = (item) => (item.attemptCount > 0 ? resultOf(lastAttempt(item)) : undefined);

@@ -22,9 +22,9 @@ const TYPING_MS = 500;
 async function counts(webhook, { since, until }) {
   const range = { webhookIdentifier: webhook, createdFrom: since, createdUntil: until };
   const [failed, waiting] = await Promise.all([
-    // Deliveries that their owner cancelled have a reason. They are not retried, nor are those whose content was erased.
+    // Deliveries that their owner cancelled, or whose content was erased, are not retried.
     count({ ...range, status: "failed,cancelled" }, ({ attemptCount, cancelReason, erasedDate }) =>
-      attemptCount < MAX_ATTEMPTS && !cancelReason && !erasedDate),
+      attemptCount < MAX_ATTEMPTS && cancelReason !== "owner" && !erasedDate),
     count({ ...range, status: "pending,retrying" }, ({ nextAttemptDate, attemptCount }) =>
       attemptCount < MAX_ATTEMPTS && new Date(nextAttemptDate ?? 0) - Date.now() > SHORT_WAIT_MS),
   ]);

@@ -19,7 +19,8 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
   if (cancelReason === "owner") {
     return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
   }
-  if (status === "cancelled") return "Cancelled: the webhook was disabled or removed before the delivery";
+  if (cancelReason === "webhook-removed") return "Cancelled: the webhook was removed before the delivery";
+  if (cancelReason) return "Cancelled: the webhook was disabled before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   if (heldBy) return "Waiting for the previous delivery about the same subject";
   if (waitingFor === "reader") return "Waiting for a program to read the webhook’s feed";

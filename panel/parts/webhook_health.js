@@ -18,9 +18,9 @@ const HEADLINES = {
 export const hasTrouble = ({ deliveryState, failuresInRow }) => deliveryState !== "active" || failuresInRow > 0;
 
 export function Health({ webhook, resume, recover }) {
-  const { deliveryState, enabled, lastHttpStatus, lastError } = webhook;
+  const { deliveryState, enabled, lastHttpStatus, lastErrorCode } = webhook;
   if (!hasTrouble(webhook)) return null;
-  const failure = { httpStatus: lastHttpStatus, error: lastError };
+  const failure = { httpStatus: lastHttpStatus, errorCode: lastErrorCode };
   const cause = deliveryState === "disabled" ? causeNamed("disabled") : causeOf(failure);
   const { tone, icon } = healthOf(webhook);
   return html`

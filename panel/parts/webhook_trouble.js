@@ -8,8 +8,8 @@ const BY_A_PERSON = "A person or a program disabled it, not the service.";
 
 const lastFailed = (count) => (count === 1 ? "The last attempt failed" : `The last ${counted(count, "attempt", "attempts")} failed`);
 
-export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastError, lastHttpStatus, pausedUntil,
-  disabledReason, disabledDate } }) {
+export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastErrorCode, lastHttpStatus,
+  pausedUntil, disabledReason, disabledDate } }) {
   if (deliveryState === "disabled") {
     return html`<p class="trouble">${disabledReason ?? BY_A_PERSON} ${disabledDate &&
       html`Disabled <${Time} date=${disabledDate} as="distance" />.`}</p>`;
@@ -18,7 +18,7 @@ export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince,
   return html`
     <p class="trouble">${lastFailed(failuresInRow)}, ${failuresInRow === 1 ? "" : "the first "}<${Time}
       date=${failingSince} as="distance" />. Last result: <strong>
-      ${resultInSentence({ httpStatus: lastHttpStatus, error: lastError })}</strong>.
+      ${resultInSentence({ httpStatus: lastHttpStatus, errorCode: lastErrorCode })}</strong>.
       ${pausedUntil && html` Deliveries wait until the endpoint responds. Next check: <strong>
         <${Countdown} before="in " until=${pausedUntil} over="now" /></strong>.`}</p>`;
 }

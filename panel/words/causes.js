@@ -5,9 +5,9 @@ import table from "./causes.json" with { type: "json" };
 export const causeNamed = (code) => table.find(({ cause }) => cause === code);
 
 /** The entry `{cause, meaning, remedy}` for a failed attempt; `null` for a successful one. */
-export function causeOf({ httpStatus, error }) {
+export function causeOf({ httpStatus, errorCode }) {
   if (httpStatus >= 200 && httpStatus < 300) return null;
-  if (!httpStatus) return error ? causeNamed(error.split(":")[0]) ?? causeNamed("connect") : null;
+  if (!httpStatus) return errorCode ? causeNamed(errorCode) ?? causeNamed("connect") : null;
   const has = ({ statuses = [] }) => statuses.some(([first, last]) => httpStatus >= first && httpStatus <= last);
   return table.find(has) ?? causeNamed("unusual");
 }

@@ -33,15 +33,14 @@ export const RESULTS = [
 export const succeeded = ({ httpStatus, confirmed }) => confirmed || httpStatus >= 200 && httpStatus < 300;
 
 /** "500 Internal Server Error", "Timed out". */
-export function result({ httpStatus, error, confirmed }) {
+export function result({ httpStatus, errorCode, confirmed }) {
   if (confirmed) return "Confirmed by the reader";
   if (httpStatus) return STATUSES[httpStatus] ? `${httpStatus} ${STATUSES[httpStatus]}` : String(httpStatus);
-  const code = error?.split(":")[0];
-  return code === INTERRUPTED ? OUTCOME_UNKNOWN : ERRORS[code] ?? OF_READERS[code] ?? "No response";
+  return errorCode === INTERRUPTED ? OUTCOME_UNKNOWN : ERRORS[errorCode] ?? OF_READERS[errorCode] ?? "No response";
 }
 
 /** Whether the service ended during the attempt, so that response and duration are unknown. */
-export const isInterrupted = ({ error }) => error?.split(":")[0] === INTERRUPTED;
+export const isInterrupted = ({ errorCode }) => errorCode === INTERRUPTED;
 
 /** The result within a sentence: "500 Internal Server Error", "timed out". */
 export const resultInSentence = (attempt) => (attempt.httpStatus ? result(attempt) : within(result(attempt)));
@@ -53,5 +52,5 @@ export function outcomeOf(attempt) {
 }
 
 /** The result in a few characters, for the timeline. */
-export const shortResult = ({ httpStatus, error, confirmed }) => (httpStatus ? String(httpStatus)
-  : confirmed ? "confirmed" : error?.split(":")[0] ?? "–");
+export const shortResult = ({ httpStatus, errorCode, confirmed }) => (httpStatus ? String(httpStatus)
+  : confirmed ? "confirmed" : errorCode ?? "–");

@@ -118,8 +118,8 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
     entity.until_status(&good, &["delivered"]).await;
     entity.until_status(&refused, &["failed"]).await;
     let busy_shown = entity.until_status(&busy, &["retrying"]).await;
-    assert_eq!((&busy_shown["lastHttpStatus"], busy_shown.get("lastError")), (&json!(503), None), "{busy_shown:#}");
-    let timed_out = |delivery: &Value| delivery["lastError"] == "timeout" && delivery["lastHttpStatus"].is_null();
+    assert_eq!((&busy_shown["lastHttpStatus"], busy_shown.get("lastErrorCode")), (&json!(503), None), "{busy_shown:#}");
+    let timed_out = |delivery: &Value| delivery["lastErrorCode"] == "timeout" && delivery["lastHttpStatus"].is_null();
     entity.until_delivery(&silent, "has timed out", timed_out).await;
     let webhook = &hooks[1].id;
     for (filters, expected) in [
@@ -131,13 +131,13 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
         (format!("lastHttpStatus=204&webhookIdentifier={webhook}"), vec![]),
         ("lastHttpStatus=500".to_owned(), vec![]),
         ("lastHttpStatus=999".to_owned(), vec![]),
-        ("lastError=connect".to_owned(), vec![&refused]),
-        ("lastError=connect&status=failed".to_owned(), vec![&refused]),
-        ("lastError=connect&status=pending,retrying".to_owned(), vec![]),
-        ("lastError=connect&type=booking.cancelled".to_owned(), vec![]),
-        ("lastError=timeout".to_owned(), vec![&silent]),
-        ("lastError=dns".to_owned(), vec![]),
-        ("lastError=timeout&lastHttpStatus=503".to_owned(), vec![]),
+        ("lastErrorCode=connect".to_owned(), vec![&refused]),
+        ("lastErrorCode=connect&status=failed".to_owned(), vec![&refused]),
+        ("lastErrorCode=connect&status=pending,retrying".to_owned(), vec![]),
+        ("lastErrorCode=connect&type=booking.cancelled".to_owned(), vec![]),
+        ("lastErrorCode=timeout".to_owned(), vec![&silent]),
+        ("lastErrorCode=dns".to_owned(), vec![]),
+        ("lastErrorCode=timeout&lastHttpStatus=503".to_owned(), vec![]),
     ] {
         assert_eq!(listed(&entity, &filters).await.iter().collect::<Vec<_>>(), expected, "{filters}");
     }
@@ -149,8 +149,8 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
     entity.changed(&hooks[3].id, json!({ "eventUrl": receiver.on("/moved", [Behaviour::status(204)]) })).await;
     entity.post(&format!("/webhook/delivery/{refused}/resend")).expect(202).await;
     let moved = entity.until_status(&refused, &["delivered"]).await;
-    assert_eq!((&moved["lastHttpStatus"], moved.get("lastError")), (&json!(204), None), "{moved:#}");
-    assert_eq!(listed(&entity, "lastError=connect").await, Vec::<String>::new());
+    assert_eq!((&moved["lastHttpStatus"], moved.get("lastErrorCode")), (&json!(204), None), "{moved:#}");
+    assert_eq!(listed(&entity, "lastErrorCode=connect").await, Vec::<String>::new());
 }
 
 /// A page of them reads the index three times for each webhook.
@@ -172,7 +172,7 @@ async fn lists_of_many_webhooks_open_deliveries_are_limited(suite: Arc<Suite>) {
             suite.table().put(item).await;
         }
     }
-    for filters in ["status=pending", "status=retrying,failed", "lastError=timeout"] {
+    for filters in ["status=pending", "status=retrying,failed", "lastErrorCode=timeout"] {
         let call = many.get(&format!("/webhook/delivery/list?{filters}"));
         let refused = call.refused(429, "too-many-requests").await;
         let properties = json!({ "limitName": "open-lists", "limit": 12_000, "windowSeconds": 60 });

@@ -98,7 +98,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&webhookIdentifier=whk_00000000000000000000000000",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&subject=B-1001",
         "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastHttpStatus=200",
-        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastError=dns",
+        "type=booking.created&createdFrom=2020-01-01T00:00:00Z&lastErrorCode=dns",
     ] {
         refused(&entity, format!("{others}&cursor={cursor}")).await;
     }

@@ -139,10 +139,12 @@ async fn a_reported_failure_is_an_attempt_and_comes_again_by_schedule(suite: Arc
         assert_eq!(answer(&entity, &hook, failure).await, ["failed"], "a repeated answer is the first");
     }
     let failed = entity.delivery(&published).await;
-    assert_eq!((&failed["status"], &failed["lastError"]), (&json!("failed"), &json!("reported")), "{failed:#}");
-    assert_eq!(failed["attempts"][2]["error"], "reported: the room is unknown");
+    assert_eq!((&failed["status"], &failed["lastErrorCode"]), (&json!("failed"), &json!("reported")), "{failed:#}");
+    let last = &failed["attempts"][2];
+    let error = ["error", "errorCode", "errorDetail"].map(|name| last[name].clone());
+    assert_eq!(error, ["reported: the room is unknown", "reported", "the room is unknown"], "{last:#}");
     assert_eq!(failed["attemptCount"], 3);
-    let list = entity.get("/webhook/delivery/list?status=failed&lastError=reported").expect(200).await.json();
+    let list = entity.get("/webhook/delivery/list?status=failed&lastErrorCode=reported").expect(200).await.json();
     assert_eq!(list["items"][0]["id"], published.as_str());
 
     // A resend brings it back into the feed.
@@ -272,7 +274,7 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
     })
     .await;
     let failed = entity.delivery(&published).await;
-    assert_eq!((&failed["lastError"], &failed["attemptCount"]), (&json!("unconfirmed"), &json!(8)), "{failed:#}");
+    assert_eq!((&failed["lastErrorCode"], &failed["attemptCount"]), (&json!("unconfirmed"), &json!(8)), "{failed:#}");
     until_announced(&receiver, "/", "webhook.delivery.exhausted").await;
 }
 

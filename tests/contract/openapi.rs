@@ -6,7 +6,7 @@ use contract_test::contract_test;
 use serde_json::{Value, json};
 use template::Template;
 
-use crate::harness::{NO_HEAD, Suite, node, project};
+use crate::harness::{NO_HEAD, SeenMembers, Suite, node, project};
 
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
@@ -36,6 +36,25 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     let documented: BTreeSet<(String, String)> =
         suite.contract.operations().into_iter().map(|operation| (operation.path, operation.method)).collect();
     assert_eq!(documented, deployed);
+}
+
+/// At the end of a run of all tests, the harness asks this of all responses.
+#[contract_test]
+async fn a_member_that_every_response_has_is_found_unless_it_is_required(_: Arc<Suite>) {
+    let page = json!({ "type": "object", "properties": { "items": { "type": "array", "items": {
+        "$ref": "#/components/schemas/Item",
+    } } } });
+    let item = json!({ "type": "object", "required": ["id"], "properties": { "id": {}, "always": {}, "rarely": {} } });
+    let document = json!({ "components": { "schemas": { "Item": item } } });
+    let seen = SeenMembers::default();
+    let of_ten: Vec<_> = (0..10).map(|id| json!({ "id": id, "always": null })).collect();
+    seen.note(&document, &page, "page", &json!({ "items": of_ten }));
+    assert_eq!(seen.not_required(), [""; 0], "a few may have it by chance");
+    for _ in 0..2 {
+        seen.note(&document, &page, "page", &json!({ "items": of_ten }));
+    }
+    seen.note(&document, &page, "page", &json!({ "items": [{ "id": 30, "always": 1, "rarely": 1, "unknown": 1 }] }));
+    assert_eq!(seen.not_required(), ["/components/schemas/Item: `always`, in all of 31 objects"]);
 }
 
 /// openapi.yaml describes HEAD once, for all operations.

@@ -168,6 +168,7 @@ async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(
     answers.open();
     let cancelled = entity.until_status(&id, &["cancelled"]).await;
     assert_eq!((&cancelled["attemptCount"], &cancelled["lastHttpStatus"]), (&json!(1), &json!(503)), "{cancelled:#}");
+    assert_eq!(cancelled["cancelReason"], "webhook-removed", "{cancelled:#}");
 }
 
 /// Nothing in the table says that the delivery is due before the sweep opens it.

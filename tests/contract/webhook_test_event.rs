@@ -105,6 +105,7 @@ async fn the_sample_of_a_named_type_is_sent_and_says_that_it_is_a_test(suite: Ar
     let received = receiver.until("/", 1).await.remove(0);
     assert!(is_signed_by(&received, &hook.secret));
     let event = received.json();
+    assert_eq!((&sent["eventIdentifier"], &delivery["eventIdentifier"]), (&event["id"], &event["id"]));
     assert_eq!((&event["type"], &event["test"]), (&json!("booking.created"), &json!(true)));
     assert_eq!((&delivery["event"], delivery.get("subject")), (&event, None), "people find no test by a booking");
     let shown = entity.get("/webhook/event/type/booking.created").expect(200).await.json();

@@ -62,7 +62,7 @@ struct Listed {
     status: String,
     attempt_count: u64,
     last_http_status: Option<u64>,
-    last_error: Option<String>,
+    last_error_code: Option<String>,
     created_date: String,
 }
 
@@ -123,7 +123,7 @@ impl Deliveries {
 }
 
 fn row(delivery: &Listed) -> Vec<(String, Style)> {
-    let last = match (delivery.last_http_status, &delivery.last_error) {
+    let last = match (delivery.last_http_status, &delivery.last_error_code) {
         (Some(status), _) => (status.to_string(), colour_of_answer(Some(status))),
         (None, Some(error)) => (visible_line(error), colour_of_answer(None)),
         // A reader of a feed reports no status.

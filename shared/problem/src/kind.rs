@@ -160,7 +160,7 @@ kinds! {
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
         "The client identifier is unknown or its credential is invalid; the service does not disclose which. Check the credentials, and that they belong to this environment. A client assertion needs iss and sub (both the client identifier), aud (the token issuer's address or the endpoint's), exp (an hour ahead at most) and a jti that was never used before, and a signature by a registered key with that key's algorithm.";
     TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many attempts to authenticate have failed",
-        "Too many attempts to authenticate as this client, or as many clients, have failed from the caller's address within five minutes. For the time in the Retry-After header the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before trying again.";
+        "Too many attempts to authenticate as this client, or as many clients, have failed from the caller's address in the current minute and the five before it. For the time in the Retry-After header the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before trying again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
         "An application can revoke its own tokens only. A platform-wide application that is registered for account.remove can revoke any token.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",

@@ -11,7 +11,7 @@ use jsonschema::Validator;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::project;
+use super::{SeenMembers, project};
 
 /// The verbs that a path of an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -31,6 +31,8 @@ const PREFLIGHT: &str = "/components/responses/Preflight";
 /// The document, and the validators that were created from it so far.
 pub struct Contract {
     pub document: Value,
+    /// The members of the responses so far.
+    pub members: SeenMembers,
     unknown_path: Value,
     unknown_verb: Value,
     validators: Mutex<HashMap<String, Arc<Validator>>>,
@@ -62,7 +64,7 @@ impl Contract {
                 unknown_verb[part][name] = value.clone();
             }
         }
-        Self { document, unknown_path, unknown_verb, validators: Mutex::default() }
+        Self { document, members: SeenMembers::default(), unknown_path, unknown_verb, validators: Mutex::default() }
     }
 
     pub fn operations(&self) -> Vec<Operation> {
@@ -192,6 +194,7 @@ impl Contract {
         }
         match serde_json::from_slice(body) {
             Ok(body) => {
+                self.members.note(&self.document, &declared["schema"], "", &body);
                 let mut faults = self.schema_faults(&declared["schema"], &body, "body");
                 faults.extend(kind_fault(declared, &body));
                 faults.extend(self.property_faults(&body));

@@ -17,7 +17,7 @@ use libtest_mimic::{Arguments, Completion, Conclusion, Failed, Trial};
 use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::{
-    Browser, Bundle, Suite,
+    Browser, Bundle, Contract, Suite,
     rights::{self, Whole},
     stack::NeedsBundle,
     suite::{Service, take_waited},
@@ -167,7 +167,7 @@ pub fn run() -> ExitCode {
     times.note();
     match &suite.service {
         Service::Stack(_) => conclusion.exit_code(),
-        Service::Bundle(bundle) => runtime.block_on(end(bundle, &conclusion, all)),
+        Service::Bundle(bundle) => runtime.block_on(end(bundle, &suite.contract, &conclusion, all)),
     }
 }
 
@@ -192,9 +192,9 @@ fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Tim
     })
 }
 
-/// Stops the bundle, and reports the result: of the tests, of the stop, and of the functions' rights. `all`: whether
-/// every test ran.
-async fn end(bundle: &Bundle, conclusion: &Conclusion, all: bool) -> ExitCode {
+/// Stops the bundle, and reports the result: of the tests, of the stop, of the functions' rights, and of the members of
+/// all responses. `all`: whether every test ran.
+async fn end(bundle: &Bundle, contract: &Contract, conclusion: &Conclusion, all: bool) -> ExitCode {
     let ended = stop(bundle).await;
     if conclusion.has_failed() || ended.is_err() {
         eprintln!("{}", bundle.logs());
@@ -207,12 +207,19 @@ async fn end(bundle: &Bundle, conclusion: &Conclusion, all: bool) -> ExitCode {
     let of_one = std::env::var("RIGHTS_OF");
     let whole = if all { Whole::All } else { of_one.map_or(Whole::None, Whole::Of) };
     let faults = rights::faults(&whole);
+    if !faults.is_empty() {
+        return failure(
+            "the functions' rights",
+            &format!("The grants of template.yaml do not fit the calls:\n  {}", faults.join("\n  ")),
+        );
+    }
+    let faults = if all { contract.members.not_required() } else { Vec::new() };
     if faults.is_empty() {
         return conclusion.exit_code();
     }
     failure(
-        "the functions' rights",
-        &format!("The grants of template.yaml do not fit the calls:\n  {}", faults.join("\n  ")),
+        "the members of responses",
+        &format!("openapi.yaml does not require members that every response has:\n  {}", faults.join("\n  ")),
     )
 }
 

@@ -52,7 +52,7 @@ fn input() -> Value {
             "maximum": 999,
             "description": "Only deliveries whose last attempt got this status.",
         },
-        "lastError": schemas::described(
+        "lastErrorCode": schemas::described(
             schemas::of("AttemptErrorCodeFilter"),
             "Only deliveries whose last attempt failed for this reason.",
         ),

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use base::DeliveryId;
 use clap::{Args, Subcommand};
-use operator::deliveries::{self, Attempt, Delivery, Violation, WholeDelivery};
+use operator::deliveries::{self, Attempt, AttemptView, DeliveryView, Violation, WholeDelivery};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -57,8 +57,8 @@ impl Command {
 #[serde(rename_all = "camelCase")]
 struct View {
     #[serde(flatten)]
-    delivery: Delivery,
-    attempts: Vec<Attempt>,
+    delivery: DeliveryView,
+    attempts: Vec<AttemptView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ struct View {
 impl View {
     fn of(WholeDelivery { delivery, mut attempts, event, event_warnings }: WholeDelivery, body: bool) -> Self {
         if !body {
-            attempts.iter_mut().for_each(|attempt| attempt.response_body = None);
+            attempts.iter_mut().for_each(|shown| shown.attempt.response_body = None);
         }
         Self { delivery, attempts, event: Some(event).filter(|_| body), event_warnings }
     }
@@ -80,7 +80,7 @@ impl Display for View {
         writeln!(f, "{}  {}", delivery.id, delivery.status.as_str())?;
         writeln!(f, "  of         {}", delivery.owner_identifier)?;
         let test = if delivery.test { "  (test)" } else { "" };
-        writeln!(f, "  event      {}  {}{test}", delivery.id.event(), delivery.r#type)?;
+        writeln!(f, "  event      {}  {}{test}", delivery.event_identifier, delivery.r#type)?;
         if let Some(subject) = &delivery.subject {
             writeln!(f, "  subject    {}", printable(subject))?;
         }
@@ -90,12 +90,15 @@ impl Display for View {
         }
         writeln!(f, "  webhook    {}", delivery.webhook_identifier)?;
         write!(f, "  endpoint   {}", delivery.url)?;
+        if let Some(reason) = delivery.cancel_reason {
+            write!(f, "\n  cancelled  {}", reason.as_str())?;
+        }
         if let Some(next) = delivery.next_attempt_date {
             let reason = delivery.waiting_for.map(|reason| format!("  (waiting for: {})", reason.as_str()));
             write!(f, "\n  next       {next}{}", reason.unwrap_or_default())?;
         }
         write!(f, "\n  attempts   {}", delivery.attempt_count)?;
-        for attempt in &self.attempts {
+        for AttemptView { attempt, .. } in &self.attempts {
             write_attempt(f, attempt)?;
         }
         self.event_warnings.iter().try_for_each(|warning| {
@@ -139,6 +142,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use operator::deliveries::Delivery;
 
     fn found() -> WholeDelivery {
         let delivery = json!({
@@ -158,9 +162,11 @@ mod tests {
                 "error": "timeout: the endpoint did not answer in time",
             },
         ]);
+        let delivery: Delivery = serde_json::from_value(delivery).expect("a delivery");
+        let attempts: Vec<Attempt> = serde_json::from_value(attempts).expect("attempts");
         WholeDelivery {
-            delivery: serde_json::from_value(delivery).expect("a delivery"),
-            attempts: serde_json::from_value(attempts).expect("attempts"),
+            delivery: DeliveryView::of(delivery),
+            attempts: attempts.into_iter().map(AttemptView::of).collect(),
             event: RawValue::from_string(r#"{"price":10.50}"#.to_owned()).expect("JSON"),
             event_warnings: Vec::new(),
         }
@@ -190,7 +196,8 @@ dlv_01m7wh697q3m7qqm482zyh9200  retrying
     fn bodies_are_shown_on_request_only_and_as_they_are() {
         let without = serde_json::to_value(View::of(found(), false)).expect("JSON");
         assert_eq!((without.get("event"), without["attempts"][0].get("responseBody")), (None, None));
-        assert_eq!(without["status"], "retrying");
+        assert_eq!((&without["status"], &without["lastErrorCode"]), (&json!("retrying"), &json!("timeout")));
+        assert_eq!(without["attempts"][1]["errorCode"], "timeout");
         let with = View::of(found(), true);
         let json = serde_json::to_string(&with).expect("JSON");
         assert!(json.contains(r#""event":{"price":10.50}"#), "{json}");
@@ -206,7 +213,7 @@ dlv_01m7wh697q3m7qqm482zyh9200  retrying
     #[test]
     fn the_reason_of_a_reader_does_not_reach_the_terminal_as_it_is() {
         let mut found = found();
-        found.attempts[1].error = Some("reported: \u{1b}[2J\nx\u{202e}".into());
+        found.attempts[1].attempt.error = Some("reported: \u{1b}[2J\nx\u{202e}".into());
         let text = View::of(found, false).to_string();
         assert!(text.ends_with("  reported: \u{fffd}[2J\u{fffd}x\u{fffd}  10000 ms"), "{text}");
     }

@@ -70,6 +70,12 @@ impl ErrorCode {
         Self::parse(error.split(':').next()?)
     }
 
+    /// The code and the sentence of an error's text.
+    pub fn split(error: &str) -> Option<(Self, &str)> {
+        let (code, detail) = error.split_once(": ")?;
+        Some((Self::parse(code)?, detail))
+    }
+
     /// Whether no outcome of the attempt became known: what it says about the endpoint or the reader is unknown as well.
     pub const fn is_unknown_outcome(self) -> bool {
         matches!(self, Self::Unconfirmed | Self::Interrupted)

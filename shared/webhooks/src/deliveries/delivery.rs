@@ -1,12 +1,10 @@
 //! A delivery and its states.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
-use crate::deliveries::attempt::{Attempt, ErrorCode};
+use crate::deliveries::attempt::ErrorCode;
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
-use problem::Violation;
 
 /// The number of attempts after which a delivery cannot be sent again, since one response shows all attempts with their
 /// bodies. A schedule that has begun still completes.
@@ -24,7 +22,7 @@ pub enum Status {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// Its webhook is removed or disabled, the content of its event is erased, or its owner cancelled it.
+    /// It ended without a success for a [`CancelReason`].
     Cancelled,
 }
 
@@ -79,14 +77,20 @@ impl WaitingFor {
     }
 }
 
-/// Why a delivery was cancelled, if not because its webhook was removed or disabled.
+/// Why a delivery was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum CancelReason {
     /// The content of its event was erased, so that there is nothing to send.
     Erased,
+    /// Its retention ended, or its event was never stored.
+    Expired,
     /// Its owner cancelled this delivery.
     Owner,
+    /// Its webhook was disabled.
+    WebhookDisabled,
+    /// Its webhook was removed.
+    WebhookRemoved,
 }
 
 impl CancelReason {
@@ -94,18 +98,26 @@ impl CancelReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Erased => "erased",
+            Self::Expired => "expired",
             Self::Owner => "owner",
+            Self::WebhookDisabled => "webhook-disabled",
+            Self::WebhookRemoved => "webhook-removed",
         }
+    }
+
+    /// Whether a recovery leaves the delivery out: its owner does not want it, or it has no content.
+    pub(crate) const fn forbids_recovery(self) -> bool {
+        matches!(self, Self::Erased | Self::Owner)
     }
 }
 
-/// A delivery, without its event and attempts.
+/// A delivery as stored in the table, without its event and attempts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// The number of attempts over all its schedules.
     pub attempt_count: u32,
-    /// Why it was cancelled; `None` if it was not, or if its webhook was removed or disabled.
+    /// Why it was cancelled; `None` if it was not, or if release 1.0.0 cancelled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_reason: Option<CancelReason>,
     /// When its event was published.
@@ -158,86 +170,11 @@ impl Delivery {
     pub(crate) fn may_be_first(&self) -> bool {
         self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
     }
-}
 
-/// A delivery with its event and its attempts.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WholeDelivery {
-    /// The delivery.
-    #[serde(flatten)]
-    pub delivery: Delivery,
-    /// All attempts, the oldest first.
-    pub attempts: Vec<Attempt>,
-    /// The body, byte for byte as it is sent.
-    pub event: Box<RawValue>,
-    /// Violations of the type's schema in the event's data.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub event_warnings: Vec<Violation>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        deliveries::{attempt::SentTo, store::shown},
-        events::payload::Payload,
-    };
-    use base::{EventId, testing::CountingRandom};
-    use outbound::HttpResponse;
-    use problem::Rule;
-
-    #[test]
-    fn the_most_and_largest_attempts_fit_into_one_answer() {
-        /// The largest answer of a function
-        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
-        const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest schedule that can be set, begun just below the limit of attempts.
-        const LONGEST_SCHEDULE: u32 = 100;
-        let now = Time::from_millis(1_795_167_900_000);
-        // The characters that grow most, since the response is a text within JSON: a NUL takes seven bytes there, a
-        // quote four.
-        let answer = HttpResponse {
-            status: http::StatusCode::OK,
-            location: None,
-            retry_after: None,
-            media_type: None,
-            body: vec![0; 4_096],
-            truncated: true,
-        };
-        let outcome = Ok(answer);
-        let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
-        let random = CountingRandom::default();
-        let delivery = Delivery {
-            attempt_count: MAX_ATTEMPTS,
-            cancel_reason: Some(CancelReason::Erased),
-            created_date: now,
-            erased_date: Some(now),
-            held_by: Some(DeliveryId::of(&EventId::new(now, &random), 1)),
-            id: DeliveryId::of(&EventId::new(now, &random), 0),
-            last_error: Some(ErrorCode::Timeout),
-            last_http_status: None,
-            last_update: now,
-            next_attempt_date: Some(now),
-            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
-            status: Status::Failed,
-            subject: Some("\"".repeat(256)),
-            test: true,
-            r#type: "booking.created".to_owned(),
-            url: "\"".repeat(2_048),
-            waiting_for: Some(WaitingFor::Schedule),
-            webhook_identifier: WebhookId::new(now, &random),
-        };
-        let attempt = |number| {
-            let headers = Some((0..20).map(|header| format!("{}{header:02}", "x".repeat(126))).collect());
-            let sent_to = SentTo { url: "x".repeat(2_048), headers, payload: Payload::Thin };
-            Attempt::of(number, now, now, &outcome, sent_to, "")
-        };
-        let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
-        let event = RawValue::from_string(event).expect("JSON");
-        let warning = Violation::body("\"".repeat(120).as_str(), Rule::Invalid, "\"".repeat(80));
-        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec![warning; 5] };
-        let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
-        assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
+    /// The reason of a cancelled delivery. Release 1.0.0 stored none, and cancelled deliveries whose webhook was
+    /// disabled or removed. They count as disabled: a recovery takes them, and a removed webhook has no recovery.
+    pub(crate) fn shown_cancel_reason(&self) -> Option<CancelReason> {
+        let is_cancelled = self.status == Status::Cancelled;
+        self.cancel_reason.or_else(|| is_cancelled.then_some(CancelReason::WebhookDisabled))
     }
 }

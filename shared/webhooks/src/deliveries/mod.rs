@@ -4,7 +4,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `delivery`, `attempt` | a delivery, its states and its attempts, as clients see them |
+//! | `delivery`, `attempt` | a delivery, its states and its attempts, as stored |
+//! | `view` | deliveries and attempts, as clients see them |
 //! | `store` | the items of the table and the keys of the indexes |
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
@@ -27,7 +28,9 @@ pub mod queue;
 pub mod requests;
 pub mod store;
 pub mod sweep;
+pub mod view;
 
 pub use delivery::{Delivery, Status};
 pub use error::DeliveryError;
 pub use store::Deliveries;
+pub use view::DeliveryView;

@@ -169,7 +169,7 @@ fn envelope() -> Value {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
             "type": { "type": "string", "description": "The key of its type." },
             "test": { "type": "boolean", "description": "true if the data are a sample, sent as a test: do not act on it." },
-            "subject": { "type": "string", "description": "The subject that its publisher named, if any." },
+            "subject": { "type": "string", "description": "The subject that its publisher named, or else the one in the data. Absent if there is none." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
             "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
             "data": { "type": "object", "description": "Its data, by its type. Absent if the webhook's `payload` is `thin`." },

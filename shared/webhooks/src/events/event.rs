@@ -74,7 +74,7 @@ impl Event {
         Self::with_subject(id, kind, None, timestamp, entity, data)
     }
 
-    /// A new event with the subject that its publisher gave, if any.
+    /// A new event with this subject, if any. Its body has the subject even if that was derived from the data.
     pub fn with_subject(
         id: EventId,
         kind: &EventType,

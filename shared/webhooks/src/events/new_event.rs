@@ -84,10 +84,9 @@ impl Content<'_> {
         entity: EntityId,
         subjects: &SubjectMembers,
     ) -> Result<Event, TooLarge> {
-        let given = self.subject.as_deref();
-        let event = Event::with_subject(id, self.kind, given, timestamp, entity, self.data)?;
-        let subject = event.subject.or_else(|| subjects.subject_of(self.data, self.kind.subject));
-        Ok(Event { subject, warnings: self.warnings.clone(), retention_days: self.retention_days, ..event })
+        let subject = self.subject.clone().or_else(|| subjects.subject_of(self.data, self.kind.subject));
+        let event = Event::with_subject(id, self.kind, subject.as_deref(), timestamp, entity, self.data)?;
+        Ok(Event { warnings: self.warnings.clone(), retention_days: self.retention_days, ..event })
     }
 }
 
@@ -166,6 +165,26 @@ mod tests {
         let violation = &problem.violations()[0];
         assert_eq!((violation.name().as_str(), violation.rule), ("timestamp", Rule::NotAllowed));
         assert!(violation.detail.starts_with("is set by the service"));
+    }
+
+    #[test]
+    fn the_body_has_the_subject_given_or_derived() {
+        let now = Time::from_millis(1_795_167_900_123);
+        let entity = || EntityId::parse("hotel").expect("an entity");
+        for (given, data, subject) in [
+            (r#""subject":"B-1","#, r#"{"bookingNumber":"B-2"}"#, Some("B-1")),
+            ("", r#"{ "bookingNumber" : 20417.0 }"#, Some("20417")),
+            ("", "{}", None),
+        ] {
+            let body = format!(r#"{{"type":"booking.created",{given}"data":{data}}}"#);
+            let new = NewEvent::read(body.as_bytes(), Ok(None), SENDER, LONGEST).expect("read");
+            let id = EventId::new(now, &base::testing::CountingRandom::default());
+            let event = new.event(id, now, entity(), &SubjectMembers::default()).expect("small");
+            assert_eq!(event.subject.as_deref(), subject);
+            let sent: serde_json::Value = serde_json::from_str(&event.body).expect("JSON");
+            assert_eq!(sent["subject"].as_str(), subject, "{}", event.body);
+            assert!(event.body.ends_with(&format!(r#""data":{data}}}"#)), "{}", event.body);
+        }
     }
 
     #[test]

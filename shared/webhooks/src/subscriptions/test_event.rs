@@ -44,6 +44,7 @@ struct TestData<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct TestSent {
     delivery_identifier: DeliveryId,
+    event_identifier: EventId,
 }
 
 /// A request for a test event.
@@ -106,7 +107,7 @@ impl Testing {
         let now = self.clock.now();
         let event = request.event(EventId::new(now, &*self.random), now, entity.id(), id);
         let event = Event { trace: trace.if_named(), is_test: true, ..event };
-        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0) };
+        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0), event_identifier: event.id.clone() };
         let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
         self.publisher.publish_to(entity, &event, &webhook, record).await?;
         Ok(sent)

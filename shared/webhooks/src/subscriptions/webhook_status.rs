@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    deliveries::queries::advice::Cause,
+    deliveries::{attempt::ErrorCode, queries::advice::Cause},
     subscriptions::breaker::{Health, HealthItem},
 };
 use base::Time;
@@ -36,9 +36,12 @@ pub struct WebhookStatus {
     failures_in_row: Option<u32>,
     /// The older form of `delivery_state`, whose value `open` is misleading. Version 3.0 of the contract removes it.
     health: Health,
-    /// Why the last of these attempts never completed: a stable code and a sentence.
+    /// Why the last of these attempts never completed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<String>,
+    last_error_code: Option<ErrorCode>,
+    /// The sentence for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error_detail: Option<String>,
     /// The status of the last of these attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_http_status: Option<u16>,
@@ -58,12 +61,15 @@ impl WebhookStatus {
             Health::Open => DeliveryState::Paused,
         };
         let failing = item.filter(|item| item.failures_in_row > 0);
+        let last_error = failing.and_then(|item| ErrorCode::split(item.last_error.as_deref()?));
+        let (last_error_code, last_error_detail) = last_error.map(|(code, detail)| (code, detail.to_owned())).unzip();
         Self {
             delivery_state,
             failing_since: failing.and_then(|item| item.failing_since),
             failures_in_row: failing.map(|item| item.failures_in_row),
             health,
-            last_error: failing.and_then(|item| item.last_error.clone()),
+            last_error_code,
+            last_error_detail,
             last_http_status: failing.and_then(|item| item.last_http_status),
             paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
         }
@@ -80,7 +86,7 @@ impl WebhookStatus {
 
     /// Why the last attempt failed; `None` when it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
-        Cause::of_failure(self.last_http_status, self.last_error.as_deref())
+        Cause::of_failure(self.last_http_status, self.last_error_code)
     }
 }
 
@@ -110,7 +116,7 @@ mod tests {
         let open = HealthItem { open_until: Some(since), ..item };
         let expected = json!({
             "deliveryState": "disabled", "health": "open", "failuresInRow": 7, "failingSince": since,
-            "lastError": open.last_error,
+            "lastErrorCode": "timeout", "lastErrorDetail": "no answer in 15 seconds",
         });
         assert_eq!(shown(Some(&open)), expected);
     }

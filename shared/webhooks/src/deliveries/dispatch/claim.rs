@@ -495,7 +495,7 @@ impl Deliveries {
             return Ok(());
         }
         // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
-        self.cancel(claimed, Some(CancelReason::Erased), now).await
+        self.cancel(claimed, CancelReason::Erased, now).await
     }
 
     /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost when the event was
@@ -512,16 +512,10 @@ impl Deliveries {
         waits.complete(claimed.change().only_if(absent("erasedDate")), &claimed.head)
     }
 
-    /// Cancels a claimed delivery without an attempt. There is no `cancel_reason` if its webhook is removed or
-    /// disabled, its retention is over, or its event was never written.
-    pub(crate) async fn cancel(
-        &self,
-        claimed: &Claimed,
-        cancel_reason: Option<CancelReason>,
-        now: Time,
-    ) -> Result<(), TableError> {
+    /// Cancels a claimed delivery without an attempt.
+    pub(crate) async fn cancel(&self, claimed: &Claimed, reason: CancelReason, now: Time) -> Result<(), TableError> {
         let before = HeadTransition::without_attempt(&claimed.head, now);
-        let transition = HeadTransition { status: Status::Cancelled, cancel_reason, ..before };
+        let transition = HeadTransition { status: Status::Cancelled, cancel_reason: Some(reason), ..before };
         self.table
             .until(claimed.deadline())
             .write_together(transition.complete(claimed.change(), &claimed.head), RELEASING)

@@ -240,25 +240,25 @@ impl Dispatcher {
         // The prefetched event may be stale, and the head may be erased after its event.
         if claimed.is_erased() || event.as_ref().is_some_and(|event| event.item.erased_date.is_some()) {
             tracing::info!(deliveryId = %delivery.id, "cancelled: the content of its event is erased");
-            self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await?;
+            self.deliveries.cancel(claimed, CancelReason::Erased, now).await?;
             if let Some(current) = &webhook {
                 self.wake_next(Ended::cancelled(claimed.head()), &current.webhook.webhook, now).await;
             }
             return Ok(None);
         }
         let Some(webhook) = webhook else {
-            self.cancel(claimed).await?;
+            self.cancel(claimed, CancelReason::WebhookRemoved).await?;
             return Ok(None);
         };
         if now >= claimed.expires() {
             // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
             tracing::info!(deliveryId = %delivery.id, "cancelled: its retention is over");
-            self.deliveries.cancel(claimed, None, now).await?;
+            self.deliveries.cancel(claimed, CancelReason::Expired, now).await?;
             self.wake_next(Ended::cancelled(claimed.head()), &webhook.webhook.webhook, now).await;
             return Ok(None);
         }
         if !webhook.webhook.webhook.enabled {
-            self.cancel(claimed).await?;
+            self.cancel(claimed, CancelReason::WebhookDisabled).await?;
             self.wake_next(Ended::cancelled(claimed.head()), &webhook.webhook.webhook, now).await;
             return Ok(None);
         }
@@ -323,10 +323,11 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Cancels a claimed delivery whose webhook is removed or disabled.
-    pub(crate) async fn cancel(&self, claimed: &Claimed) -> Result<(), TableError> {
-        tracing::info!(deliveryId = %claimed.delivery().id, "cancelled: its webhook is removed or disabled");
-        self.deliveries.cancel(claimed, None, self.clock.now()).await
+    /// Cancels a claimed delivery whose webhook is removed or disabled, as the reason says.
+    pub(crate) async fn cancel(&self, claimed: &Claimed, reason: CancelReason) -> Result<(), TableError> {
+        let id = &claimed.delivery().id;
+        tracing::info!(deliveryId = %id, reason = reason.as_str(), "cancelled: its webhook is removed or disabled");
+        self.deliveries.cancel(claimed, reason, self.clock.now()).await
     }
 
     pub(crate) fn sources(&self) -> Sources<'_> {
@@ -347,7 +348,7 @@ impl Dispatcher {
         let age = now.since(delivery.created_date);
         if age > idempotency::RETENTION {
             tracing::error!(deliveryId = %delivery.id, "cancelled: its event was never written");
-            return Ok(self.deliveries.cancel(claimed, None, now).await?);
+            return Ok(self.deliveries.cancel(claimed, CancelReason::Expired, now).await?);
         }
         tracing::warn!(deliveryId = %delivery.id, "put off: its event is not written yet");
         self.wait(claimed, now).await

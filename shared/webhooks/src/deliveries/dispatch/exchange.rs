@@ -7,6 +7,7 @@ use tokio::{join, time::timeout};
 use crate::{
     deliveries::{
         attempt::Attempt,
+        delivery::CancelReason,
         dispatch::{
             claim::Claimed,
             dispatcher::{DispatchError, Dispatcher},
@@ -112,11 +113,11 @@ impl Dispatcher {
         if read.elapsed() > MAX_READING_AGE {
             let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
             let Some(current) = current else {
-                self.cancel(claimed).await?;
+                self.cancel(claimed, CancelReason::WebhookRemoved).await?;
                 return Ok(None);
             };
             if !current.webhook.webhook.enabled {
-                self.cancel(claimed).await?;
+                self.cancel(claimed, CancelReason::WebhookDisabled).await?;
                 self.wake_next(Ended::cancelled(claimed.head()), &current.webhook.webhook, self.clock.now()).await;
                 return Ok(None);
             }

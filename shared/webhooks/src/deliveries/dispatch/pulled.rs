@@ -62,7 +62,7 @@ impl Dispatcher {
             return Ok(());
         }
         // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
-        self.deliveries.cancel(claimed, Some(CancelReason::Erased), now).await
+        self.deliveries.cancel(claimed, CancelReason::Erased, now).await
     }
 
     /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that ended, and

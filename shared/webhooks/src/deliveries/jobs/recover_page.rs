@@ -2,7 +2,7 @@
 
 use crate::{
     deliveries::{
-        delivery::MAX_ATTEMPTS,
+        delivery::{CancelReason, MAX_ATTEMPTS},
         jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
         store::{Deliveries, index_group::IndexGroup, item::HeadItem, skip_unreadable},
     },
@@ -68,7 +68,7 @@ async fn recover(
 /// Whether this part recovers the delivery.
 fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
     let delivery = head.delivery();
-    if head.is_erased() || delivery.cancel_reason.is_some() {
+    if head.is_erased() || delivery.cancel_reason.is_some_and(CancelReason::forbids_recovery) {
         return false;
     }
     match part {
@@ -86,7 +86,7 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
 mod tests {
     use super::*;
     use crate::deliveries::{
-        delivery::{CancelReason, Status},
+        delivery::Status,
         jobs::{Include, RecoveryScope},
         queries::range::KeyRange,
         store::item::tests::{LATER, NOW, head},
@@ -129,5 +129,7 @@ mod tests {
         assert_eq!(wanted(&failed), [true, false, false]);
         failed.delivery.cancel_reason = Some(CancelReason::Owner);
         assert_eq!(wanted(&failed), [false; 3], "its owner cancelled it");
+        failed.delivery.cancel_reason = Some(CancelReason::WebhookDisabled);
+        assert_eq!(wanted(&failed), [true, false, false], "its webhook is enabled again");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::attempt::Attempt;
+use crate::deliveries::attempt::{Attempt, ErrorCode};
 
 /// Causes why deliveries do not arrive, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,15 +122,14 @@ impl Cause {
 
     /// Why an attempt failed; `None` when it succeeded.
     pub fn of_attempt(attempt: &Attempt) -> Option<Self> {
-        Self::of_failure(attempt.http_status, attempt.error.as_deref())
+        Self::of_failure(attempt.http_status, attempt.error.as_deref().and_then(ErrorCode::of))
     }
 
     /// The cause of a failed attempt with this status, or with this error if it never completed.
-    pub fn of_failure(http_status: Option<u16>, error: Option<&str>) -> Option<Self> {
+    pub fn of_failure(http_status: Option<u16>, error: Option<ErrorCode>) -> Option<Self> {
         match (http_status, error) {
             (Some(status), _) => Self::of_status(status),
-            (None, Some(error)) => Some(Self::of_error(error)),
-            (None, None) => None,
+            (None, error) => error.map(Self::of_error),
         }
     }
 
@@ -143,17 +142,16 @@ impl Cause {
         row.and_then(|row| Self::ALL.get(row)).copied().or(Some(Self::Unusual))
     }
 
-    /// The cause of an error text: a stable code and a sentence, as `outbound::AttemptError` writes them.
-    fn of_error(error: &str) -> Self {
-        match error.split_once(':').map_or(error, |(code, _)| code) {
-            "dns" => Self::Dns,
-            "tls" => Self::Tls,
-            "timeout" => Self::Timeout,
-            "blocked" => Self::Blocked,
-            "reported" => Self::Reported,
-            "unconfirmed" => Self::Unconfirmed,
-            "interrupted" => Self::Interrupted,
-            _ => Self::Connect,
+    const fn of_error(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::Dns => Self::Dns,
+            ErrorCode::Connect => Self::Connect,
+            ErrorCode::Tls => Self::Tls,
+            ErrorCode::Timeout => Self::Timeout,
+            ErrorCode::Blocked => Self::Blocked,
+            ErrorCode::Reported => Self::Reported,
+            ErrorCode::Unconfirmed => Self::Unconfirmed,
+            ErrorCode::Interrupted => Self::Interrupted,
         }
     }
 }
@@ -199,7 +197,7 @@ mod tests {
             (AttemptError::Blocked("x"), Cause::Blocked),
         ] {
             let error = error.to_string();
-            assert_eq!(Cause::of_failure(None, Some(&error)), Some(cause), "{error}");
+            assert_eq!(Cause::of_failure(None, ErrorCode::of(&error)), Some(cause), "{error}");
             assert!(error.starts_with(cause.advice().cause), "{error}");
         }
     }

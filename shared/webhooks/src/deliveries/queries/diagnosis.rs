@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::{
     deliveries::{
-        attempt::Attempt,
-        delivery::{Delivery, Status, WaitingFor, WholeDelivery},
+        delivery::{Status, WaitingFor},
         error::DeliveryError,
         queries::{
             advice::{Advice, Cause},
@@ -18,6 +17,7 @@ use crate::{
             range::KeyRange,
         },
         store::{Deliveries, StoredHead, index_group::IndexGroup},
+        view::{AttemptView, DeliveryView, WholeDelivery},
     },
     subscriptions::{WebhookError, WebhookView, show::Showing, stats::WebhookStats},
 };
@@ -93,9 +93,9 @@ struct Obstacle {
 #[serde(rename_all = "camelCase")]
 struct FailedDelivery {
     #[serde(flatten)]
-    delivery: Delivery,
+    delivery: DeliveryView,
     cause: Cause,
-    last_attempt: Attempt,
+    last_attempt: AttemptView,
 }
 
 impl Diagnosing {
@@ -210,7 +210,7 @@ impl FailedDelivery {
     /// `None` when it has arrived since it was listed.
     fn of(mut whole: WholeDelivery) -> Option<Self> {
         let last_attempt = whole.attempts.pop()?;
-        Some(Self { cause: Cause::of_attempt(&last_attempt)?, delivery: whole.delivery, last_attempt })
+        Some(Self { cause: Cause::of_attempt(&last_attempt.attempt)?, delivery: whole.delivery, last_attempt })
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Filters {
     /// The status of the last response.
     pub last_http_status: Option<u16>,
     /// The code of the last attempt's error.
-    pub last_error: Option<ErrorCode>,
+    pub last_error_code: Option<ErrorCode>,
     /// Created at this time or later.
     pub created_from: Option<Time>,
     /// Created before this time.
@@ -47,16 +47,25 @@ impl Filters {
         let subject = take_subject(query);
         let last_http_status = query.number("lastHttpStatus", "a status code from 100 to 999", http_status);
         let codes = "dns, connect, tls, timeout, blocked, reported, unconfirmed or interrupted";
-        let last_error = query.one_of("lastError", codes, ErrorCode::parse);
+        let last_error_code = query.one_of("lastErrorCode", codes, ErrorCode::parse);
         let (created_from, created_until) = take_times(query);
-        let filters =
-            Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_until };
+        let filters = Self {
+            statuses,
+            kind,
+            webhook,
+            event,
+            subject,
+            last_http_status,
+            last_error_code,
+            created_from,
+            created_until,
+        };
         if filters.are_about_failures() { filters.without_delivered() } else { filters }
     }
 
     /// Whether every wanted delivery has a failed last attempt.
     fn are_about_failures(&self) -> bool {
-        self.last_error.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
+        self.last_error_code.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
     }
 
     /// Limits the list to the states of deliveries with a failed last attempt, unless it names states: these have
@@ -84,7 +93,7 @@ impl Filters {
             && self.webhook.as_ref().is_none_or(|webhook| *webhook == delivery.webhook_identifier)
             && (self.subject.is_none() || self.subject == delivery.subject)
             && self.last_http_status.is_none_or(|status| delivery.last_http_status == Some(status))
-            && self.last_error.is_none_or(|code| delivery.last_error == Some(code))
+            && self.last_error_code.is_none_or(|code| delivery.last_error == Some(code))
     }
 }
 
@@ -119,8 +128,17 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the subject, which comes last, can contain a `;` or a `,`.
-        let Self { statuses, kind, webhook, event, subject, last_http_status, last_error, created_from, created_until } =
-            self;
+        let Self {
+            statuses,
+            kind,
+            webhook,
+            event,
+            subject,
+            last_http_status,
+            last_error_code,
+            created_from,
+            created_until,
+        } = self;
         let statuses = BTreeSet::from_iter(statuses.iter().map(|status| status.as_str()));
         let statuses = Vec::from_iter(statuses).join(",");
         let kind = kind.unwrap_or_default();
@@ -128,9 +146,9 @@ impl fmt::Display for Filters {
         let [from, to] =
             [created_from, created_until].map(|time| time.map(|time| time.to_string()).unwrap_or_default());
         let event = event.as_ref().map_or("", EventId::as_str);
-        let last_error = last_error.map_or("", ErrorCode::as_str);
+        let last_error_code = last_error_code.map_or("", ErrorCode::as_str);
         let last_http_status = last_http_status.map(|status| status.to_string()).unwrap_or_default();
-        write!(f, "{statuses};{kind};{webhook};{event};{from};{to};{last_http_status};{last_error};")?;
+        write!(f, "{statuses};{kind};{webhook};{event};{from};{to};{last_http_status};{last_error_code};")?;
         f.write_str(subject.as_deref().unwrap_or_default())
     }
 }
@@ -159,7 +177,7 @@ mod tests {
             ("eventIdentifier", EVENT),
             ("subject", "B;1001"),
             ("lastHttpStatus", "503"),
-            ("lastError", "timeout"),
+            ("lastErrorCode", "timeout"),
             ("createdFrom", "2026-11-20T09:45:00Z"),
             ("createdUntil", "2026-11-20T09:45:00.000Z"),
         ])
@@ -174,7 +192,7 @@ mod tests {
                 event: EventId::parse(EVENT),
                 subject: Some("B;1001".to_owned()),
                 last_http_status: Some(503),
-                last_error: Some(ErrorCode::Timeout),
+                last_error_code: Some(ErrorCode::Timeout),
                 created_from: Some(moment),
                 created_until: Some(moment),
             }
@@ -185,13 +203,16 @@ mod tests {
     #[test]
     fn failed_attempts_are_not_looked_for_among_delivered_deliveries() {
         let statuses = |pair| read(&[pair]).expect("read").statuses;
-        for pair in
-            [("lastHttpStatus", "503"), ("lastHttpStatus", "302"), ("lastHttpStatus", "600"), ("lastError", "timeout")]
-        {
+        for pair in [
+            ("lastHttpStatus", "503"),
+            ("lastHttpStatus", "302"),
+            ("lastHttpStatus", "600"),
+            ("lastErrorCode", "timeout"),
+        ] {
             assert!(!statuses(pair).is_empty() && !statuses(pair).contains(&Status::Delivered), "{pair:?}");
         }
         assert_eq!(statuses(("lastHttpStatus", "204")), []);
-        let given = read(&[("status", "failed"), ("lastError", "dns")]).expect("read");
+        let given = read(&[("status", "failed"), ("lastErrorCode", "dns")]).expect("read");
         assert_eq!(given.statuses, [Status::Failed]);
     }
 
@@ -213,7 +234,7 @@ mod tests {
             ("lastHttpStatus", "1000"),
             ("lastHttpStatus", "+50"),
             ("lastHttpStatus", "099"),
-            ("lastError", "Timeout"),
+            ("lastErrorCode", "Timeout"),
             ("createdFrom", "yesterday"),
             ("createdUntil", "2026-11-20"),
             ("Status", "failed"),
@@ -239,7 +260,7 @@ mod tests {
             &[("subject", "503;;")],
             &[("lastHttpStatus", "503")],
             &[("lastHttpStatus", "999")],
-            &[("lastError", "dns")],
+            &[("lastErrorCode", "dns")],
             &[("status", "failed,pending")],
             &[("createdFrom", "2026-11-20T09:45:00Z")],
             &[("createdUntil", "2026-11-20T09:45:00Z")],

@@ -10,7 +10,6 @@ use std::{ops::ControlFlow, time::Duration};
 use serde::Serialize;
 
 use crate::deliveries::{
-    delivery::Delivery,
     error::DeliveryError,
     queries::{
         cursor::{self, Cursor, List},
@@ -20,6 +19,7 @@ use crate::deliveries::{
         range::{KeyRange, ListPosition},
     },
     store::{Deliveries, item::HeadItem},
+    view::DeliveryView,
 };
 use auth::AuthorizedEntity;
 use base::{EventId, SharedClock, SharedRandom, Time};
@@ -57,7 +57,7 @@ pub struct ListRequest {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryPage {
-    items: Vec<Delivery>,
+    items: Vec<DeliveryView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    deliveries::{delivery::Delivery, error::DeliveryError, store::Deliveries},
+    deliveries::{error::DeliveryError, store::Deliveries, view::DeliveryView},
     events::store::EventItem,
 };
 use auth::{AuthorizedEntity, EntityId};
@@ -39,7 +39,7 @@ pub struct EventWithDeliveries {
     erased_date: Option<Time>,
     /// One for each webhook that wanted the event, the newest first. Not part of the stored body.
     #[serde(skip_deserializing)]
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<DeliveryView>,
 }
 
 impl Deliveries {
@@ -96,7 +96,7 @@ mod tests {
         // A quote grows most, since the response is a text within JSON.
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
-        let delivery = Delivery { url: "\"".repeat(2_048), ..head().delivery().clone() };
+        let delivery = DeliveryView { url: "\"".repeat(2_048), ..head().shown(NOW) };
         let event = EventWithDeliveries { deliveries: vec![delivery; 205], ..event };
         let answer = serde_json::to_string(&serde_json::to_string(&event).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());

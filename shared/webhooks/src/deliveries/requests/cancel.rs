@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        delivery::{Status, WholeDelivery},
+        delivery::Status,
         error::DeliveryError,
         queue::{Lane, Queue},
         store::{
@@ -13,6 +13,7 @@ use crate::{
             held::{Ended, Woken},
             item::HeadItem,
         },
+        view::WholeDelivery,
     },
     subscriptions::Webhooks,
 };

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        delivery::{Delivery, MAX_ATTEMPTS, WaitingFor, WholeDelivery},
+        delivery::{MAX_ATTEMPTS, WaitingFor},
         error::DeliveryError,
         queue::{Lane, Queue, message::AttemptMessage},
         store::{Deliveries, StoredDelivery, item::HeadItem},
+        view::{DeliveryView, WholeDelivery},
     },
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
 };
@@ -90,7 +91,7 @@ fn may_be_held(head: &HeadItem) -> bool {
 
 impl Resent {
     /// The delivery after the request.
-    pub fn delivery(&self) -> &Delivery {
+    pub fn delivery(&self) -> &DeliveryView {
         &self.delivery.delivery
     }
 

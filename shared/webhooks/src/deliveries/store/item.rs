@@ -27,6 +27,7 @@ use crate::{
             index_group::{self, IndexGroup},
             slot::Slot,
         },
+        view::DeliveryView,
     },
     events::store::EventItem,
 };
@@ -222,7 +223,7 @@ impl HeadItem {
     }
 
     /// The delivery as its owner sees it at this moment.
-    pub(crate) fn shown(self, now: Time) -> Delivery {
+    pub(crate) fn shown(self, now: Time) -> DeliveryView {
         let waiting_for = self.waiting_for(now);
         // A reader may get it at any time, and the delivery before may become final at any time.
         let has_no_time = matches!(waiting_for, Some(WaitingFor::Reader | WaitingFor::Order));
@@ -230,7 +231,7 @@ impl HeadItem {
         let slot = self.slot.filter(|_| waiting_for == Some(WaitingFor::Rate)).map(|slot| slot.at);
         let next_attempt_date = slot.or(next);
         let held_by = self.delivery.held_by.filter(|_| waiting_for == Some(WaitingFor::Order));
-        Delivery { waiting_for, next_attempt_date, held_by, ..self.delivery }
+        DeliveryView::of(Delivery { waiting_for, next_attempt_date, held_by, ..self.delivery })
     }
 
     /// The delivery as stored in the table.

@@ -20,8 +20,8 @@ use serde_json::value::RawValue;
 use crate::{
     deliveries::{
         attempt::Attempt,
-        delivery::WholeDelivery,
         store::item::{ATTEMPT, AttemptItem, DueEntry, HeadItem, head_key, partition, shard_key},
+        view::{AttemptView, WholeDelivery},
     },
     events::store::{EventItem, Events},
     subscriptions::Webhooks,
@@ -124,13 +124,13 @@ pub(crate) fn skip_unreadable<T>(
 
 /// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest attempts are left out
 /// where they would make the response too large.
-pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<Attempt> {
+pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptView> {
     let mut left = MAX_REQUESTS;
     let newest_first = attempts.into_iter().rev().map(|attempt| attempt.shown(delivery_url));
     let mut shown: Vec<_> = newest_first
         .map(|attempt| {
             left = left.saturating_sub(attempt.request_size());
-            if left > 0 { attempt } else { attempt.without_request() }
+            AttemptView::of(if left > 0 { attempt } else { attempt.without_request() })
         })
         .collect();
     shown.reverse();

@@ -5,7 +5,7 @@
 //! effect.
 
 use crate::deliveries::{
-    delivery::{Delivery, Status},
+    delivery::{CancelReason, Delivery, Status},
     lease_times::GRACE,
     store::{
         Deliveries,
@@ -217,6 +217,7 @@ impl Deliveries {
     ) -> Result<Written<()>, TableError> {
         let cancelled = Change::of(head_key(id))
             .set("status", Status::Cancelled.as_str())
+            .set("cancelReason", CancelReason::WebhookRemoved.as_str())
             .set("lastUpdate", now)
             .remove("nextAttemptDate")
             .remove("claimableAt")

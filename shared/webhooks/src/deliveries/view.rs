@@ -1,0 +1,230 @@
+//! Deliveries and attempts as their owner sees them.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::deliveries::{
+    attempt::{Attempt, ErrorCode},
+    delivery::{CancelReason, Delivery, Status, WaitingFor},
+};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, WebhookId};
+use problem::Violation;
+
+/// A delivery as its owner sees it, without its event and attempts.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryView {
+    /// The number of attempts over all its schedules.
+    pub attempt_count: u32,
+    /// Why it was cancelled; `None` if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<CancelReason>,
+    /// When its event was published.
+    pub created_date: Time,
+    /// When the content of its event was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased_date: Option<Time>,
+    /// Its event, as its identifier says.
+    pub event_identifier: EventId,
+    /// The delivery that must be final before this one is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<DeliveryId>,
+    /// The delivery's identifier.
+    pub id: DeliveryId,
+    /// Why the last attempt never completed, or failed in the reader of a feed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error_code: Option<ErrorCode>,
+    /// The HTTP status of the last attempt; null before the first attempt, or if the last one got no response.
+    pub last_http_status: Option<u16>,
+    /// When its state last changed.
+    pub last_update: Time,
+    /// When the next attempt is due, if its time is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_date: Option<Time>,
+    /// The managing entity that owns it.
+    pub owner_identifier: EntityId,
+    /// Its state.
+    pub status: Status,
+    /// The subject of its event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Whether its event was sent by a test of the webhook.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub test: bool,
+    /// The event's type.
+    pub r#type: String,
+    /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
+    /// a webhook that is pulled.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// The reason for its wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
+    /// The webhook.
+    pub webhook_identifier: WebhookId,
+}
+
+impl DeliveryView {
+    /// The view of a stored delivery.
+    pub fn of(delivery: Delivery) -> Self {
+        let cancel_reason = delivery.shown_cancel_reason();
+        Self {
+            attempt_count: delivery.attempt_count,
+            cancel_reason,
+            created_date: delivery.created_date,
+            erased_date: delivery.erased_date,
+            event_identifier: delivery.id.event(),
+            held_by: delivery.held_by,
+            id: delivery.id,
+            last_error_code: delivery.last_error,
+            last_http_status: delivery.last_http_status,
+            last_update: delivery.last_update,
+            next_attempt_date: delivery.next_attempt_date,
+            owner_identifier: delivery.owner_identifier,
+            status: delivery.status,
+            subject: delivery.subject,
+            test: delivery.test,
+            r#type: delivery.r#type,
+            url: delivery.url,
+            waiting_for: delivery.waiting_for,
+            webhook_identifier: delivery.webhook_identifier,
+        }
+    }
+}
+
+/// An attempt as its owner sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptView {
+    /// The attempt, with the parts that the table leaves out.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// The code at the beginning of the attempt's error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<ErrorCode>,
+    /// The sentence after the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<String>,
+}
+
+impl AttemptView {
+    /// The view of an attempt that is complete.
+    pub fn of(attempt: Attempt) -> Self {
+        let error = attempt.error.as_deref().and_then(ErrorCode::split);
+        let (error_code, error_detail) = error.map(|(code, detail)| (code, detail.to_owned())).unzip();
+        Self { attempt, error_code, error_detail }
+    }
+}
+
+/// A delivery with its event and its attempts.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WholeDelivery {
+    /// The delivery.
+    #[serde(flatten)]
+    pub delivery: DeliveryView,
+    /// All attempts, the oldest first.
+    pub attempts: Vec<AttemptView>,
+    /// The event, byte for byte as a webhook with `payload` `full` gets it.
+    pub event: Box<RawValue>,
+    /// Violations of the type's schema in the event's data.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub event_warnings: Vec<Violation>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        deliveries::{
+            attempt::SentTo,
+            delivery::MAX_ATTEMPTS,
+            store::{item::tests::head, shown},
+        },
+        events::payload::Payload,
+    };
+    use base::testing::CountingRandom;
+    use outbound::HttpResponse;
+    use problem::Rule;
+
+    #[test]
+    fn the_most_and_largest_attempts_fit_into_one_answer() {
+        /// The largest answer of a function
+        /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
+        const MAX_ANSWER: usize = 6 * 1024 * 1024;
+        /// The longest schedule that can be set, begun just below the limit of attempts.
+        const LONGEST_SCHEDULE: u32 = 100;
+        let now = Time::from_millis(1_795_167_900_000);
+        // The characters that grow most, since the response is a text within JSON: a NUL takes seven bytes there, a
+        // quote four.
+        let answer = HttpResponse {
+            status: http::StatusCode::OK,
+            location: None,
+            retry_after: None,
+            media_type: None,
+            body: vec![0; 4_096],
+            truncated: true,
+        };
+        let outcome = Ok(answer);
+        let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
+        let random = CountingRandom::default();
+        let delivery = DeliveryView {
+            attempt_count: MAX_ATTEMPTS,
+            cancel_reason: Some(CancelReason::Erased),
+            created_date: now,
+            erased_date: Some(now),
+            event_identifier: EventId::new(now, &random),
+            held_by: Some(DeliveryId::of(&EventId::new(now, &random), 1)),
+            id: DeliveryId::of(&EventId::new(now, &random), 0),
+            last_error_code: Some(ErrorCode::Timeout),
+            last_http_status: None,
+            last_update: now,
+            next_attempt_date: Some(now),
+            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
+            status: Status::Failed,
+            subject: Some("\"".repeat(256)),
+            test: true,
+            r#type: "booking.created".to_owned(),
+            url: "\"".repeat(2_048),
+            waiting_for: Some(WaitingFor::Schedule),
+            webhook_identifier: WebhookId::new(now, &random),
+        };
+        let attempt = |number| {
+            let headers = Some((0..20).map(|header| format!("{}{header:02}", "x".repeat(126))).collect());
+            let sent_to = SentTo { url: "x".repeat(2_048), headers, payload: Payload::Thin };
+            Attempt::of(number, now, now, &outcome, sent_to, "")
+        };
+        let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
+        let event = RawValue::from_string(event).expect("JSON");
+        let warning = Violation::body("\"".repeat(120).as_str(), Rule::Invalid, "\"".repeat(80));
+        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec![warning; 5] };
+        let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
+        assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
+    }
+
+    #[test]
+    fn a_cancelled_delivery_always_has_a_reason() {
+        let mut delivery = head().delivery;
+        assert_eq!(DeliveryView::of(delivery.clone()).cancel_reason, None);
+        delivery.status = Status::Cancelled;
+        let shown = DeliveryView::of(delivery.clone());
+        assert_eq!(shown.cancel_reason, Some(CancelReason::WebhookDisabled), "as release 1.0.0 stored it");
+        delivery.cancel_reason = Some(CancelReason::WebhookRemoved);
+        let shown = serde_json::to_value(DeliveryView::of(delivery)).expect("JSON");
+        assert_eq!(shown["cancelReason"], CancelReason::WebhookRemoved.as_str());
+    }
+
+    #[test]
+    fn an_error_is_shown_whole_and_in_its_two_parts() {
+        let now = Time::from_millis(1_795_167_900_000);
+        let shown = |error: Option<&str>| {
+            let attempt = Attempt::of_reader(1, now, now, error.map(str::to_owned));
+            serde_json::to_value(AttemptView::of(attempt)).expect("JSON")
+        };
+        let failed = shown(Some("reported: no room: 7"));
+        let members = ["error", "errorCode", "errorDetail"].map(|name| failed[name].clone());
+        assert_eq!(members, ["reported: no room: 7", "reported", "no room: 7"]);
+        assert!(shown(None).get("errorCode").is_none() && shown(None).get("errorDetail").is_none());
+    }
+}
