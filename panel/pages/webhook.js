@@ -148,8 +148,8 @@ const Signing = ({ until }) => html`
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook }) => {
-  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, oldestUnreadDate, order, payload,
-    version } = webhook;
+  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, metadata = {}, oldestUnreadDate, order,
+    payload, version } = webhook;
   return html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
@@ -163,6 +163,8 @@ const Details = ({ webhook }) => {
         : "No limit"}</dd></div>`}
     <div><dt>Order</dt><dd>${orderInWords(order)}</dd></div>
     <div><dt>Body</dt><dd>${payloadInWords(payload)}</dd></div>
+    ${Object.entries(metadata).map(([name, value]) => html`<div key=${name}><dt class="outside">${name}</dt><dd
+      class="outside">${value}</dd></div>`)}
     <div><dt>Created</dt><dd><${Time} date=${createdDate} as="both" /></dd></div>
     <div><dt>Last changed</dt><dd><${Time} date=${lastUpdate} as="both" />, version ${version}</dd></div>
   </dl>`;

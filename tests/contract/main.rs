@@ -135,6 +135,7 @@ mod units;
 mod waypost_admin;
 mod webhook_change_effects;
 mod webhook_changes;
+mod webhook_metadata;
 mod webhook_public_keys;
 mod webhook_removal;
 mod webhook_secrecy;

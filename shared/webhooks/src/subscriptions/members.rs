@@ -15,7 +15,7 @@ use super::{
 use crate::events::{catalogue, payload::Payload, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
-use problem::{JsonBody, Pointer, Rule, Violations, name, near::MAX_COMPARED};
+use problem::{JsonBody, Metadata, Pointer, Rule, Violations, name, near::MAX_COMPARED};
 
 const MAX_NAME_LENGTH: usize = 200;
 
@@ -35,6 +35,8 @@ pub struct Members {
     pub headers: Option<Headers>,
     /// `Some(None)` for `null`, which means no limit.
     pub max_attempts_per_second: Option<Option<PerSecond>>,
+    /// Empty for `null`, which means no metadata.
+    pub metadata: Option<Metadata>,
     pub payload: Option<Payload>,
     pub order: Option<DeliveryOrder>,
     pub signature: Option<SignatureScheme>,
@@ -131,6 +133,10 @@ impl Members {
         let event_filter = body.take_raw("eventFilter");
         let headers = body.optional_texts("headers", "an object of texts by header name");
         let rate_limit = body.take_raw("maxAttemptsPerSecond");
+        let metadata = match about {
+            About::New => Metadata::take(body),
+            About::Existing => Metadata::take_change(body),
+        };
         let payload = body.optional("payload", "`full` or `thin`");
         let order = body.optional("order", "`none` or `subject`");
         let signature = body.optional("signature", "`hmac` or `ed25519`");
@@ -173,6 +179,7 @@ impl Members {
             event_list,
             headers,
             max_attempts_per_second,
+            metadata,
             order,
             payload,
             signature,
@@ -291,6 +298,18 @@ mod tests {
         assert_eq!(violations(About::Existing, r#"{"maxAttemptsPerSecond":0}"#), ["maxAttemptsPerSecond"]);
         let pulled = r#"{"name":"n","delivery":"pull","eventList":[],"maxAttemptsPerSecond":5}"#;
         assert_eq!(violations(About::New, pulled), ["maxAttemptsPerSecond"]);
+    }
+
+    #[test]
+    fn metadata_of_the_webhook_is_not_that_of_its_entity() {
+        let body = r#"{"entity":{"identifier":"demo-hotel","metadata":{"rooms":12}},"metadata":{"system":"pms-7"}}"#;
+        let given = read(About::Existing, body).expect("good").metadata.expect("given");
+        assert_eq!(serde_json::to_string(&given).expect("JSON"), r#"{"system":"pms-7"}"#);
+        let of_entity = r#"{"entity":{"identifier":"demo-hotel","metadata":{"rooms":12}}}"#;
+        assert_eq!(read(About::Existing, of_entity).expect("good").metadata, None);
+        let removed = read(About::Existing, r#"{"metadata":null}"#).expect("good").metadata;
+        assert!(removed.is_some_and(|metadata| metadata.is_empty()));
+        assert_eq!(violations(About::Existing, r#"{"metadata":{"rooms":12}}"#), ["metadata"]);
     }
 
     #[test]

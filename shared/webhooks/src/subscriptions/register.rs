@@ -18,7 +18,7 @@ use crate::{deliveries::jobs::Jobs, events::payload::Payload};
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
-use problem::{JsonBody, Problem};
+use problem::{JsonBody, Metadata, Problem};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, SealError};
 
 /// Registers webhooks.
@@ -47,6 +47,7 @@ pub struct NewWebhook {
     event_list: Vec<String>,
     headers: Headers,
     max_attempts_per_second: Option<PerSecond>,
+    metadata: Metadata,
     payload: Payload,
     order: DeliveryOrder,
     signature: SignatureScheme,
@@ -72,6 +73,7 @@ impl NewWebhook {
             event_list: vec![kind.to_owned()],
             headers: Headers::new(),
             max_attempts_per_second: None,
+            metadata: Metadata::default(),
             payload: Payload::Full,
             order: DeliveryOrder::None,
             signature: SignatureScheme::default(),
@@ -91,6 +93,7 @@ impl NewWebhook {
             event_list: members.event_list?,
             headers: members.headers.unwrap_or_default(),
             max_attempts_per_second: members.max_attempts_per_second.flatten(),
+            metadata: members.metadata.unwrap_or_default(),
             payload: members.payload.unwrap_or_default(),
             order: members.order.unwrap_or_default(),
             signature: members.signature.unwrap_or_default(),
@@ -116,6 +119,7 @@ impl NewWebhook {
             endpoint,
             id,
             last_update: now,
+            metadata: self.metadata,
             name: self.name,
             order: self.order,
             owner_identifier: owner,
@@ -275,6 +279,8 @@ mod tests {
             event_filter: Some(Some(largest_filter())),
             event_list: Some(catalogue::all().iter().map(|kind| kind.value.to_owned()).collect()),
             headers: Some(headers.clone()),
+            metadata: serde_json::from_value(serde_json::json!({ "a": quotes(500), "b": quotes(500) }))
+                .expect("metadata"),
             signature: Some(SignatureScheme::Ed25519),
             ..Members::default()
         };

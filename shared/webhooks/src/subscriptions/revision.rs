@@ -64,7 +64,7 @@ pub fn change(
     of_version: bool,
     now: Time,
 ) -> Result<Change, TableError> {
-    let Members { name, delivery, enabled, event_filter, event_list, order, payload, .. } = members;
+    let Members { name, delivery, enabled, event_filter, event_list, metadata, order, payload, .. } = members;
     let event_list = event_list.as_ref().map(|list| Value::of(list, CHANGING)).transpose()?;
     let mut change = Change::of(key(&read.owner_identifier, &read.id))
         .set_some("name", name.as_deref())
@@ -79,6 +79,10 @@ pub fn change(
         .only_if(of_delivery(read.delivery));
     if let Some(filter) = event_filter {
         change = change.set_or_remove("eventFilter", filter.as_ref().map(EventFilter::as_str));
+    }
+    if let Some(metadata) = metadata {
+        let shown = (!metadata.is_empty()).then(|| Value::of(metadata, CHANGING)).transpose()?;
+        change = change.set_or_remove("metadata", shown);
     }
     if let Some(limit) = changed_limit(read, members) {
         let limit = limit.map(|per_second| Value::of(&RateLimit { per_second, since: now }, CHANGING)).transpose()?;

@@ -20,6 +20,7 @@ use crate::{
 };
 use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
+use problem::Metadata;
 
 /// How the events of a webhook reach its subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,8 @@ pub struct Webhook {
     pub(crate) id: WebhookId,
     /// When it was last changed, or its signing secret was replaced.
     pub(crate) last_update: Time,
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
+    pub(crate) metadata: Metadata,
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "DeliveryOrder::is_none")]
     pub(crate) order: DeliveryOrder,
@@ -162,6 +165,8 @@ pub struct WebhookView {
     last_update: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts_per_second: Option<u32>,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    metadata: Metadata,
     name: String,
     /// When the oldest delivery in its feed was published; shown with a single webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,6 +215,7 @@ impl Webhook {
             last_read_date: self.read_at,
             last_update: self.last_update,
             max_attempts_per_second: self.rate_limit.map(|limit| limit.per_second.get()),
+            metadata: self.metadata.clone(),
             name: self.name.clone(),
             oldest_unread_date: None,
             order: self.order,
@@ -315,6 +321,7 @@ pub(super) mod tests {
             ),
             id: WebhookId::new(now, &CountingRandom::default()),
             last_update: now,
+            metadata: Metadata::default(),
             name: "n".into(),
             order: DeliveryOrder::None,
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
