@@ -51,7 +51,7 @@ export function Rotation({ webhook, close }) {
 
 export function Ending({ webhook, close, done }) {
   const end = useAction(async () => {
-    const { message } = await remove(`/webhook/${encodeURIComponent(webhook.id)}/secret`);
+    const { message } = await remove(`/webhook/${encodeURIComponent(webhook.id)}/secret/previous`);
     say(message);
     close();
     await done();

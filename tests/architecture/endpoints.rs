@@ -1,10 +1,10 @@
 //! The table of endpoints agrees with template.yaml, openapi.yaml and docs/reference.md.
 
-use std::{fs, path::Path, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use gate::{
     endpoint::{Access, Declaration, ErrorStyle},
-    endpoints,
+    endpoints, queries,
 };
 use serde_json::{Value, json};
 use template::{Function, Template, yaml_to_json};
@@ -154,6 +154,26 @@ fn every_function_that_verifies_tokens_may_read_keys_and_revocations() {
         let reads = declaration(&function.name).access.reads_tokens();
         assert!(!reads || policies.contains("TokenVerification"), "{}", function.name);
     }
+}
+
+#[test]
+fn exactly_the_operations_with_query_parameters_read_the_query() {
+    let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
+    let is_query = |parameter: &Value| {
+        let target = parameter["$ref"].as_str().and_then(|pointer| document.pointer(pointer.trim_start_matches('#')));
+        target.unwrap_or(parameter)["in"] == "query"
+    };
+    let functions = http_functions();
+    let routes = functions.iter().flat_map(|function| &function.routes).filter(|route| route.method != "HEAD");
+    let of_entities = routes.filter(|route| route.path.starts_with("/api/managing-entity/"));
+    let documented = of_entities.filter(|route| {
+        let item = &document["paths"][route.documented_path()];
+        let operation = &item[route.method.to_lowercase()];
+        let all = [item, operation].map(|parameters| parameters["parameters"].as_array());
+        all.into_iter().flatten().flatten().any(is_query)
+    });
+    let documented: BTreeSet<_> = documented.map(|route| (route.method.as_str(), route.path.as_str())).collect();
+    assert_eq!(queries::WITH_QUERY.iter().copied().collect::<BTreeSet<_>>(), documented);
 }
 
 #[test]

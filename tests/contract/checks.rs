@@ -148,16 +148,17 @@ enum Breach {
     MayNotPublish,
     UnknownVersion,
     WrongContentType,
+    UnknownParameter,
     UnknownMember,
 }
 
 use Breach::{
-    ExpiredToken, ForeignEntity, MayNotPublish, MissingScope, NoToken, UnknownMember, UnknownPath, UnknownVersion,
-    WrongContentType, WrongVerb,
+    ExpiredToken, ForeignEntity, MayNotPublish, MissingScope, NoToken, UnknownMember, UnknownParameter, UnknownPath,
+    UnknownVersion, WrongContentType, WrongVerb,
 };
 
 impl Breach {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         UnknownPath,
         WrongVerb,
         NoToken,
@@ -167,6 +168,7 @@ impl Breach {
         MayNotPublish,
         UnknownVersion,
         WrongContentType,
+        UnknownParameter,
         UnknownMember,
     ];
 
@@ -181,7 +183,7 @@ impl Breach {
             MayNotPublish => (403, "may-not-publish"),
             UnknownVersion => (400, "unsupported-version"),
             WrongContentType => (415, "unsupported-media-type"),
-            UnknownMember => (400, "invalid-request"),
+            UnknownParameter | UnknownMember => (400, "invalid-request"),
         }
     }
 
@@ -209,7 +211,8 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     let more = if broken(UnknownPath) { "/and/more" } else { "" };
     let method = if broken(WrongVerb) { "PUT" } else { &case.method };
     let path = case.path.replace("{managingEntityIdentifier}", entity);
-    let mut call = api.call(method, format!("{path}{more}"));
+    let query = if broken(UnknownParameter) { "?nonsense=1" } else { "" };
+    let mut call = api.call(method, format!("{path}{more}{query}"));
     if !broken(NoToken) {
         call = call.bearer(&forge.token(&forge.header(), &claims));
     }
@@ -224,6 +227,36 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
         call = call.body(if broken(WrongContentType) { "text/plain" } else { "application/json" }, body.to_string());
     }
     call
+}
+
+/// The query parameters of an operation in openapi.yaml.
+fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
+    let found = suite.contract.operations().into_iter().find(|found| found.id == case.operation);
+    let found = found.expect("every case is an operation of openapi.yaml");
+    let operation = &suite.contract.document["paths"][&found.path][found.method.to_lowercase()];
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let parameters = parameters.map(|parameter| suite.contract.resolved(parameter));
+    let names = parameters.filter(|parameter| parameter["in"] == "query").map(|parameter| &parameter["name"]);
+    names.map(|name| name.as_str().expect("a parameter has a name").to_owned()).collect()
+}
+
+/// A filter that is ignored would look like one that matches everything.
+#[contract_test]
+async fn an_operation_accepts_exactly_the_query_parameters_of_openapi_yaml(suite: Arc<Suite>) {
+    let forge = suite.forge();
+    for case in cases(&suite) {
+        let problem = request(&suite.api, &forge, &case, &[UnknownParameter]).refused(400, "invalid-request").await;
+        let violations = problem["properties"]["violations"].as_array().expect("openapi.yaml says so");
+        let message = violations[0].to_string();
+        let mut accepted: Vec<_> = match message.split_once("; it accepts ") {
+            Some((_, names)) => names.split(['"', '.']).next().unwrap_or_default().split(", ").collect(),
+            None => Vec::new(),
+        };
+        let mut documented = query_parameters(&suite, &case);
+        accepted.sort_unstable();
+        documented.sort();
+        assert_eq!((violations.len(), accepted), (1, documented.iter().map(String::as_str).collect()), "{problem:#}");
+    }
 }
 
 #[contract_test]

@@ -7,9 +7,9 @@ use http::{
 use lambda_http::{Body, RequestExt};
 use serde_json::json;
 
-use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, routes};
+use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, queries, routes};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
-use problem::{Problem, ProblemKind, Rule, Violation};
+use problem::{Problem, ProblemKind, Query, Rule, Violation};
 
 /// The name of the path parameter with the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
@@ -87,6 +87,17 @@ pub(crate) fn entity(token: &Claims, entity: &str) -> Result<AuthorizedEntity, P
     token.authorize(entity).ok_or_else(refusal::entity_not_covered)
 }
 
+/// Checks that the query is empty, unless the operation takes one.
+pub(crate) fn no_query(request: &Request<Body>) -> Result<(), Problem> {
+    let takes_query = routes::route_of(request.raw_http_path())
+        .is_some_and(|route| queries::takes_query(request.method().as_str(), route));
+    if takes_query {
+        return Ok(());
+    }
+    let parameters = request.query_string_parameters_ref();
+    Query::new(parameters.into_iter().flat_map(|parameters| parameters.iter())).finish()
+}
+
 /// Checks that the version is absent or supported.
 pub(crate) fn version(request: &Request<Body>) -> Result<(), Problem> {
     let mut versions = request.headers().get_all(SERVICE_VERSION_HEADER).iter();
@@ -133,6 +144,7 @@ pub(crate) fn readable_body(request: &Request<Body>) -> Result<(), Problem> {
 mod tests {
     use super::*;
     use http::header::CONTENT_ENCODING;
+    use lambda_http::aws_lambda_events::query_map::QueryMap;
 
     #[test]
     fn a_body_has_no_content_coding_but_identity() {
@@ -174,6 +186,26 @@ mod tests {
             assert_eq!(refused.kind, ProblemKind::MethodNotAllowed);
             assert_eq!(refused.headers[0].1, "GET, HEAD");
         }
+    }
+
+    #[test]
+    fn an_operation_without_parameters_refuses_every_query() {
+        let with = |verb: &str, rest: &str, query: &str| {
+            let mut request = Request::new(Body::Empty)
+                .with_raw_http_path(&format!("/api/managing-entity/hotel/{rest}"))
+                .with_query_string_parameters(query.parse::<QueryMap>().expect("a query"));
+            *request.method_mut() = verb.parse().expect("a verb");
+            no_query(&request).map_err(|problem| problem.violations().iter().map(Violation::name).collect::<Vec<_>>())
+        };
+        for verb in ["GET", "HEAD"] {
+            assert_eq!(with(verb, "webhook/list", ""), Ok(()));
+            let refused = with(verb, "webhook/list", "enabled=false&limit=1&enabled=true");
+            assert_eq!(refused, Err(vec!["enabled".to_owned(), "limit".to_owned()]));
+            assert_eq!(with(verb, "webhook/delivery/list", "any=1"), Ok(()), "its handler refuses unknown parameters");
+        }
+        assert_eq!(with("DELETE", "application/app1", "confirm=true"), Ok(()));
+        assert_eq!(with("PATCH", "application/app1", "confirm=true"), Err(vec!["confirm".to_owned()]));
+        assert_eq!(with("DELETE", "webhook/whk_1", "confirm=true"), Err(vec!["confirm".to_owned()]));
     }
 
     #[test]

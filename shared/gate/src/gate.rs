@@ -1,8 +1,8 @@
 //! The gate: the only code that admits a request by its access token, and that turns Problems into responses.
 //!
 //! `Gate::admit` runs the contract's checks in their order, from the second to the seventh (numbers as in openapi.yaml,
-//! *Order of checks*). Of the seventh it does only the path's managing entity; the handler does the rest, and the later
-//! checks. Unknown paths and most wrong verbs reach the `fallback` function, which uses the same gate.
+//! *Order of checks*). Of the seventh it does only the path's managing entity and the query of operations that take
+//! none; the handler does the rest, and the later checks. Unknown paths and most wrong verbs reach the `fallback` function, which uses the same gate.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -119,8 +119,11 @@ impl Gate {
             checks::not_encoded(&request)?;
         }
         checks::readable_body(&request)?;
-        // 7, for the managing entity
+        // 7, for the managing entity, and for the query of an operation that takes none
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
+        if entity.is_some() {
+            checks::no_query(&request)?;
+        }
         let (parts, body) = request.into_parts();
         let call = Call {
             request_id: request_id.to_owned(),

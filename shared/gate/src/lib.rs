@@ -14,6 +14,7 @@ mod error_page;
 pub mod event;
 pub mod gate;
 pub mod page;
+pub mod queries;
 pub mod reply;
 pub mod routes;
 

@@ -37,7 +37,7 @@ impl Entity {
 
     /// A request to end the previous secret.
     pub fn end_previous_secret(&self, id: &str) -> Call {
-        self.call("DELETE", &format!("/webhook/{id}/secret"))
+        self.call("DELETE", &format!("/webhook/{id}/secret/previous"))
     }
 
     /// A request for a test event.

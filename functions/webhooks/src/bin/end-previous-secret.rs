@@ -1,4 +1,4 @@
-//! DELETE …/webhook/{webhookIdentifier}/secret: ends the previous signing secret at once.
+//! DELETE …/webhook/{webhookIdentifier}/secret/previous: ends the previous signing secret at once.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;
