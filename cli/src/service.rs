@@ -59,21 +59,23 @@ pub struct Call<'a> {
     pub query: &'a [(&'a str, String)],
     /// The body, as JSON.
     pub body: Option<String>,
+    /// The idempotency key.
+    pub key: Option<String>,
     pub within: Duration,
 }
 
 impl<'a> Call<'a> {
     pub fn get(path: &'a [&'a str]) -> Self {
-        Self { method: Method::GET, path, query: &[], body: None, within: WITHIN }
+        Self { method: Method::GET, path, query: &[], body: None, key: None, within: WITHIN }
     }
 
     pub fn post(path: &'a [&'a str], body: impl Serialize) -> Self {
         let body = serde_json::to_string(&body).expect("bodies have texts as names");
-        Self { method: Method::POST, path, query: &[], body: Some(body), within: WITHIN }
+        Self { method: Method::POST, path, query: &[], body: Some(body), key: None, within: WITHIN }
     }
 
     pub fn delete(path: &'a [&'a str]) -> Self {
-        Self { method: Method::DELETE, path, query: &[], body: None, within: WITHIN }
+        Self { method: Method::DELETE, path, query: &[], body: None, key: None, within: WITHIN }
     }
 }
 
@@ -179,6 +181,10 @@ impl Service {
         let body = call.body.clone().map(Bytes::from);
         if body.is_some() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        if let Some(key) = &call.key {
+            let key = HeaderValue::from_str(key).expect("keys have printable characters only");
+            headers.insert(HeaderName::from_static("idempotency-key"), key);
         }
         let body = body.unwrap_or_default();
         let outgoing = Outgoing { method: call.method.clone(), url: &url, headers, body, within: call.within };

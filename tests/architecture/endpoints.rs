@@ -206,7 +206,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
         assert!(!refused.iter().any(|(_, response)| says(response)), "{name}: errors are not stored");
         assert!(!takes || refused.iter().any(|(status, _)| *status == "409"), "{name}");
     }
-    assert_eq!(taking, 11, "update the number of creating operations here");
+    assert_eq!(taking, 12, "update the number of creating operations here");
 }
 
 #[test]

@@ -8,10 +8,8 @@ use template::yaml_to_json;
 const HEADING: &str = "## Names of the contract";
 
 /// Members with a refused name, and the different thing that each means.
-const EXCEPTIONS: [(&str, &str, &str); 2] = [
-    ("EventTypeDetails", "since", "the release that introduced a schema, not a time"),
-    ("FeedAcknowledgementResult", "results", "one for each receipt of the request, in its order"),
-];
+const EXCEPTIONS: [(&str, &str, &str); 1] =
+    [("EventTypeDetails", "since", "the release that introduced a schema, not a time")];
 
 /// A row of the table: the names of a thing, and the names that it does not have.
 struct Row {

@@ -40,6 +40,7 @@ const OF_CODE: [(&str, &str, &str); 28] = [
     ("DeliveryStatusFilter", DELIVERY, "Status"),
     ("DeliverySummary/cancelReason", DELIVERY, "CancelReason"),
     ("FeedAcknowledgementResult/outcome", "shared/webhooks/src/deliveries/feed/acknowledge.rs", "Recorded"),
+    ("FeedExtensionResult/outcome", "shared/webhooks/src/deliveries/feed/extend.rs", "Extended"),
     ("ProviderAccess", "shared/payments/src/disconnect.rs", "ProviderAccess"),
     ("ViolationCode", VIOLATION, "Rule"),
     ("WaitingReason", DELIVERY, "WaitingFor"),

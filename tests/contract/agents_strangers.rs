@@ -75,7 +75,7 @@ async fn the_reason_of_a_reader_is_marked_as_untrusted(suite: Arc<Suite>) {
     let agent = Agent::of(&entity).await;
     let hook = pulled(&entity).await;
     let delivery = entity.publish(json!({})).await;
-    let read = read_some(&entity, &hook, "").await;
+    let read = read_some(&entity, &hook, json!({})).await;
     let failure = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": HOSTILE }] });
     assert_eq!(answer(&entity, &hook, failure).await, ["failed"]);
     let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": delivery })).await;

@@ -42,7 +42,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     let filter = json!({ "bookingIdentifier": ["B-1"] });
     let filtered = hook("Filtered", json!({ "eventUrl": fine, "eventFilter": filter })).await;
     let first = published(&entity).await;
-    let confirmed = read_some(&entity, &read, "").await;
+    let confirmed = read_some(&entity, &read, json!({})).await;
     confirm(&entity, &read, &confirmed).await;
     let second = published(&entity).await;
     for delivered in [&push, &read, &disabled, &filtered] {

@@ -131,9 +131,9 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     let id = entity.publish(json!({})).await;
     entity.until_delivery(&id, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
     cancelled(&entity, &id).await;
-    assert!(read(&entity, &hook, "wait=2").await.is_empty());
+    assert!(read(&entity, &hook, json!({ "wait": 2 })).await.is_empty());
     resend(&entity, &id).await;
-    let held = read_some(&entity, &hook, "visibility=3600").await;
+    let held = read_some(&entity, &hook, json!({ "visibility": 3600 })).await;
     let before = entity.delivery(&id).await;
     let problem = cancel(&entity, &id).refused(409, "attempt-under-way").await;
     assert_eq!(problem["properties"]["attemptEndsBy"], held[0]["visibleFrom"]);
@@ -149,7 +149,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     assert_eq!((&shown["attemptCount"], &shown["lastErrorCode"]), (&json!(1), &json!("unconfirmed")), "{shown:#}");
     assert_eq!(confirm(&entity, &hook, &held).await, ["expired"]);
     resend(&entity, &id).await;
-    let again = read_some(&entity, &hook, "").await;
+    let again = read_some(&entity, &hook, json!({})).await;
     assert_eq!(again[0]["attemptNumber"], 2);
     assert_eq!(confirm(&entity, &hook, &again).await, ["confirmed"]);
     let problem = cancel(&entity, &id).refused(409, "delivery-final").await;

@@ -52,8 +52,9 @@ const TABLE: &[Row] = &[
     ("testWebhook", Some(nothing), 404),
     ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
-    ("readFeed", None, 404),
+    ("readFeed", Some(nothing), 404),
     ("acknowledgeFeed", Some(answers), 404),
+    ("extendFeed", Some(extension), 404),
     ("showEvent", None, 404),
     ("eraseEvent", None, 404),
     ("showDelivery", None, 404),
@@ -109,6 +110,10 @@ fn nothing() -> Value {
 
 fn answers() -> Value {
     json!({ "confirmed": ["dlv_00000000000000000000000000.1.00000000-0000-4000-8000-000000000000"] })
+}
+
+fn extension() -> Value {
+    json!({ "receipts": ["dlv_00000000000000000000000000.1.00000000-0000-4000-8000-000000000000"], "visibility": 60 })
 }
 
 fn range() -> Value {

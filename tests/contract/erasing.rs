@@ -216,13 +216,13 @@ async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite:
         if is_over {
             abandoned(&suite.table(), &entity, &hook).await;
         } else {
-            read_some(&entity, &hook, "visibility=10").await;
+            read_some(&entity, &hook, json!({ "visibility": 10 })).await;
         }
         erase(&entity, &event).await;
         let delivery = ended(&entity, &deliveries[0]).await;
         let outcome = ["status", "cancelReason", "attemptCount", "lastErrorCode"].map(|name| delivery[name].clone());
         assert_eq!(outcome, [json!("cancelled"), json!("erased"), json!(1), json!("unconfirmed")], "{delivery:#}");
-        assert!(read(&entity, &hook, "").await.is_empty());
+        assert!(read(&entity, &hook, json!({})).await.is_empty());
         nothing_is_left(&suite.table(), &entity, &event).await;
     }
 }
@@ -231,8 +231,8 @@ async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite:
 async fn reported(entity: &Entity, hook: &Hook, read: &[Value], reason: &str) -> Value {
     let body = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": reason }] });
     let answer = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body).expect(200).await.json();
-    assert_eq!(answer["results"][0]["outcome"], "failed", "{answer:#}");
-    answer["results"][0].clone()
+    assert_eq!(answer["items"][0]["outcome"], "failed", "{answer:#}");
+    answer["items"][0].clone()
 }
 
 #[contract_test]
@@ -243,11 +243,11 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
     // An attempt with the second reason does not fit into the head.
     for reason in [format!("{guest} has no room"), format!("{guest}{}", "\u{1f3e8}".repeat(400))] {
         let (event, deliveries) = published(&entity, json!({})).await;
-        let first = reported(&entity, &hook, &read_some(&entity, &hook, "").await, &reason).await;
+        let first = reported(&entity, &hook, &read_some(&entity, &hook, json!({})).await, &reason).await;
         assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
         assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
         // A further failure is reported after the content is erased, and is the last.
-        let second = read_some(&entity, &hook, "").await;
+        let second = read_some(&entity, &hook, json!({})).await;
         erase(&entity, &event).await;
         let result = reported(&entity, &hook, &second, &reason).await;
         assert!(result.get("nextAttemptDate").is_none(), "it does not come again: {result:#}");

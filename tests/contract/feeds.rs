@@ -19,9 +19,10 @@ use tokio::{
 
 use crate::{
     harness::{
-        Application, Behaviour, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table, invalid_values,
-        is_limited, now, signature, stored, time, until,
+        ApiResponse, Application, Behaviour, Call, Entity, Hook, LONG, Received, Receiver, Settings, Suite, Table,
+        invalid_values, is_limited, now, signature, stored, time, until,
     },
+    idempotency::asked::{is_first, is_replayed},
     sweep::{LONG_AGO, overdue},
     webhook_changes::violations,
 };
@@ -31,17 +32,27 @@ pub(crate) async fn pulled(entity: &Entity) -> Hook {
     entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": [] })).await
 }
 
+/// A request for deliveries.
+pub(crate) fn reading(entity: &Entity, hook: &Hook, request: &Value) -> Call {
+    entity.post(&format!("/webhook/{}/feed/read", hook.id)).json(request)
+}
+
+/// The deliveries of a response.
+pub(crate) fn items(response: &ApiResponse) -> Vec<Value> {
+    response.json()["items"].as_array().expect("openapi.yaml says so").clone()
+}
+
 /// The deliveries of one request.
-pub(crate) async fn read(entity: &Entity, hook: &Hook, query: &str) -> Vec<Value> {
-    let page = entity.get(&format!("/webhook/{}/feed?{query}", hook.id)).expect(200).await.json();
-    page["deliveries"].as_array().expect("openapi.yaml says so").clone()
+pub(crate) async fn read(entity: &Entity, hook: &Hook, request: Value) -> Vec<Value> {
+    items(&reading(entity, hook, &request).expect(200).await)
 }
 
 /// Reads until the feed gives something. Each request waits briefly, since the readers of all tests share the few
 /// concurrent invocations of the function.
-pub(crate) async fn read_some(entity: &Entity, hook: &Hook, query: &str) -> Vec<Value> {
+pub(crate) async fn read_some(entity: &Entity, hook: &Hook, mut request: Value) -> Vec<Value> {
+    request["wait"] = 1.into();
     until("the feed has a delivery", LONG, async || {
-        let found = read(entity, hook, &format!("wait=1&{query}")).await;
+        let found = read(entity, hook, request.clone()).await;
         (!found.is_empty()).then_some(found)
     })
     .await
@@ -50,7 +61,7 @@ pub(crate) async fn read_some(entity: &Entity, hook: &Hook, query: &str) -> Vec<
 /// The outcomes of the answers.
 pub(crate) async fn answer(entity: &Entity, hook: &Hook, body: Value) -> Vec<String> {
     let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&body);
-    let results = call.expect(200).await.json()["results"].clone();
+    let results = call.expect(200).await.json()["items"].clone();
     let outcome = |result: &Value| result["outcome"].as_str().expect("openapi.yaml says so").to_owned();
     results.as_array().expect("openapi.yaml says so").iter().map(outcome).collect()
 }
@@ -74,7 +85,7 @@ async fn a_delivery_is_read_as_it_would_be_sent_and_confirmed(suite: Arc<Suite>)
     let hook = pulled(&entity).await;
     assert!(hook.json.get("eventUrl").is_none() && hook.json["delivery"] == "pull", "{}", hook.json);
     let published = entity.publish(json!({ "bookingIdentifier": "B-1001", "price": 10.50 })).await;
-    let [delivery] = &read_some(&entity, &hook, "").await[..] else { panic!("one delivery") };
+    let [delivery] = &read_some(&entity, &hook, json!({})).await[..] else { panic!("one delivery") };
     assert_eq!(id(delivery), published);
     let header = |name: &str| delivery["headers"][name].as_str().expect("a header").to_owned();
     let body = delivery["body"].as_str().expect("a text");
@@ -98,12 +109,132 @@ async fn a_delivery_is_read_as_it_would_be_sent_and_confirmed(suite: Arc<Suite>)
         "a repeated answer is the first"
     );
     assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
-    assert!(read(&entity, &hook, "").await.is_empty());
+    assert!(read(&entity, &hook, json!({})).await.is_empty());
     let stats = until("the attempt is counted", LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
         (stats["last24Hours"]["attempts"] == 1).then_some(stats)
     });
     assert_eq!(stats.await["last24Hours"]["succeeded"], 1);
+}
+
+/// A response can be lost, and its deliveries are held.
+#[contract_test]
+async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    for number in 1..=2 {
+        entity.publish(json!({ "number": number })).await;
+    }
+    let request = json!({ "limit": 1, "wait": 1, "visibility": 3600 });
+    let keyed = |request: &Value| reading(&entity, &hook, request).header("idempotency-key", "key");
+    // A response without deliveries does not use the key.
+    let first = until("the feed has a delivery", LONG, async || {
+        let answer = keyed(&request).expect(200).await;
+        (!items(&answer).is_empty()).then_some(answer)
+    })
+    .await;
+    assert!(is_first(&first), "{}", first.exchange);
+    let given = items(&first).remove(0);
+    let again = keyed(&request).expect(200).await;
+    assert!(is_replayed(&again), "{}", again.exchange);
+    assert_eq!((first.header("cache-control"), again.header("cache-control")), ("no-store", "no-store"));
+    let repeated = items(&again);
+    assert_eq!(repeated.len(), 1, "{repeated:#?}");
+    for member in ["deliveryIdentifier", "attemptNumber", "receipt", "visibleFrom", "body"] {
+        assert_eq!(repeated[0][member], given[member], "{member}");
+    }
+    keyed(&json!({ "limit": 2, "wait": 1, "visibility": 3600 })).refused(409, "idempotency-conflict").await;
+    let other = read_some(&entity, &hook, json!({ "visibility": 3600 })).await;
+    assert!(other.len() == 1 && id(&other[0]) != id(&given), "{other:#?}");
+    assert_eq!(confirm(&entity, &hook, &other).await, ["confirmed"]);
+
+    // The leases end, and with them the key's batch.
+    let table = suite.table();
+    let prefix = format!("IDEMPOTENCY#{}#", entity.id);
+    let is_record = |item: &Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
+    let mut records: Vec<_> = table.scan().await.into_iter().filter(is_record).collect();
+    assert_eq!(records.len(), 1, "{records:#?}");
+    let mut record = records.remove(0);
+    let ends = record["expiresAt"]["N"].as_str().and_then(|text| text.parse().ok());
+    assert_eq!(ends, Some(time(&given["visibleFrom"]).as_second()));
+    record["expiresAt"] = json!({ "N": "1" });
+    table.put(record).await;
+    end_visibility(&table, id(&given)).await;
+    let next = until("the delivery comes again", LONG, async || {
+        let answer = keyed(&request).expect(200).await;
+        (!items(&answer).is_empty()).then_some(answer)
+    })
+    .await;
+    assert!(is_first(&next), "{}", next.exchange);
+    let next = items(&next);
+    assert_eq!((id(&next[0]), &next[0]["attemptNumber"]), (id(&given), &json!(2)));
+    assert_eq!(confirm(&entity, &hook, &next).await, ["confirmed"]);
+
+    // An answered delivery is not given again.
+    let answered = keyed(&request).expect(200).await;
+    assert!(is_replayed(&answered) && items(&answered).is_empty(), "{}", answered.exchange);
+    assert_eq!(entity.delivery(id(&given)).await["attemptCount"], 2);
+}
+
+#[contract_test]
+async fn of_several_readers_with_one_key_all_get_the_same_deliveries(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    for number in 1..=4 {
+        let published = entity.publish(json!({ "number": number })).await;
+        entity.until_delivery(&published, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
+    }
+    let request = json!({ "limit": 2, "visibility": 3600 });
+    let read_at_once = async || {
+        let keyed = || reading(&entity, &hook, &request).header("idempotency-key", "key").expect(200);
+        let answers = join_all((0..5).map(|_| keyed())).await;
+        let pages: Vec<_> = answers.iter().map(items).filter(|page| !page.is_empty()).collect();
+        (pages.len() == answers.len()).then_some(pages)
+    };
+    let pages = until("the feed has deliveries", LONG, read_at_once).await;
+    let receipts = |page: &[Value]| page.iter().map(|item| item["receipt"].clone()).collect::<Vec<_>>();
+    for page in &pages {
+        assert_eq!(receipts(page), receipts(&pages[0]));
+    }
+}
+
+#[contract_test]
+async fn a_reader_may_hold_its_deliveries_for_longer(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let hook = pulled(&entity).await;
+    let published = entity.publish(json!({})).await;
+    let held = read_some(&entity, &hook, json!({ "visibility": 60 })).await;
+    let receipts = json!([held[0]["receipt"]]);
+    let extended = async |entity: &Entity, hook: &Hook, visibility: i64| {
+        let body = json!({ "receipts": receipts, "visibility": visibility });
+        items(&entity.post(&format!("/webhook/{}/feed/extend", hook.id)).json(&body).expect(200).await).remove(0)
+    };
+    for visibility in [3_600, 600] {
+        let began = now();
+        let result = extended(&entity, &hook, visibility).await;
+        assert_eq!((&result["outcome"], id(&result)), (&json!("extended"), published.as_str()));
+        assert_eq!(result["receipt"], receipts[0]);
+        let ends = time(&result["visibleFrom"]).as_second();
+        assert!((began + visibility..=now() + visibility).contains(&ends), "{result:#}");
+        let head = suite.table().head(&published).await.expect("it is leased");
+        assert_eq!(head["claimableAt"]["S"], result["visibleFrom"]);
+    }
+    assert!(read(&entity, &hook, json!({})).await.is_empty(), "a reader holds it");
+
+    // A receipt of another webhook is not valid here, and changes nothing.
+    let other = pulled(&entity).await;
+    let before = suite.table().head(&published).await;
+    let foreign = extended(&entity, &other, 60).await;
+    assert!(foreign["outcome"] == "expired" && foreign.get("visibleFrom").is_none(), "{foreign:#}");
+    assert_eq!(suite.table().head(&published).await, before);
+    let stranger = suite.entity().await;
+    let body = json!({ "receipts": receipts, "visibility": 60 });
+    let call = stranger.post(&format!("/webhook/{}/feed/extend", hook.id)).json(&body);
+    call.refused(404, "webhook-not-found").await;
+
+    assert_eq!(confirm(&entity, &hook, &held).await, ["confirmed"]);
+    assert_eq!(extended(&entity, &hook, 60).await["outcome"], "expired", "it is answered");
+    assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
 }
 
 #[contract_test]
@@ -121,7 +252,7 @@ async fn an_unread_delivery_says_that_it_waits_for_a_reader(suite: Arc<Suite>) {
     let query = format!("/webhook/delivery/list?webhookIdentifier={}&status=pending", hook.id);
     let list = entity.get(&query).expect(200).await.json();
     assert_eq!(list["items"][0]["id"], published.as_str());
-    confirm(&entity, &hook, &read_some(&entity, &hook, "").await).await;
+    confirm(&entity, &hook, &read_some(&entity, &hook, json!({})).await).await;
     let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
     assert!(shown.get("lastReadDate").is_some() && shown.get("oldestUnreadDate").is_none(), "{shown:#}");
 }
@@ -132,7 +263,7 @@ async fn a_reported_failure_is_an_attempt_and_comes_again_by_schedule(suite: Arc
     let hook = pulled(&entity).await;
     let published = entity.publish(json!({})).await;
     for attempt in 1..=3 {
-        let [delivery] = &read_some(&entity, &hook, "").await[..] else { panic!("one delivery") };
+        let [delivery] = &read_some(&entity, &hook, json!({})).await[..] else { panic!("one delivery") };
         assert_eq!(delivery["attemptNumber"], attempt);
         let failure = json!({ "failed": [{ "receipt": delivery["receipt"], "reason": "the room is unknown" }] });
         assert_eq!(answer(&entity, &hook, failure.clone()).await, ["failed"]);
@@ -149,7 +280,7 @@ async fn a_reported_failure_is_an_attempt_and_comes_again_by_schedule(suite: Arc
 
     // A resend brings it back into the feed.
     entity.post(&format!("/webhook/delivery/{published}/resend")).expect(202).await;
-    let again = read_some(&entity, &hook, "").await;
+    let again = read_some(&entity, &hook, json!({})).await;
     assert_eq!(again[0]["attemptNumber"], 4);
     assert_eq!(confirm(&entity, &hook, &again).await, ["confirmed"]);
     assert_eq!(entity.delivery(&published).await["status"], "delivered");
@@ -161,12 +292,12 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
     let hook = pulled(&entity).await;
     let published = entity.publish(json!({})).await;
     let began = now();
-    let first = read_some(&entity, &hook, "visibility=3600").await;
+    let first = read_some(&entity, &hook, json!({ "visibility": 3600 })).await;
     let ends = time(&first[0]["visibleFrom"]).as_second();
     assert!((began + 3_600..=now() + 3_600).contains(&ends), "{first:#?}");
-    assert!(read(&entity, &hook, "").await.is_empty(), "a reader holds it");
+    assert!(read(&entity, &hook, json!({})).await.is_empty(), "a reader holds it");
     end_visibility(&suite.table(), &published).await;
-    let second = read_some(&entity, &hook, "").await;
+    let second = read_some(&entity, &hook, json!({})).await;
     assert_eq!((id(&second[0]), &second[0]["attemptNumber"]), (published.as_str(), &json!(2)));
     assert_eq!(confirm(&entity, &hook, &first).await, ["expired"]);
     assert_eq!(confirm(&entity, &hook, &second).await, ["confirmed"]);
@@ -191,13 +322,13 @@ pub(crate) async fn end_visibility(table: &Table, delivery: &str) {
 
 /// Reads a delivery without an answer, and ends its visibility timeout early.
 pub(crate) async fn abandoned(table: &Table, entity: &Entity, hook: &Hook) {
-    let read = read_some(entity, hook, "visibility=3600").await;
+    let read = read_some(entity, hook, json!({ "visibility": 3600 })).await;
     end_visibility(table, id(&read[0])).await;
 }
 
 /// Reports the next delivery of the feed as failed.
 async fn reported(entity: &Entity, hook: &Hook) {
-    let read = read_some(entity, hook, "limit=1").await;
+    let read = read_some(entity, hook, json!({ "limit": 1 })).await;
     let failure = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": "x".repeat(500) }] });
     assert_eq!(answer(entity, hook, failure).await, ["failed"]);
 }
@@ -232,7 +363,7 @@ async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unco
     reported(entity, hook).await;
     if last_is_unconfirmed {
         abandoned(&suite.table(), entity, hook).await;
-        assert_eq!(read_some(entity, hook, "").await[0]["attemptNumber"], 3);
+        assert_eq!(read_some(entity, hook, json!({})).await[0]["attemptNumber"], 3);
     } else {
         reported(entity, hook).await;
     }
@@ -269,7 +400,7 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
         abandoned(&suite.table(), &entity, &hook).await;
     }
     until("the last attempt is recorded", LONG, async || {
-        assert!(read(&entity, &hook, "").await.is_empty());
+        assert!(read(&entity, &hook, json!({})).await.is_empty());
         (entity.delivery(&published).await["status"] == "failed").then_some(())
     })
     .await;
@@ -294,7 +425,7 @@ async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Su
     for _ in 0..=SPARED {
         abandoned(&suite.table(), &entity, &hook).await;
     }
-    assert_eq!(id(&read_some(&entity, &hook, "").await[0]), second);
+    assert_eq!(id(&read_some(&entity, &hook, json!({})).await[0]), second);
     assert_eq!(entity.delivery(&first).await["status"], "failed");
 }
 
@@ -309,7 +440,7 @@ async fn a_delivery_that_a_reader_holds_is_cancelled_soon_after_its_webhook_is_r
     for _ in 0..SPARED {
         abandoned(&Table::of(&api.env), &entity, &hook).await;
     }
-    read_some(&entity, &hook, "visibility=10").await;
+    read_some(&entity, &hook, json!({ "visibility": 10 })).await;
     entity.remove(&hook.id).expect(200).await;
     let cancelled = entity.until_status(&published, &["cancelled", "failed"]).await;
     assert_eq!((&cancelled["status"], &cancelled["attemptCount"]), (&json!("cancelled"), &json!(SPARED + 1)));
@@ -321,7 +452,7 @@ async fn a_late_answer_counts_while_no_other_reader_has_the_delivery(suite: Arc<
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let published = entity.publish(json!({})).await;
-    let held = read_some(&entity, &hook, "visibility=3600").await;
+    let held = read_some(&entity, &hook, json!({ "visibility": 3600 })).await;
     end_visibility(&suite.table(), &published).await;
     assert_eq!(confirm(&entity, &hook, &held).await, ["confirmed"]);
     assert_eq!(entity.delivery(&published).await["attemptCount"], 1);
@@ -336,7 +467,7 @@ async fn concurrent_readers_never_hold_the_same_delivery(suite: Arc<Suite>) {
     let got = Mutex::new(Vec::new());
     let reader = async || {
         while got.lock().expect("no reader panics").len() < published.len() {
-            let found = read(&entity, &hook, "limit=7&wait=2").await;
+            let found = read(&entity, &hook, json!({ "limit": 7, "wait": 2 })).await;
             if !found.is_empty() {
                 assert!(confirm(&entity, &hook, &found).await.iter().all(|outcome| outcome == "confirmed"));
             }
@@ -363,7 +494,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     }
     let mut got = Vec::new();
     while got.len() < 5 {
-        let found = read_some(&entity, &hook, "limit=2").await;
+        let found = read_some(&entity, &hook, json!({ "limit": 2 })).await;
         assert!(found.len() <= 2);
         got.extend(found.iter().map(|delivery| id(delivery).to_owned()));
         confirm(&entity, &hook, &found).await;
@@ -374,7 +505,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     until("a reader that waits gets the next one before the end of its time", LONG, async || {
         let began = Instant::now();
         let waiting = async {
-            let found = read(&entity, &hook, "wait=10").await;
+            let found = read(&entity, &hook, json!({ "wait": 10 })).await;
             (found, began.elapsed() < Duration::from_secs(10))
         };
         let publishing = async {
@@ -383,7 +514,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
         };
         let ((mut found, is_early), published) = tokio::join!(waiting, publishing);
         if found.is_empty() {
-            found = read_some(&entity, &hook, "").await;
+            found = read_some(&entity, &hook, json!({})).await;
         }
         assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [published]);
         confirm(&entity, &hook, &found).await;
@@ -407,7 +538,7 @@ async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
         suite.table().put(head).await;
     }
     let kept = entity.publish(json!({})).await;
-    let found = read_some(&entity, &hook, "").await;
+    let found = read_some(&entity, &hook, json!({})).await;
     assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [kept.as_str()]);
     let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await.json();
     assert_eq!(shown["oldestUnreadDate"], entity.delivery(&kept).await["createdDate"], "{shown:#}");
@@ -429,7 +560,7 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
         entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
     }
     table.remove(&format!("EVT#{event}"), "BODY").await;
-    assert_eq!(id(&read_some(&entity, &hook, "limit=1").await[0]), good);
+    assert_eq!(id(&read_some(&entity, &hook, json!({ "limit": 1 })).await[0]), good);
     // No dispatcher looks at it during other tests.
     for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
         table.remove(&pk, &sk).await;
@@ -448,19 +579,19 @@ async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Ar
         json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
     });
     suite.table().put_all(used_up).await;
-    let at = format!("/webhook/{}/feed", hook.id);
     // A busy machine may take long for one response, but a request that waits before always does.
     until("a request is refused before it waits", LONG, async || {
         let asked = Instant::now();
-        is_limited(&entity.get(&format!("{at}?wait=10")).expect(429).await, "feed-waits", 200, 10);
+        let refused = reading(&entity, &hook, &json!({ "wait": 10 })).expect(429).await;
+        is_limited(&refused, "feed-waits", 200, 10);
         (asked.elapsed() < Duration::from_secs(10)).then_some(())
     })
     .await;
-    assert!(read(&entity, &hook, "").await.is_empty(), "a request that does not wait is accepted");
-    assert!(read(&other, &of_other, "wait=1").await.is_empty(), "the other entity waits");
+    assert!(read(&entity, &hook, json!({})).await.is_empty(), "a request that does not wait is accepted");
+    assert!(read(&other, &of_other, json!({ "wait": 1 })).await.is_empty(), "the other entity waits");
     let published = entity.publish(json!({})).await;
     entity.until_delivery(&published, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
-    assert_eq!(id(&read(&entity, &hook, "wait=10").await[0]), published, "nothing has to wait");
+    assert_eq!(id(&read(&entity, &hook, json!({ "wait": 10 })).await[0]), published, "nothing has to wait");
 }
 
 #[contract_test]
@@ -477,7 +608,7 @@ async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Sui
     entity.changed(&hook.id, json!({ "delivery": "push", "eventUrl": url })).await;
     let sent = entity.until_status(&unread, &["delivered"]).await;
     assert_eq!(sent["attempts"][0]["httpStatus"], 204);
-    entity.get(&format!("{at}/feed")).refused(409, "webhook-not-pulled").await;
+    entity.post(&format!("{at}/feed/read")).refused(409, "webhook-not-pulled").await;
 
     // Back to pull, while a delivery waits for its retry.
     receiver.on("/", [Behaviour::answer(503, &[("Retry-After", "600")], "")]);
@@ -486,7 +617,7 @@ async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Sui
     let changed = entity.changed(&hook.id, json!({ "delivery": "pull" })).await;
     assert!(changed.get("eventUrl").is_none() && changed["delivery"] == "pull", "{changed:#}");
     overdue(&suite.table(), &retrying, LONG_AGO).await;
-    let found = read_some(&entity, &hook, "").await;
+    let found = read_some(&entity, &hook, json!({})).await;
     assert_eq!(id(&found[0]), retrying);
     confirm(&entity, &hook, &found).await;
     let delivered = entity.until_status(&retrying, &["delivered"]).await;
@@ -506,8 +637,8 @@ async fn a_reader_that_holds_a_delivery_may_answer_after_the_change(suite: Arc<S
     for _ in 0..2 {
         entity.publish(json!({})).await;
     }
-    let held = read_some(&entity, &hook, "limit=1&visibility=3600").await;
-    let abandoned = read_some(&entity, &hook, "limit=1&visibility=10").await;
+    let held = read_some(&entity, &hook, json!({ "limit": 1, "visibility": 3600 })).await;
+    let abandoned = read_some(&entity, &hook, json!({ "limit": 1, "visibility": 10 })).await;
     entity.changed(&hook.id, json!({ "delivery": "push", "eventUrl": url })).await;
     assert_eq!(confirm(&entity, &hook, &held).await, ["confirmed"]);
     let sent = entity.until_status(id(&abandoned[0]), &["delivered"]).await;
@@ -526,10 +657,10 @@ async fn unread_deliveries_of_a_removed_or_disabled_webhook_are_cancelled(suite:
         entity.until_delivery(&unread, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
         if change == "remove" {
             entity.call("DELETE", &at).expect(200).await;
-            entity.get(&format!("{at}/feed")).refused(404, "webhook-not-found").await;
+            entity.post(&format!("{at}/feed/read")).refused(404, "webhook-not-found").await;
         } else {
             entity.changed(&hook.id, json!({ "enabled": false })).await;
-            entity.get(&format!("{at}/feed")).refused(409, "webhook-disabled").await;
+            entity.post(&format!("{at}/feed/read")).refused(409, "webhook-disabled").await;
         }
         entity.until_status(&unread, &["cancelled"]).await;
         if change == "disable" {
@@ -543,8 +674,15 @@ async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let at = format!("/webhook/{}/feed", hook.id);
-    for query in ["limit=0", "limit=101", "wait=11", "visibility=9", "visibility=3601", "more=1"] {
-        entity.get(&format!("{at}?{query}")).refused(400, "invalid-request").await;
+    for (name, bad) in
+        [("limit", 0), ("limit", 101), ("wait", 11), ("visibility", 9), ("visibility", 3601), ("more", 1)]
+    {
+        let problem = reading(&entity, &hook, &json!({ name: bad })).refused(400, "invalid-request").await;
+        assert_eq!(problem["properties"]["violations"].as_array().map(Vec::len), Some(1), "{problem:#}");
+    }
+    for body in [json!({}), json!({ "receipts": ["x"], "visibility": 60 }), json!({ "receipts": [], "visibility": 1 })]
+    {
+        entity.post(&format!("{at}/extend")).json(&body).refused(400, "invalid-request").await;
     }
     for body in [json!({}), json!({ "confirmed": ["x"] }), json!({ "failed": [{ "receipt": "x" }] })] {
         entity.post(&format!("{at}/ack")).json(&body).refused(400, "invalid-request").await;
@@ -561,7 +699,7 @@ async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
     let other = pulled(&entity).await;
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(2));
-    let read = read_some(&entity, &other, "").await;
+    let read = read_some(&entity, &other, json!({})).await;
     assert_eq!(confirm(&entity, &hook, &read).await, ["expired"]);
     let stranger = suite.entity().await;
     let receipt = json!({ "confirmed": [read[0]["receipt"]] });
@@ -577,7 +715,7 @@ async fn a_temporary_webhook_is_removed_when_its_feed_is_not_read(suite: Arc<Sui
     assert_eq!(hook.json["temporary"], true);
     let to_push = json!({ "delivery": "push", "eventUrl": "https://hooks.example.com/" });
     assert_eq!(violations(&entity, &hook, &to_push).await, ["body/delivery"]);
-    read(&entity, &hook, "").await;
+    read(&entity, &hook, json!({})).await;
     // An hour later.
     let table = suite.table();
     assert!(table.set(&format!("ENT#{}", entity.id), &format!("WHK#{}", hook.id), "readAt", LONG_AGO).await);
@@ -601,7 +739,9 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
     let mut reported = Vec::new();
     for is_held in [false, true] {
         let published = entity.publish(json!({ "isHeld": is_held })).await;
-        let [delivery] = &read_some(&entity, &hook, "visibility=60").await[..] else { panic!("one delivery") };
+        let [delivery] = &read_some(&entity, &hook, json!({ "visibility": 60 })).await[..] else {
+            panic!("one delivery")
+        };
         assert_eq!(id(delivery), published);
         let failure = json!({ "failed": [{ "receipt": delivery["receipt"], "reason": "busy" }] });
         let report = async || assert_eq!(answer(&entity, &hook, failure.clone()).await, ["failed"]);
@@ -616,7 +756,7 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
             entity.post(&format!("/webhook/delivery/{published}/resend")).expect(202).await;
             Instant::now()
         };
-        let reading = async { (read(&entity, &hook, "wait=10").await, Instant::now()) };
+        let reading = async { (read(&entity, &hook, json!({ "wait": 10 })).await, Instant::now()) };
         let ((found, arrived), resent) = tokio::join!(reading, resending);
         assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [&published]);
         // A second, and some more for a slow machine.
@@ -636,7 +776,7 @@ async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     entity.publish(json!({})).await;
-    let found = read_some(&entity, &hook, "").await;
+    let found = read_some(&entity, &hook, json!({})).await;
     let body = format!(r#"{{"failed":[{{"receipt":{},"reason":"HTTP \ud800"}}]}}"#, found[0]["receipt"]);
     let call = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).body("application/json", body);
     let problem = call.refused(400, "invalid-request").await;
@@ -651,8 +791,13 @@ async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
     let token = suite.api.token(Application::Platform, "").await;
-    let path = entity.path(&format!("/webhook/{}/feed?wait=10&visibility=3600", hook.id));
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let path = entity.path(&format!("/webhook/{}/feed/read", hook.id));
+    let body = r#"{"wait":10,"visibility":3600}"#;
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
     for _ in 0..2 {
         let mut waiting = TcpStream::connect(("127.0.0.1", suite.bundle().port)).await.expect("the bundle listens");
         waiting.write_all(request.as_bytes()).await.expect("sent");
@@ -663,7 +808,7 @@ async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>)
     // The gateway reads the end of the connections.
     sleep(Duration::from_millis(500)).await;
     let published = entity.publish(json!({})).await;
-    let found = read_some(&entity, &hook, "").await;
+    let found = read_some(&entity, &hook, json!({})).await;
     assert_eq!((id(&found[0]), &found[0]["attemptNumber"]), (published.as_str(), &json!(1)));
     assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
     let delivered = entity.until_status(&published, &["delivered"]).await;

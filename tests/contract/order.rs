@@ -19,7 +19,9 @@ use crate::{
 const NEVER: &str = "2099-01-01T00:00:00.000Z";
 
 /// The readers of these tests hold a delivery for ten minutes, for which no test waits.
-const HELD: &str = "visibility=600";
+fn held() -> Value {
+    json!({ "visibility": 600 })
+}
 
 /// An answer after which a delivery waits for ten minutes, unless a person resends it.
 pub fn later() -> Behaviour {
@@ -190,7 +192,7 @@ async fn a_pulled_delivery_waits_for_all_before_it_when_one_between_is_cancelled
     entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
     until_held_by(&entity, &third, &first).await;
     for expected in [first, third] {
-        let page = read_some(&entity, &hook, HELD).await;
+        let page = read_some(&entity, &hook, held()).await;
         assert_eq!((page.len(), &page[0]["deliveryIdentifier"]), (1, &json!(expected)));
         confirm(&entity, &hook, &page).await;
     }
@@ -472,7 +474,7 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
     let mut got = BTreeMap::<_, Vec<_>>::new();
     let mut is_first = true;
     while got.values().map(Vec::len).sum::<usize>() < 5 {
-        let page = read_some(&entity, &hook, HELD).await;
+        let page = read_some(&entity, &hook, held()).await;
         for delivery in &page {
             got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
         }
@@ -482,7 +484,7 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
                 until_held_by(&entity, &ids[1], &ids[0]).await;
             }
             let held: Vec<_> = page.iter().map(subject).collect();
-            let more = read(&entity, &hook, HELD).await;
+            let more = read(&entity, &hook, held()).await;
             assert!(more.iter().all(|delivery| !held.contains(&subject(delivery))), "{more:#?}");
             for delivery in &more {
                 got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
@@ -504,12 +506,12 @@ async fn a_failure_in_a_feed_holds_up_its_subject(suite: Arc<Suite>) {
     let mut got = Vec::new();
     // The first one fails by its schedule of three attempts, and the second comes afterwards.
     for _ in 0..3 {
-        let page = read_some(&entity, &hook, HELD).await;
+        let page = read_some(&entity, &hook, held()).await;
         got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
         let failure = json!({ "failed": [{ "receipt": page[0]["receipt"], "reason": "the room is unknown" }] });
         assert_eq!(answer(&entity, &hook, failure).await, ["failed"]);
     }
-    let page = read_some(&entity, &hook, HELD).await;
+    let page = read_some(&entity, &hook, held()).await;
     got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
     assert_eq!(confirm(&entity, &hook, &page).await, ["confirmed"]);
     assert_eq!(got, [&ids[0], &ids[0], &ids[0], &ids[1]].map(|id| json!(id)));

@@ -116,7 +116,7 @@ async fn a_change_to_pull_while_an_attempt_waits_for_its_turn_sends_nothing(suit
     // The webhook that the dispatcher has read is too old by then, and older on a slow machine.
     sleep(Duration::from_millis(500)).await;
     slot.release();
-    let read = read_some(&entity, &hook, "visibility=600").await;
+    let read = read_some(&entity, &hook, json!({ "visibility": 600 })).await;
     assert_eq!(read[0]["attemptNumber"], 1, "no attempt was made without an address: {read:#?}");
     assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"]);
     assert_eq!(entity.delivery(&delivery).await["attemptCount"], 1);

@@ -93,7 +93,7 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
     let (hook, published) = unread(&entity, OF_FEED).await;
     let mut read = Vec::new();
     while read.len() < OF_FEED {
-        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+        read.extend(read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await);
     }
     let is_on = Arc::new(AtomicBool::new(true));
     let last = read[OF_FEED - 1]["deliveryIdentifier"].as_str().expect("a text");
@@ -126,13 +126,13 @@ async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: 
     let is_on = Arc::new(AtomicBool::new(true));
     let last = &published[OF_FEED - 1];
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "handedOutAt"));
-    let mut read = read_some(&entity, &hook, "limit=100&visibility=600").await;
+    let mut read = read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await;
     let is_last = |delivery: &Value| delivery["deliveryIdentifier"] == last.as_str();
     assert!(!read.iter().any(is_last), "its claim was refused");
 
     is_on.store(false, Ordering::Relaxed);
     while read.len() < OF_FEED {
-        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+        read.extend(read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await);
     }
     // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility time.
     assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
@@ -152,12 +152,12 @@ async fn a_slow_table_gives_no_delivery_to_a_reader_without_a_response(suite: Ar
     setup.table.delay(usize::MAX, Duration::from_secs(3), move |call| {
         call.mentions("handedOutAt") && slow.load(Ordering::Relaxed)
     });
-    let mut read = read(&entity, &hook, "limit=100&visibility=600").await;
+    let mut read = read(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await;
     assert!((1..published.len()).contains(&read.len()), "{} were read", read.len());
 
     is_on.store(false, Ordering::Relaxed);
     while read.len() < published.len() {
-        read.extend(read_some(&entity, &hook, "limit=100&visibility=600").await);
+        read.extend(read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await);
     }
     assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
     assert!(setup.bundle.stop().await.success());

@@ -51,7 +51,7 @@ async fn a_feed_gives_thin_events(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = entity.hook_with(json!({ "name": "n", "delivery": "pull", "eventList": [], "payload": "thin" })).await;
     entity.publish(serde_json::from_str(DATA).expect("JSON")).await;
-    let given = read_some(&entity, &hook, "visibility=600").await;
+    let given = read_some(&entity, &hook, json!({ "visibility": 600 })).await;
     let body: Value = serde_json::from_str(given[0]["body"].as_str().expect("a text")).expect("JSON");
     assert!(body.get("data").is_none() && body["subject"] == "B-1001", "{body:#}");
     assert_eq!(confirm(&entity, &hook, &given).await, ["confirmed"]);

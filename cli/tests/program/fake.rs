@@ -92,7 +92,7 @@ impl Fake {
                 "headers": { "content-type": "application/json", "webhook-id": "evt_1", "webhook-signature": "v1,abc=" },
             })
         });
-        locked(&self.shared.feed).push_back(json!({ "deliveries": deliveries.collect::<Vec<_>>() }));
+        locked(&self.shared.feed).push_back(json!({ "items": deliveries.collect::<Vec<_>>() }));
     }
 
     /// The requests to a path so far.
@@ -164,13 +164,13 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
         ("POST", "/webhook") => (201, json!({ "id": WEBHOOK, "signingSecret": SECRET })),
         ("DELETE", "/webhook/whk_1") => (200, json!({ "removed": true })),
         ("POST", "/webhook/whk_1/test") => (202, json!({ "deliveryIdentifier": "dlv_9" })),
-        ("GET", "/webhook/whk_1/feed") => {
-            (200, locked(&shared.feed).pop_front().unwrap_or_else(|| json!({ "deliveries": [] })))
+        ("POST", "/webhook/whk_1/feed/read") => {
+            (200, locked(&shared.feed).pop_front().unwrap_or_else(|| json!({ "items": [] })))
         }
         ("POST", "/webhook/whk_1/feed/ack") => {
             let body = received.json();
             let outcome = if body["confirmed"].is_null() { "failed" } else { "confirmed" };
-            (200, json!({ "results": [{ "receipt": "r", "deliveryIdentifier": "dlv", "outcome": outcome }] }))
+            (200, json!({ "items": [{ "receipt": "r", "deliveryIdentifier": "dlv", "outcome": outcome }] }))
         }
         ("GET", "/webhook/delivery/list") => (200, page(received)),
         ("GET", "/webhook/delivery/dlv_1") => (200, delivery()),

@@ -245,7 +245,7 @@ async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged
     let ended = tokio::spawn(Person::ended(child));
     fake.until(&format!("{ME}/webhook/whk_1/feed/ack"), acknowledged).await;
     // The line of an acknowledgement is written before the next read.
-    fake.until(&format!("{ME}/webhook/whk_1/feed"), 2).await;
+    fake.until(&format!("{ME}/webhook/whk_1/feed/read"), 2).await;
     kill(id, signal).expect("it runs");
     ended.await.expect("no panic")
 }
@@ -358,7 +358,7 @@ async fn listen_reports_a_closed_port_and_an_expired_receipt() {
     let person = Person::new();
     person.log_in(&fake).await.done();
     fake.deliver(&["{}"]);
-    let expired = json!({ "results": [{ "receipt": "r", "deliveryIdentifier": "d", "outcome": "expired" }] });
+    let expired = json!({ "items": [{ "receipt": "r", "deliveryIdentifier": "d", "outcome": "expired" }] });
     fake.on(&format!("{ME}/webhook/whk_1/feed/ack"), (200, expired));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it listens");
     let ended = listened(&person, &fake, &["--forward", &closed.to_string()], 1, Signal::SIGTERM).await;
@@ -390,7 +390,7 @@ async fn listen_waits_for_a_service_that_fails_and_says_so_once() {
     let fake = Fake::start().await;
     let person = Person::new();
     person.log_in(&fake).await.done();
-    let feed = format!("{ME}/webhook/whk_1/feed");
+    let feed = format!("{ME}/webhook/whk_1/feed/read");
     for _ in 0..2 {
         fake.on(&feed, problem(503, "service-unavailable", "Later."));
     }
@@ -405,7 +405,7 @@ async fn listen_ends_when_its_webhook_is_removed_elsewhere() {
     let fake = Fake::start().await;
     let person = Person::new();
     person.log_in(&fake).await.done();
-    fake.on(&format!("{ME}/webhook/whk_1/feed"), problem(404, "webhook-not-found", "There is no such webhook."));
+    fake.on(&format!("{ME}/webhook/whk_1/feed/read"), problem(404, "webhook-not-found", "There is no such webhook."));
     let ended = person.run(&["listen"]).await;
     assert!(ended.err.contains("Run `waypost listen` again"), "{ended:?}");
     assert_eq!(ended.code, Some(1));

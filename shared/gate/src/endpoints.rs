@@ -63,8 +63,8 @@ endpoints! {
     RESUME_WEBHOOK: EntityCall = "resume-webhook", Endpoint::needs(IntegrationsWrite).taking_json();
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
-    /// Needs a write scope, since reading claims the deliveries.
-    READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).with_deadline(20);
+    READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).taking_json().with_deadline(20);
+    /// Records the answers of a reader, and extends its leases.
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Events and their deliveries.

@@ -12,7 +12,6 @@ pub const WITH_QUERY: &[(&str, &str)] = &[
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/payment/provider/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/webhook/delivery/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/webhook/event"),
-    ("GET", "/api/managing-entity/{managingEntityIdentifier}/webhook/{webhookIdentifier}/feed"),
 ];
 
 /// Whether the operation with this verb and route takes a query. HEAD works like GET.

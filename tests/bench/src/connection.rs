@@ -7,7 +7,7 @@ use std::{
 
 use http_body_util::{BodyExt, Full};
 use hyper::{
-    Method, Request, StatusCode, Uri,
+    Request, StatusCode, Uri,
     body::Bytes,
     client::conn::http1::{self, SendRequest},
     header::HOST,
@@ -62,26 +62,11 @@ impl Connection {
         headers: Headers<'_>,
         body: impl Into<Bytes>,
     ) -> TaskResult<TimedResponse> {
-        self.request(Method::POST, path, headers, body.into()).await
-    }
-
-    /// Gets a resource, and reads the whole answer.
-    pub async fn get(&mut self, path: &str, headers: Headers<'_>) -> TaskResult<TimedResponse> {
-        self.request(Method::GET, path, headers, Bytes::new()).await
-    }
-
-    async fn request(
-        &mut self,
-        method: Method,
-        path: &str,
-        headers: Headers<'_>,
-        body: Bytes,
-    ) -> TaskResult<TimedResponse> {
-        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.server);
+        let mut request = Request::post(path).header(HOST, &self.server);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::new(body))?;
+        let request = request.body(Full::new(body.into()))?;
         let began = Instant::now();
         let answer = async {
             self.sender.ready().await?;

@@ -31,7 +31,7 @@ pub const WAITING: usize = 10_000;
 /// The number of single reads of each kind.
 const READS: usize = 30;
 /// A read without a wait for the first delivery.
-const SINGLE: &str = "limit=1&wait=0";
+const SINGLE: &str = r#"{"limit":1}"#;
 const LIMIT: Duration = Duration::from_secs(120);
 /// The pause between two looks at a list or a feed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

@@ -17,8 +17,8 @@ use crate::{
     load::Target,
 };
 
-/// The query of a reader that takes as many deliveries as allowed, and waits for the first as long as allowed.
-const AT_ONCE: &str = "limit=100&wait=10";
+/// The request of a reader that takes as many deliveries as allowed, and waits for the first as long as allowed.
+const AT_ONCE: &str = r#"{"limit":100,"wait":10}"#;
 /// The pause of a reader that has used up its managing entity's reads of the minute.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
@@ -73,7 +73,7 @@ pub struct Readers {
 
 #[derive(Deserialize)]
 struct Page {
-    deliveries: Vec<PageDelivery>,
+    items: Vec<PageDelivery>,
 }
 
 #[derive(Deserialize)]
@@ -100,9 +100,9 @@ impl Reader {
     }
 
     /// Reads deliveries; `None` if the limit per minute refused the read.
-    pub async fn read(&mut self, query: &str) -> TaskResult<Option<FeedRead>> {
-        let headers = [("authorization", self.feed.authorization.as_ref())];
-        let answer = self.connection.get(&format!("{}?{query}", self.feed.path), &headers).await?;
+    pub async fn read(&mut self, request: &str) -> TaskResult<Option<FeedRead>> {
+        let headers = [("authorization", self.feed.authorization.as_ref()), ("content-type", "application/json")];
+        let answer = self.connection.post(&format!("{}/read", self.feed.path), &headers, request.to_owned()).await?;
         if answer.status == 429 {
             return Ok(None);
         }
@@ -111,7 +111,7 @@ impl Reader {
             return Err(format!("a read of a feed was answered with {}: {body}", answer.status).into());
         }
         let page: Page = serde_json::from_slice(&answer.body)?;
-        let held = page.deliveries.into_iter().map(|delivery| {
+        let held = page.items.into_iter().map(|delivery| {
             let number = endpoint::number(delivery.body.as_bytes()).ok_or("an event has no number")?;
             Ok(HeldDelivery { number, receipt: delivery.receipt })
         });
@@ -125,7 +125,7 @@ impl Reader {
         let body = json!({ "confirmed": receipts }).to_string();
         let answer = self.connection.post(&format!("{}/ack", self.feed.path), &headers, body).await?;
         let results: Value = serde_json::from_slice(&answer.body)?;
-        let outcomes = results["results"].as_array().into_iter().flatten().map(|result| &result["outcome"]);
+        let outcomes = results["items"].as_array().into_iter().flatten().map(|result| &result["outcome"]);
         if outcomes.filter(|outcome| *outcome == "confirmed").count() != deliveries.len() {
             let answered = String::from_utf8_lossy(&answer.body);
             return Err(format!("confirmations were answered with {}: {answered}", answer.status).into());

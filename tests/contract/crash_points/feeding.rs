@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage, writes};
 use crate::{
-    feeds::{confirm, pulled, read, read_some},
+    feeds::{confirm, items, pulled, read, read_some, reading},
     harness::{Hook, LONG, Moment, until},
 };
 
@@ -13,7 +13,8 @@ use crate::{
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         put_into_the_feed(stage, moment).await;
-        reading(stage, moment).await;
+        handing_out(stage, moment).await;
+        handing_out_for_a_key(stage, moment).await;
         answering(stage, moment).await;
         recording_an_unconfirmed_attempt(stage, moment).await;
     }
@@ -37,20 +38,47 @@ async fn put_into_the_feed(stage: &Stage<'_>, moment: Moment) {
     held.lose();
     let delivery = super::stage::deliveries(&super::stage::acknowledged(publication).await).remove(0);
     let on_disk = stage.on_disk(&scene).await;
-    assert_eq!(confirm(&scene.entity, &hook, &read_some(&scene.entity, &hook, "").await).await, ["confirmed"]);
+    assert_eq!(confirm(&scene.entity, &hook, &read_some(&scene.entity, &hook, json!({})).await).await, ["confirmed"]);
+    ended(stage, &point, on_disk, &scene, &delivery).await;
+}
+
+/// The reader's request with an idempotency key dies around the write that gives it the delivery. The repetition gets
+/// it, as the first attempt.
+async fn handing_out_for_a_key(stage: &Stage<'_>, moment: Moment) {
+    let (scene, hook) = scene(stage).await;
+    let delivery = unread(&scene).await;
+    let point = format!("read-feed: {moment:?} a delivery is given to a reader with a key");
+    let id = delivery.clone();
+    let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "handedOutAt"));
+    let keyed = || {
+        let request = json!({ "visibility": 3600, "wait": 2 });
+        reading(&scene.entity, &hook, &request).header("idempotency-key", "key")
+    };
+    let request = {
+        let keyed = keyed();
+        tokio::spawn(async move { keyed.attempt().await.is_ok_and(|answer| answer.status == 200) })
+    };
+    held.reached().await;
+    stage.kill("read-feed").await;
+    held.lose();
+    assert!(!request.await.expect("no panic"), "{point}: answered by a dead function");
+    let on_disk = stage.on_disk(&scene).await;
+    let again = items(&keyed().expect(200).await);
+    assert_eq!(again[0]["attemptNumber"], 1, "{point}: the repetition gets the delivery");
+    assert_eq!(confirm(&scene.entity, &hook, &again).await, ["confirmed"]);
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
 /// The reader's request dies around the write that gives it the delivery.
-async fn reading(stage: &Stage<'_>, moment: Moment) {
+async fn handing_out(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
     let point = format!("read-feed: {moment:?} a delivery is given to a reader");
     let id = delivery.clone();
     let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "handedOutAt"));
     let request = {
-        let (entity, at) = (scene.entity.clone(), format!("/webhook/{}/feed?visibility=10", hook.id));
-        tokio::spawn(async move { entity.get(&at).attempt().await.is_ok_and(|answer| answer.status == 200) })
+        let reading = reading(&scene.entity, &hook, &json!({ "visibility": 10 }));
+        tokio::spawn(async move { reading.attempt().await.is_ok_and(|answer| answer.status == 200) })
     };
     held.reached().await;
     stage.kill("read-feed").await;
@@ -58,7 +86,7 @@ async fn reading(stage: &Stage<'_>, moment: Moment) {
     assert!(!request.await.expect("no panic"), "{point}: answered by a dead function");
     let on_disk = stage.on_disk(&scene).await;
     let again = until("the delivery comes again", LONG, async || {
-        let found = read(&scene.entity, &hook, "wait=2").await;
+        let found = read(&scene.entity, &hook, json!({ "wait": 2 })).await;
         (!found.is_empty()).then_some(found)
     })
     .await;
@@ -72,7 +100,7 @@ async fn reading(stage: &Stage<'_>, moment: Moment) {
 async fn answering(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
-    let held_by_reader = read_some(&scene.entity, &hook, "").await;
+    let held_by_reader = read_some(&scene.entity, &hook, json!({})).await;
     let point = format!("acknowledge-feed: {moment:?} the attempt is recorded");
     let id = delivery.clone();
     let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "attemptCount"));
@@ -97,19 +125,19 @@ async fn answering(stage: &Stage<'_>, moment: Moment) {
 async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
-    read_some(&scene.entity, &hook, "visibility=10").await;
+    read_some(&scene.entity, &hook, json!({ "visibility": 10 })).await;
     let point = format!("read-feed: {moment:?} an unconfirmed attempt is recorded");
     let id = delivery.clone();
     let mut held = stage.table().hold(&point, moment, move |call| writes(call, &id, "unconfirmed"));
     let request = {
-        let (entity, at) = (scene.entity.clone(), format!("/webhook/{}/feed?visibility=10", hook.id));
+        let (entity, hook) = (scene.entity.clone(), hook.clone());
         tokio::spawn(async move {
             loop {
-                let answer = entity.get(format!("{at}&wait=10").as_str()).attempt().await;
+                let answer = reading(&entity, &hook, &json!({ "visibility": 10, "wait": 10 })).attempt().await;
                 let Ok(answer) = answer.map(|answer| (answer.status == 200).then(|| answer.json())) else {
                     return false;
                 };
-                if answer.is_none_or(|page| page["deliveries"] != Value::Array(Vec::new())) {
+                if answer.is_none_or(|page| page["items"] != Value::Array(Vec::new())) {
                     return false;
                 }
             }
@@ -120,7 +148,7 @@ async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     held.lose();
     assert!(!request.await.expect("no panic"), "{point}: answered by a dead function");
     let on_disk = stage.on_disk(&scene).await;
-    let again = read_some(&scene.entity, &hook, "").await;
+    let again = read_some(&scene.entity, &hook, json!({})).await;
     assert_eq!(again[0]["attemptNumber"], 2, "{point}: one attempt more");
     assert_eq!(confirm(&scene.entity, &hook, &again).await, ["confirmed"]);
     ended(stage, &point, on_disk, &scene, &delivery).await;

@@ -97,7 +97,7 @@ async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     let first = scene.entity.publish(scene.data.clone()).await;
     let second = scene.acknowledged().await.remove(0);
     until_held_by(&scene.entity, &second, &first).await;
-    let page = read_some(&scene.entity, &hook, "").await;
+    let page = read_some(&scene.entity, &hook, json!({})).await;
     assert_eq!(page.iter().map(|read| &read["deliveryIdentifier"]).collect::<Vec<_>>(), [&json!(first)]);
     let point = format!("acknowledge-feed: {moment:?} the next of a subject is woken");
     let mut write = stage.table().hold(&point, moment, holding(&second));
@@ -115,7 +115,7 @@ async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     assert!(!request.await.expect("no panic"), "{point}: answered by a dead function");
     let on_disk = stage.on_disk(&scene).await;
     assert_eq!(confirm(&scene.entity, &hook, &page).await, ["confirmed"], "{point}: the repeated answer");
-    let next = read_some(&scene.entity, &hook, "").await;
+    let next = read_some(&scene.entity, &hook, json!({})).await;
     assert_eq!(next[0]["deliveryIdentifier"], second.as_str(), "{point}");
     assert_eq!(confirm(&scene.entity, &hook, &next).await, ["confirmed"]);
     for id in [&first, &second] {

@@ -113,7 +113,7 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/examples", [Behaviour::status(204)])).await;
     let at = format!("/webhook/{}", hook.id);
-    let no_feed = entity.get(&format!("{at}/feed")).send().await;
+    let no_feed = entity.post(&format!("{at}/feed/read")).send().await;
     checked.compare("readFeed", "webhookNotPulled", &no_feed);
     let late = entity.call("PATCH", &at).json(&json!({ "name": "Late", "version": 99 })).send().await;
     checked.compare("changeWebhook", "versionConflict", &late);

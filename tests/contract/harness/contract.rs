@@ -16,10 +16,7 @@ use super::{SeenMembers, project};
 /// The verbs that a path of an OpenAPI document can have.
 const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 /// The paths whose GET has an effect, and therefore no HEAD.
-pub const NO_HEAD: [&str; 2] = [
-    "/api/public/{provider}/oauth2/callback",
-    "/api/managing-entity/{managingEntityIdentifier}/webhook/{webhookIdentifier}/feed",
-];
+pub const NO_HEAD: [&str; 1] = ["/api/public/{provider}/oauth2/callback"];
 /// The only path whose parameter matches the rest of an address, including slashes.
 const GREEDY: &str = "/panel/{page}";
 /// The responses for unknown paths and verbs, which no operation can list.

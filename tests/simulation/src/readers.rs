@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use base::{WebhookId, pause};
 use fastrand::Rng;
-use problem::{Problem, Query};
+use problem::Problem;
 use serde_json::{Value, json};
 use webhooks::deliveries::feed::{acknowledge::Acknowledgement, read::FeedRequest};
 
@@ -165,16 +165,15 @@ impl Tenants {
                 let id = id.clone();
                 async move {
                     let Reading { limit, visibility, wait, .. } = reading;
-                    let [limit, visibility, wait] = [limit, visibility, wait].map(|number| number.to_string());
-                    let pairs = [("limit", &*limit), ("visibility", &*visibility), ("wait", &*wait)];
-                    let request = FeedRequest::read(Query::new(pairs))?;
-                    done(bundle.feeds().read(&bundle.rings, &entity(slot.0), &id, request, &()).await)
+                    let body = json!({ "limit": limit, "visibility": visibility, "wait": wait }).to_string();
+                    let request = FeedRequest::read(body.as_bytes())?;
+                    done(bundle.feeds().read(&bundle.rings, &entity(slot.0), &id, request, None, &()).await)
                 }
             })
             .await;
         let Some(Answer::Done(page)) = answer else { return Vec::new() };
         let received = self.cloud.world.clock.millis();
-        let deliveries = page["deliveries"].as_array().into_iter().flatten();
+        let deliveries = page["items"].as_array().into_iter().flatten();
         let handed_out = |delivery: &Value| {
             let visible_from = delivery["visibleFrom"].as_str().and_then(millis).unwrap_or_default();
             HandedOut {
@@ -226,7 +225,7 @@ impl Tenants {
         let sent = &mut records.readers.answers[first..first + count];
         sent.iter_mut().for_each(|sent| sent.tries = tries);
         let Some(Answer::Done(answer)) = answer else { return };
-        for result in answer["results"].as_array().into_iter().flatten() {
+        for result in answer["items"].as_array().into_iter().flatten() {
             let outcome = result["outcome"].as_str().unwrap_or_default().to_owned();
             let sent = sent.iter_mut().find(|sent| result["receipt"] == sent.receipt.as_str());
             if let Some(sent) = sent {

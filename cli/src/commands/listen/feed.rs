@@ -1,6 +1,6 @@
 //! The feed of a webhook: reading deliveries and acknowledging them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -18,9 +18,13 @@ const WAIT: u64 = 10;
 /// deliveries before it, and acknowledgements that wait for a limit of the service.
 const VISIBILITY: u64 = 120;
 
+/// The feed of a webhook that only this process reads.
 pub struct Feed<'a> {
-    pub service: &'a Service,
-    pub webhook: &'a str,
+    service: &'a Service,
+    webhook: &'a str,
+    /// The number of reads that were answered. It is the idempotency key of the next, so that a repetition gets the
+    /// deliveries of a lost response.
+    reads: Cell<u64>,
 }
 
 /// A delivery as the endpoint of a webhook would receive it.
@@ -47,13 +51,8 @@ pub enum AckOutcome {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    deliveries: Vec<FeedDelivery>,
-}
-
-#[derive(Deserialize)]
-struct Results {
-    results: Vec<AckResult>,
+struct Page<T> {
+    items: Vec<T>,
 }
 
 #[derive(Deserialize)]
@@ -61,15 +60,20 @@ struct AckResult {
     outcome: AckOutcome,
 }
 
-impl Feed<'_> {
-    /// The next deliveries, if any came in time.
+impl<'a> Feed<'a> {
+    pub fn new(service: &'a Service, webhook: &'a str) -> Self {
+        Self { service, webhook, reads: Cell::new(0) }
+    }
+
+    /// The next deliveries, if any came in time. After a failure, the next call repeats the request.
     pub async fn next(&self) -> Result<Vec<FeedDelivery>, Failure> {
-        let query = [("limit", LIMIT), ("wait", WAIT), ("visibility", VISIBILITY)];
-        let query = query.map(|(name, value)| (name, value.to_string()));
+        let body = json!({ "limit": LIMIT, "wait": WAIT, "visibility": VISIBILITY });
         let within = WITHIN + Duration::from_secs(WAIT);
-        let path = ["webhook", self.webhook, "feed"];
-        let page: Page = self.service.call(Call { query: &query, within, ..Call::get(&path) }).await?;
-        Ok(page.deliveries)
+        let path = ["webhook", self.webhook, "feed", "read"];
+        let key = Some(format!("read-{}", self.reads.get()));
+        let page: Page<FeedDelivery> = self.service.call(Call { key, within, ..Call::post(&path, body) }).await?;
+        self.reads.set(self.reads.get() + 1);
+        Ok(page.items)
     }
 
     /// Confirms a delivery, or reports why it failed.
@@ -79,8 +83,8 @@ impl Feed<'_> {
             Some(reason) => json!({ "failed": [{ "receipt": receipt, "reason": reason }] }),
         };
         let path = ["webhook", self.webhook, "feed", "ack"];
-        let results: Results = self.service.call(Call::post(&path, body)).await?;
-        Ok(results.results.first().map_or(AckOutcome::Other, |result| result.outcome))
+        let results: Page<AckResult> = self.service.call(Call::post(&path, body)).await?;
+        Ok(results.items.first().map_or(AckOutcome::Other, |result| result.outcome))
     }
 }
 

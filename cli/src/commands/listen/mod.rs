@@ -147,7 +147,7 @@ impl Listen {
         let begun = report.begun(&id, &signing_secret, &self.types, self.forward.as_ref(), &service.login.entity);
         let listener = Listener {
             service: &service,
-            feed: Feed { service: &service, webhook: &id },
+            feed: Feed::new(&service, &id),
             target: self.forward,
             report,
             failing: Cell::new(0),

@@ -1,4 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a reader of a feed reports.
+//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a reader of a feed reports. POST
+//! …/webhook/{webhookIdentifier}/feed/extend: more time for its deliveries.
 
 use function::{Service, StartError};
 use functions_webhooks::{feeds, webhook_id};
@@ -7,7 +8,7 @@ use problem::Problem;
 use webhooks::{
     deliveries::{
         dispatch::schedule::ScheduleSettings,
-        feed::{Feeds, acknowledge::Acknowledgement},
+        feed::{Feeds, acknowledge::Acknowledgement, extend::Extension},
     },
     subscriptions::breaker::BreakerSettings,
 };
@@ -19,11 +20,15 @@ pub(crate) fn main() -> Result<(), StartError> {
 async fn serve() -> Result<(), StartError> {
     let (service, settings) = Service::start::<(ScheduleSettings, BreakerSettings)>().await?;
     let feeds = feeds(&service, settings);
-    service.serve(endpoints::ACKNOWLEDGE_FEED, feeds, acknowledge).await
+    service.serve(endpoints::ACKNOWLEDGE_FEED, feeds, answer).await
 }
 
-async fn acknowledge(feeds: &Feeds, call: EntityCall) -> Result<Reply, Problem> {
+async fn answer(feeds: &Feeds, call: EntityCall) -> Result<Reply, Problem> {
     let webhook = webhook_id(&call)?;
+    if call.route().ends_with("/extend") {
+        let extension = Extension::read(&call.body)?;
+        return Reply::ok(&feeds.extend(&call.entity, &webhook, extension).await?);
+    }
     let answers = Acknowledgement::read(&call.body)?;
     Reply::ok(&feeds.acknowledge(&call.entity, &webhook, answers).await?)
 }

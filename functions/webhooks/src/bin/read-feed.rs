@@ -1,6 +1,6 @@
-//! GET …/webhook/{webhookIdentifier}/feed: the oldest deliveries of a webhook that is pulled.
+//! POST …/webhook/{webhookIdentifier}/feed/read: the oldest deliveries of a webhook that is pulled.
 
-use function::{ClientPresence, Service, StartError};
+use function::{ClientPresence, Service, StartError, idempotent_request};
 use functions_webhooks::{feeds, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
@@ -45,7 +45,9 @@ async fn read(
     call: EntityCall,
 ) -> Result<Reply, Problem> {
     let webhook = webhook_id(&call)?;
-    let request = FeedRequest::read(call.read_query())?;
+    let request = FeedRequest::read(&call.body)?;
+    let once = idempotent_request(&call)?;
     let client = Client { presence, request_id: &call.request_id };
-    Reply::ok(&feeds.read(rings, &call.entity, &webhook, request, &client).await?)
+    let page = feeds.read(rings, &call.entity, &webhook, request, once.as_ref(), &client).await?;
+    Ok(Reply::ok(&page)?.uncached().replayed(page.is_repeated))
 }

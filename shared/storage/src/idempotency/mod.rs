@@ -6,12 +6,15 @@
 //! and the others find its record.
 //!
 //! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So the record of
-//! a publication is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]). A repetition repeats all writes of the plan, which changes nothing.
+//! a publication is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]). A
+//! repetition repeats all writes of the plan, which changes nothing. The record of a read of a feed contains the
+//! receipts of the deliveries that it hands out, and ends with their leases.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
 //! | plan of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
+//! | batch of a read of a feed | `IDEMPOTENCY#{entity}#{hash}` / `BATCH` |
 
 mod request;
 mod store;

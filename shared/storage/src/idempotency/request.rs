@@ -24,6 +24,11 @@ pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 const MAX_KEY_LENGTH: usize = 255;
 /// The sort key of the plans of publications.
 const PUBLICATION: &str = "PUBLICATION";
+/// The sort key of the batches of reads of feeds.
+const BATCH: &str = "BATCH";
+
+const CLAIMING: &str = "claiming an idempotency key";
+const LOOKING: &str = "looking for a claimed idempotency key";
 
 /// The text of an `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +122,23 @@ impl IdempotentRequest {
     where
         T: Serialize + DeserializeOwned,
     {
-        const DOING: &str = "claiming an idempotency key";
-        let put = self.put(PUBLICATION, plan, now, DOING)?;
-        match table.put_and_read(put, DOING).await? {
+        self.claim_with(table, self.put(PUBLICATION, plan, now, CLAIMING)?).await
+    }
+
+    /// Writes and returns the batch of a read of a feed, or returns that of an earlier request with the key; `None` if
+    /// that request had another body. The key is free again at `end`.
+    pub async fn claim_batch<T>(&self, table: &Table, batch: T, end: Time, now: Time) -> Result<Option<T>, TableError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        self.claim_with(table, self.put_until(BATCH, batch, end, now, CLAIMING)?).await
+    }
+
+    async fn claim_with<T>(&self, table: &Table, put: Put) -> Result<Option<T>, TableError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        match table.put_and_read(put, CLAIMING).await? {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
             Written::Lost(None) => Err(TableError::Missing("the plan in the record of an idempotency key")),
         }
@@ -127,9 +146,18 @@ impl IdempotentRequest {
 
     /// Whether a plan with this key is stored, for any body.
     pub async fn is_claimed(&self, table: &Table, now: Time) -> Result<bool, TableError> {
-        let item: Option<RecordItem<IgnoredAny>> =
-            table.read(self.key(PUBLICATION), "looking for a claimed idempotency key").await?;
+        let item: Option<RecordItem<IgnoredAny>> = table.read(self.key(PUBLICATION), LOOKING).await?;
         Ok(item.is_some_and(|item| item.is_valid(now)))
+    }
+
+    /// The batch of an earlier read of a feed with the key, until its end.
+    ///
+    /// # Errors
+    /// [`IdempotencyError::Conflict`] if that request had another body.
+    pub async fn batch<T: DeserializeOwned>(&self, table: &Table, now: Time) -> Result<Option<T>, IdempotencyError> {
+        let item: Option<RecordItem<T>> = table.read(self.key(BATCH), LOOKING).await?;
+        let item = item.filter(|item| item.is_valid(now));
+        item.map(|item| self.kept_in(item).ok_or(IdempotencyError::Conflict)).transpose()
     }
 
     fn kept_in<T>(&self, item: RecordItem<T>) -> Option<T> {
@@ -149,9 +177,20 @@ impl IdempotentRequest {
         now: Time,
         doing: &'static str,
     ) -> Result<Put, TableError> {
+        self.put_until(sort, kept, now + RETENTION, now, doing)
+    }
+
+    fn put_until<T: Serialize>(
+        &self,
+        sort: &str,
+        kept: T,
+        end: Time,
+        now: Time,
+        doing: &'static str,
+    ) -> Result<Put, TableError> {
         let (pk, sk) = self.key(sort);
         let request_hash = self.request_hash.clone();
-        let item = RecordItem { pk, sk, request_hash, expires_at: (now + RETENTION).as_seconds(), kept };
+        let item = RecordItem { pk, sk, request_hash, expires_at: end.as_seconds(), kept };
         Ok(Put::item(&item, doing)?.only_if(is_free(now)))
     }
 }

@@ -26,7 +26,8 @@ use crate::{
     events::store::EventItem,
     subscriptions::operational::is_operational,
 };
-use base::{DeliveryId, EventId, Time, logging};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, WebhookId, logging};
 use storage::table::{
     Change, Condition, Put, TableError, Transaction, Value, Write, Written, absent, at_most, is, is_new, present,
 };
@@ -36,6 +37,7 @@ use storage::table::{
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
 const CLAIMING: &str = "claiming an attempt";
+const EXTENDING: &str = "extending the lease of a reader";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 
@@ -63,6 +65,16 @@ pub(crate) enum Claim {
     Refused,
     /// The delivery has no head: it is neither claimed nor opened yet, or is gone.
     NoHead,
+}
+
+/// A delivery that a reader of a feed holds, as its receipt says.
+pub(crate) struct HeldByReader<'a> {
+    pub(crate) owner: &'a EntityId,
+    pub(crate) webhook: &'a WebhookId,
+    pub(crate) delivery: &'a DeliveryId,
+    /// The number of the attempt.
+    pub(crate) attempt: u32,
+    pub(crate) lease: &'a str,
 }
 
 impl Claim {
@@ -261,6 +273,25 @@ impl Deliveries {
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
         let claimed: Written<HeadItem> = table.write_together_and_read(claim, CLAIMING).await?;
         Ok(claimed.or_own(|head| is_own_claim(head, lease, made)).done())
+    }
+
+    /// Lets the reader that holds a delivery of this webhook by this lease hold it until `end`. Returns false if the
+    /// lease was lost, or the delivery is another's or final. A repetition changes nothing more.
+    pub(crate) async fn extend_lease(
+        &self,
+        held: &HeldByReader<'_>,
+        end: Time,
+        deadline: Instant,
+    ) -> Result<bool, TableError> {
+        let change = Change::of(head_key(held.delivery))
+            .set("claimableAt", end)
+            .only_if(is("lease", held.lease))
+            .only_if(is("attemptCount", held.attempt.saturating_sub(1)))
+            .only_if(is("ownerIdentifier", held.owner.as_str()))
+            .only_if(is("webhookIdentifier", held.webhook.as_str()))
+            .only_if(present("handedOutAt"))
+            .only_if(absent("erasedDate"));
+        Ok(self.table.until(deadline).write_together(change, EXTENDING).await?.is_done())
     }
 
     /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the

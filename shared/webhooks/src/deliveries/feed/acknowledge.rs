@@ -74,7 +74,7 @@ pub struct AnswerResult {
 /// The results of a request, in the order of its answers.
 #[derive(Debug, Serialize)]
 pub struct Acknowledged {
-    results: Vec<AnswerResult>,
+    items: Vec<AnswerResult>,
 }
 
 impl Acknowledgement {
@@ -159,11 +159,11 @@ impl Feeds {
             .map(|(receipt, outcome)| async move { self.answer(entity, read, &receipt, &outcome, until).await });
         // All of them: a recorded attempt must be counted, even if another answer fails.
         let answered: Vec<_> = stream::iter(answered).buffered(PARALLEL).collect().await;
-        let (mut results, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let (mut items, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
         for answered in answered {
             match answered {
                 Ok(Answered { result, recorded: attempt, ended }) => {
-                    results.push(result);
+                    items.push(result);
                     recorded.extend(attempt);
                     finals.extend(ended);
                 }
@@ -172,7 +172,7 @@ impl Feeds {
         }
         let wakes = finals.into_iter().map(|last| async move { self.wake_next(&last, read, self.clock.now()).await });
         join!(self.count(recorded), stream::iter(wakes).buffer_unordered(PARALLEL).collect::<()>());
-        failed.map_or(Ok(Acknowledged { results }), |error| Err(error.into()))
+        failed.map_or(Ok(Acknowledged { items }), |error| Err(error.into()))
     }
 
     /// Records one answer by this time.

@@ -133,6 +133,11 @@ fn pages(limit: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Feeds {
+    /// Whether a reader of this entity may get a delivery with this event.
+    pub(super) fn is_readable(entity: &AuthorizedEntity, head: &HeadItem, event: &StoredEvent) -> bool {
+        head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
+    }
+
     /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held, waiting and expired ones to
     /// `passed`, and reads some of those again that an earlier look added.
     pub(super) async fn readable(
@@ -206,8 +211,7 @@ impl Feeds {
         while let Some((head, event)) = events.next().await {
             let event = match event {
                 // Without its event it waits: a late publication opens its deliveries before it writes the event.
-                Ok(event) => event
-                    .filter(|event| head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()),
+                Ok(event) => event.filter(|event| Self::is_readable(entity, &head, event)),
                 Err(error) => {
                     if is_unreadable(&error) {
                         unreadable.push(head.delivery.id);

@@ -2,14 +2,19 @@
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease for the visibility time that it asked for, and a receipt that names the lease. The
-//! reader's answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. After the lease
-//! another reader gets the delivery, and the attempt without an answer is recorded as `unconfirmed`.
+//! reader's answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. A reader can
+//! extend its lease. After the lease another reader gets the delivery, and the attempt without an answer is recorded as
+//! `unconfirmed`.
 
 pub mod acknowledge;
+mod batch;
+pub mod extend;
 mod find;
 pub(crate) mod outcome;
 pub mod read;
 mod receipt;
+
+use std::ops::RangeInclusive;
 
 use crate::{
     deliveries::{
@@ -23,6 +28,7 @@ use crate::{
 };
 use base::{SharedClock, SharedRandom, Time};
 use outcome::OutcomeRecorder;
+use problem::{JsonBody, Rule};
 use storage::Table;
 
 /// The most deliveries that a reader gets unless it says otherwise.
@@ -31,9 +37,12 @@ const DEFAULT_LIMIT: usize = 10;
 pub(crate) const MAX_AT_ONCE: usize = 100;
 /// How many deliveries of a request are read, handed out or recorded at once.
 const PARALLEL: usize = 16;
+/// The visibility timeouts that a reader may request, in seconds.
+const VISIBILITIES: RangeInclusive<u64> = 10..=3_600;
 
-/// Reads feeds, and records the answers of their readers.
+/// Reads feeds, records the answers of their readers, and extends their leases.
 pub struct Feeds {
+    table: Table,
     deliveries: Deliveries,
     webhooks: Webhooks,
     limits: RequestLimits,
@@ -45,6 +54,15 @@ pub struct Feeds {
     random: SharedRandom,
 }
 
+/// Takes an optional integer of a request's body that must be in this range; `what` describes it in the violation.
+fn integer(body: &mut JsonBody<'_>, name: &'static str, range: RangeInclusive<u64>, what: &str) -> Option<u64> {
+    let number = body.optional(name, what)?;
+    if !range.contains(&number) {
+        body.violations.add(name, Rule::OutOfRange, format!("must be {what}"));
+    }
+    Some(number)
+}
+
 impl Feeds {
     /// The feeds of the webhooks in this table.
     pub fn new(
@@ -53,6 +71,7 @@ impl Feeds {
         (clock, random): (SharedClock, SharedRandom),
     ) -> Self {
         Self {
+            table: table.clone(),
             deliveries: Deliveries::new(table.clone()),
             webhooks: Webhooks::new(table.clone()),
             limits: RequestLimits::new(table.clone()),

@@ -11,8 +11,10 @@ use crate::{
         dispatch::request::signed_headers,
         error::DeliveryError,
         feed::{
-            DEFAULT_LIMIT, Feeds, MAX_AT_ONCE, PARALLEL,
+            DEFAULT_LIMIT, Feeds, MAX_AT_ONCE, PARALLEL, VISIBILITIES,
+            batch::Batch,
             find::{Free, Passed, without_failed},
+            integer,
             receipt::Receipt,
         },
         store::item::HeadItem,
@@ -22,12 +24,11 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, pause, random};
-use problem::{Problem, Query};
-use storage::{Allowance, KeyRings, TableError};
+use problem::{JsonBody, Problem};
+use storage::{Allowance, IdempotentRequest, KeyRings, TableError};
 
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
-const VISIBILITIES: std::ops::RangeInclusive<u64> = 10..=3_600;
 /// The pause between two looks at a feed without a delivery for the reader. A look at an empty feed costs half a read
 /// unit; each delivery that waits or is held adds half a unit, up to ten units (`find::Passed`).
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -75,28 +76,41 @@ pub struct FeedDelivery {
 }
 
 /// The deliveries of a response.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct FeedPage {
-    deliveries: Vec<FeedDelivery>,
+    pub(super) items: Vec<FeedDelivery>,
+    /// Whether an earlier request with the idempotency key got the deliveries.
+    #[serde(skip)]
+    pub is_repeated: bool,
+}
+
+/// How a reader holds a delivery.
+pub(super) struct Hold {
+    pub(super) lease: String,
+    pub(super) end: LeaseEnd,
+}
+
+/// The end of a reader's lease.
+pub(super) enum LeaseEnd {
+    /// This long after the delivery is handed out.
+    After(Duration),
+    /// The end of its batch.
+    At(Time),
 }
 
 impl FeedRequest {
-    /// Reads the parameters of a query.
+    /// Reads a request's body; an empty one means the defaults.
     ///
     /// # Errors
-    /// 400 for unknown parameters, and for values out of range.
-    pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
-        let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-        let limit = query.number("limit", "a number from 1 to 100", |text| {
-            let limit = usize::try_from(number(text)?).ok()?;
-            (1..=MAX_AT_ONCE).contains(&limit).then_some(limit)
-        });
-        let wait = query
-            .number("wait", "a number of seconds from 0 to 10", |text| number(text).filter(|wait| *wait <= MAX_WAIT));
-        let visibility = query.number("visibility", "a number of seconds from 10 to 3600", |text| {
-            number(text).filter(|visibility| VISIBILITIES.contains(visibility))
-        });
-        query.finish()?;
+    /// 400 for unknown members, and for values out of range.
+    pub fn read(body: &[u8]) -> Result<Self, Problem> {
+        let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+        let mut body = JsonBody::read(body)?;
+        let limit = integer(&mut body, "limit", 1..=MAX_AT_ONCE as u64, "a number from 1 to 100");
+        let wait = integer(&mut body, "wait", 0..=MAX_WAIT, "a number of seconds from 0 to 10");
+        let visibility = integer(&mut body, "visibility", VISIBILITIES, "a number of seconds from 10 to 3600");
+        body.finish()?;
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         Ok(Self {
             limit: limit.unwrap_or(DEFAULT_LIMIT),
             wait: Duration::from_secs(wait.unwrap_or(0)),
@@ -106,7 +120,7 @@ impl FeedRequest {
 }
 
 /// A webhook with its signing secrets, and the time at which it was read.
-struct Signing {
+pub(super) struct Signing {
     webhook: SigningWebhook,
     secrets: Vec<SigningSecret>,
     read: Instant,
@@ -114,13 +128,18 @@ struct Signing {
 
 impl Feeds {
     /// The oldest deliveries of the feed that no reader holds. An empty feed is looked at again until the wait of the
-    /// request is over or the reader has gone, unless too many requests of the entity wait.
+    /// request is over or the reader has gone, unless too many requests of the entity wait. A repetition of a request
+    /// with an idempotency key gets the deliveries of the first, while their leases last.
+    ///
+    /// # Errors
+    /// [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key came before with another body.
     pub async fn read(
         &self,
         rings: &KeyRings,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         request: FeedRequest,
+        once: Option<&IdempotentRequest>,
         reader: &impl Reader,
     ) -> Result<FeedPage, DeliveryError> {
         let began = Instant::now();
@@ -128,6 +147,9 @@ impl Feeds {
         self.limits.count(Allowance::FeedReads, entity, self.clock.now()).await?;
         let mut signing = self.signing(rings, entity, webhook).await?;
         self.webhooks.note_read(entity, &signing.webhook.webhook, self.clock.now()).await?;
+        if let Some(batch) = Batch::of_earlier(self, once, self.clock.now()).await? {
+            return Ok(self.give_again(entity, &signing, batch, began).await?);
+        }
         let mut passed = Passed::default();
         let mut waits = false;
         loop {
@@ -135,17 +157,32 @@ impl Feeds {
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
             // Right before they are given: a reader that leaves later holds them for the visibility time.
             if !reader.may_wait().await {
-                return Ok(FeedPage { deliveries: Vec::new() });
+                return Ok(FeedPage::default());
             }
             if !free.is_empty() {
                 // The steps before may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
-                let given = free.into_iter().map(|(head, event)| self.give(&signing, head, event, &request, began));
-                let deliveries = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
-                if !deliveries.is_empty() {
-                    return Ok(FeedPage { deliveries });
+                let free: Vec<_> = free.into_iter().map(|(head, event)| (self.receipt(&head), head, event)).collect();
+                let mut batch_end = None;
+                if let Some(once) = once {
+                    let now = self.clock.now();
+                    let end = now + request.visibility;
+                    let batch = Batch::new(free.iter().map(|(receipt, ..)| receipt), end);
+                    if let Some(first) = batch.claim(self, once, now).await? {
+                        return Ok(self.give_again(entity, &signing, first, began).await?);
+                    }
+                    batch_end = Some(end);
+                }
+                let given = free.into_iter().map(|(receipt, head, event)| {
+                    let end = batch_end.map_or(LeaseEnd::After(request.visibility), LeaseEnd::At);
+                    self.give(&signing, head, event, Hold { lease: receipt.lease, end }, began)
+                });
+                let items = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
+                // The key has its batch, even if other readers were faster.
+                if !items.is_empty() || once.is_some() {
+                    return Ok(FeedPage { items, is_repeated: false });
                 }
             }
             if !unreadable.is_empty() {
@@ -155,7 +192,7 @@ impl Feeds {
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(FeedPage { deliveries: Vec::new() });
+                return Ok(FeedPage::default());
             }
             if !waits {
                 self.limits.count(Allowance::FeedWaits, entity, self.clock.now()).await?;
@@ -184,13 +221,23 @@ impl Feeds {
         Ok(Signing { webhook, secrets, read })
     }
 
-    /// Gives a delivery to the reader whose request began at this time; `None` when another has it.
-    async fn give(
+    /// The receipt of a reader that is about to get this delivery.
+    fn receipt(&self, head: &HeadItem) -> Receipt {
+        Receipt {
+            delivery: head.delivery.id.clone(),
+            attempt: head.delivery.attempt_count.saturating_add(1),
+            lease: random::uuid(&*self.random),
+        }
+    }
+
+    /// Gives a delivery to the reader whose request began at this time, also if the reader has it already; `None` when
+    /// another has it.
+    pub(super) async fn give(
         &self,
         signing: &Signing,
         head: HeadItem,
         event: StoredEvent,
-        request: &FeedRequest,
+        Hold { lease, end }: Hold,
         began: Instant,
     ) -> Result<Option<FeedDelivery>, TableError> {
         if began.elapsed() > HANDS_OUT_FOR {
@@ -200,8 +247,10 @@ impl Feeds {
         if !head.is_kept(now) {
             return Ok(None);
         }
-        let lease = random::uuid(&*self.random);
-        let until = now + request.visibility;
+        let until = match end {
+            LeaseEnd::After(visibility) => now + visibility,
+            LeaseEnd::At(end) => end,
+        };
         let Some(head) = self.deliveries.hand_out(&head, &lease, until, now).await? else { return Ok(None) };
         let delivery = head.delivery.id.clone();
         let trace = event.item.trace().next_span(&*self.random);
@@ -213,7 +262,8 @@ impl Feeds {
             receipt: Receipt { delivery: delivery.clone(), attempt, lease }.to_string(),
             delivery_identifier: delivery,
             attempt_number: attempt,
-            visible_from: until,
+            // Later, if the reader has extended its lease.
+            visible_from: head.claimable_at.unwrap_or(until),
             headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
             body,
         }))
@@ -224,29 +274,32 @@ impl Feeds {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&'static str, &'static str)]) -> Result<FeedRequest, Vec<String>> {
-        FeedRequest::read(Query::new(pairs.iter().copied())).map_err(|problem| crate::testing::refused(&problem))
+    fn read(body: &str) -> Result<FeedRequest, Vec<String>> {
+        FeedRequest::read(body.as_bytes()).map_err(|problem| crate::testing::refused(&problem))
     }
 
     #[test]
     fn a_request_has_defaults_and_bounds() {
         let seconds = Duration::from_secs;
         let request = FeedRequest { limit: 10, wait: seconds(0), visibility: seconds(60) };
-        assert_eq!(read(&[]), Ok(request));
+        for empty in ["", " ", "{}"] {
+            assert_eq!(read(empty), Ok(request));
+        }
         let largest = FeedRequest { limit: 100, wait: seconds(10), visibility: seconds(3_600) };
-        assert_eq!(read(&[("limit", "100"), ("wait", "10"), ("visibility", "3600")]), Ok(largest));
+        assert_eq!(read(r#"{"limit":100,"wait":10.0,"visibility":3600}"#), Ok(largest));
         for (name, bad) in [
             ("limit", "0"),
             ("limit", "101"),
+            ("limit", "null"),
             ("wait", "11"),
             ("wait", "-1"),
             ("wait", "1.5"),
             ("visibility", "9"),
             ("visibility", "3601"),
-            ("visibility", "+60"),
+            ("visibility", "\"60\""),
             ("more", "1"),
         ] {
-            assert_eq!(read(&[(name, bad)]), Err(vec![name.to_owned()]), "{name}={bad}");
+            assert_eq!(read(&format!("{{\"{name}\":{bad}}}")), Err(vec![name.to_owned()]), "{name}={bad}");
         }
     }
 }
