@@ -10,8 +10,8 @@ const LONGEST_BACKOFF_MS = 5000;
 
 async function call(method, path, { query, body, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
-  // A retry must not repeat the effect.
-  const key = method === "POST" ? { "Idempotency-Key": unique() } : {};
+  // A retry must not repeat the effect, nor meet it as a conflict.
+  const key = method === "GET" ? {} : { "Idempotency-Key": unique() };
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
   let mayRenew = true;
   for (let attempt = 0; ; ) {

@@ -14,14 +14,14 @@ use issuer::{
         Application, ApplicationError as Cause, Applications,
         caller::Caller,
         client_secret,
-        credential_removal::{CredentialName, CredentialRemoved},
+        credential_removal::{CredentialName, CredentialRemoval, CredentialRemoved},
         new_application::{NewApplication, fresh_client_id},
         register::{Created, Registration},
         secrets::AddedSecret,
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use storage::{Allowances, IdempotencyStore, KeyRings, SecretError, SecretText, Secrets, Table};
+use storage::{Allowances, IdempotencyStore, KeyRings, Once, SecretError, SecretText, Secrets, Table};
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
@@ -178,7 +178,8 @@ impl OperatorsApplications {
             CredentialName::Secret(_) => Action::RemoveSecret,
             CredentialName::Key(_) => Action::RemoveKey,
         };
-        let removal = self.applications.remove_credential(&OPERATOR, client_id, credential, true, &notes, now);
+        let removal = CredentialRemoval { credential, confirmed: true, once: Once::NO_KEY };
+        let removal = self.applications.remove_credential(&OPERATOR, client_id, removal, &notes, now);
         let removed = removal.await?;
         deployment::audit(&self.environment, action, &notes);
         Ok(removed)
@@ -187,7 +188,7 @@ impl OperatorsApplications {
     /// Removes an application and revokes its tokens.
     pub async fn remove(&self, client_id: &str) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
-        let removed = self.applications.remove(&OPERATOR, client_id, true, &notes, SystemClock.now()).await?;
+        let removed = self.applications.remove(&OPERATOR, client_id, true, None, &notes, SystemClock.now()).await?;
         deployment::audit(&self.environment, Action::RemoveApplication, &notes);
         Ok(removed)
     }

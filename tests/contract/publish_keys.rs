@@ -33,15 +33,16 @@ async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suit
 #[contract_test]
 async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    assert_eq!(publish_with_key(&entity, "key", json!({ "a": 1 })).await.status, 202);
+    let first = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
+    assert_eq!(first.status, 202, "{}", first.exchange);
     for other in [json!({ "a": 2 }), json!({})] {
         let answer = publish_with_key(&entity, "key", other).await;
         assert_eq!(answer.status, 409, "{}", answer.exchange);
     }
-    // Bodies are compared byte for byte: the same value in another notation is another body.
-    let spaced = r#"{ "type": "booking.created", "data": { "a": 1 } }"#;
-    let call = entity.post("/webhook/event").header("idempotency-key", "key").body("application/json", spaced);
-    call.refused(409, "idempotency-conflict").await;
+    // Bodies are compared by their values: the same value in another notation is the same body.
+    let rewritten = r#"{ "data": { "a": 1.0 }, "type": "booking.cre\u0061ted" }"#;
+    let call = entity.post("/webhook/event").header("idempotency-key", "key").body("application/json", rewritten);
+    assert_eq!(call.expect(202).await.json(), first.json());
     assert_eq!(publish_with_key(&entity, "another", json!({ "a": 2 })).await.status, 202);
 }
 

@@ -70,7 +70,7 @@ pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",
         "description": "True if the `idempotencyKey` was used before: the call was not carried out again, and \
-                        this is the first result.",
+                        this is the first result, or the current state of a changed webhook or delivery.",
     } })
 }
 

@@ -64,6 +64,8 @@ pub struct UseCases {
     pub connections: Connections,
     /// The applications, among them the caller's.
     pub applications: Applications,
+    /// The responses to changes and removals with an idempotency key, which show no secret.
+    pub answers: IdempotencyStore,
 }
 
 impl UseCases {
@@ -148,6 +150,7 @@ impl UseCases {
                 retention,
             },
             applications: Applications::new(table.clone()),
+            answers: IdempotencyStore::new(table.clone()),
             connections: Connections::new(table),
         }
     }

@@ -1,18 +1,18 @@
 #![doc = include_str!("../README.md")]
 
-use function::Service;
+use function::{Service, idempotent_request};
 use gate::{EntityCall, Reply};
 use issuer::{
     applications::{
-        Applications,
+        ApplicationError, Applications,
         caller::{Caller, confirmed},
-        credential_removal::CredentialName,
+        credential_removal::{CredentialName, CredentialRemoval},
         register::Registration,
     },
     oauth::pepper::{Pepper, PepperSource},
 };
-use problem::Problem;
-use storage::{Allowances, IdempotencyStore, KeyRings, SecretSettings};
+use problem::{Problem, Removed};
+use storage::{Allowances, IdempotencyStore, KeyRings, Once, SecretSettings};
 
 /// The registration of applications and secrets for this function.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
@@ -39,22 +39,40 @@ pub fn client_id(call: &EntityCall) -> &str {
     call.path("clientId")
 }
 
+/// The applications that a function changes or removes, with the responses to requests with an idempotency key.
+pub struct Managing {
+    /// The applications.
+    pub applications: Applications,
+    /// The responses, which show no secret.
+    pub answers: IdempotencyStore,
+}
+
+impl Managing {
+    /// The applications of this function.
+    pub fn of(service: &Service) -> Self {
+        Self { applications: Applications::new(service.table()), answers: IdempotencyStore::new(service.table()) }
+    }
+}
+
 /// Removes a secret or a key, and replies with the consequences.
 pub async fn remove_credential(
-    applications: &Applications,
+    Managing { applications, answers }: &Managing,
     call: &EntityCall,
     credential: CredentialName<'_>,
 ) -> Result<Reply, Problem> {
     let confirmed = confirmed(call.read_query())?;
     let caller = caller(call)?;
-    let removal =
-        applications.remove_credential(&caller, client_id(call), credential, confirmed, &call.notes, call.now);
-    let message = if removal.await?.was_the_last {
-        "It is no longer accepted, and tokens that were got with it end within a minute. It was the last: the application gets \
-         no tokens until it is given a secret or a key."
-    } else {
-        "It is no longer accepted, and tokens that were got with it end within a minute."
+    let request = idempotent_request(call)?;
+    let once = Once::of(answers, request.as_ref());
+    let removal = CredentialRemoval { credential, confirmed, once };
+    let id = client_id(call);
+    let name = credential.as_str();
+    let work = async {
+        let removed = applications.remove_credential(&caller, id, removal, &call.notes, call.now).await?;
+        Ok::<_, ApplicationError>(Removed::new(name, removed.message()))
     };
-    let (CredentialName::Secret(name) | CredentialName::Key(name)) = credential;
-    Reply::removed(&name, message)
+    let answered = once.carry_out(call.now, work).await?;
+    // A repetition is audited as well, and its work notes nothing.
+    call.notes.subject(&format!("{id}/{name}"));
+    Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

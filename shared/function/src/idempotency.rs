@@ -1,9 +1,9 @@
 //! Idempotency keys of calls.
 
-use gate::{Call, EntityCall};
-use http::HeaderValue;
-use problem::{Problem, Rule, Violation};
-use storage::{IdempotencyKey, IdempotentRequest, Sender};
+use gate::{Call, EntityCall, Reply};
+use http::{HeaderValue, Method};
+use problem::{Problem, Removed, Rule, Violation};
+use storage::{IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Once, Record, Sender};
 
 /// The sender of a call. Each sender has its own keys.
 ///
@@ -30,5 +30,38 @@ pub fn idempotency_key(call: &Call) -> Result<Option<IdempotencyKey<'_>>, String
 pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>, Problem> {
     let key =
         idempotency_key(call).map_err(|fault| Violation::header("Idempotency-Key", Rule::InvalidFormat, fault))?;
-    key.map(|key| Ok(IdempotentRequest::of_request(sender(call)?, key, &call.body))).transpose()
+    let Some(key) = key else { return Ok(None) };
+    let verb = call.method();
+    // The operations with DELETE read no body.
+    let body: &[u8] = if *verb == Method::DELETE { b"" } else { &call.body };
+    let request = IdempotentRequest::of_request(sender(call)?, key, body);
+    Ok(Some(if *verb == Method::POST { request } else { request.with_verb(verb.as_str()) }))
+}
+
+/// Removes a resource once for the idempotency key of a call, and replies. `remove` must write the record in the
+/// transaction of the removal.
+///
+/// # Errors
+/// 400 for a malformed key, and the errors of the removal.
+pub async fn remove_once<E, W>(
+    answers: &IdempotencyStore,
+    call: &EntityCall,
+    removed: Removed,
+    remove: impl FnOnce(Option<Record>) -> W,
+) -> Result<Reply, Problem>
+where
+    E: From<IdempotencyError>,
+    Problem: From<E>,
+    W: Future<Output = Result<(), E>>,
+{
+    let request = idempotent_request(call)?;
+    let once = Once::of(answers, request.as_ref());
+    let work = async {
+        let record = once.record(&removed, &removed.id, call.now).await?;
+        remove(record).await.map(|()| &removed)
+    };
+    let answered = once.carry_out(call.now, work).await?;
+    // A repetition is audited as well, and its work notes nothing.
+    call.notes.subject(&removed.id);
+    Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

@@ -11,6 +11,6 @@ pub mod service;
 
 pub use clients::ClientPresence;
 pub use events::{Scheduled, Traced};
-pub use idempotency::idempotent_request;
+pub use idempotency::{idempotent_request, remove_once};
 pub use runtime::run;
 pub use service::{Service, Settings, StartError};

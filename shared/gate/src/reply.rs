@@ -56,17 +56,6 @@ impl Reply {
         Self::json(StatusCode::ACCEPTED, value)
     }
 
-    /// 200 for a removal, with a sentence on its consequences.
-    pub fn removed(id: &impl Serialize, message: &'static str) -> Result<Self, Problem> {
-        #[derive(Serialize)]
-        struct Removed<'a, I> {
-            id: &'a I,
-            success: bool,
-            message: &'static str,
-        }
-        Self::ok(&Removed { id, success: true, message })
-    }
-
     /// 200 with a text of this media type.
     pub fn ok_text(content_type: &'static str, body: impl Into<String>) -> Self {
         Self::text(StatusCode::OK, content_type, body.into())

@@ -7,7 +7,8 @@
 //!   over.
 //! - revoked, not removed: the connection has a lease and dead tokens. If the client repeats the request, the provider
 //!   says that nothing is left to revoke, and the connection is removed. Otherwise the next refresh finds it broken.
-//! - removed: the outbox has an event. A repeated request finds no connection.
+//! - removed: the outbox has an event. A repeated request finds no connection, or its response if it has an idempotency
+//!   key.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{ConnectionId, SharedClock, SharedRandom, logging, pause, random};
-use storage::{KeyRings, TableError};
+use storage::{Answered, IdempotencyError, KeyRings, Once, Record};
 use webhooks::outbox::OutboxEvent;
 
 /// How long to wait for another caller's lease. A refresh is usually faster.
@@ -104,11 +105,22 @@ impl ProviderAccess {
 }
 
 impl Disconnecting {
-    /// Revokes an entity's access at a provider and removes the connection.
+    /// Revokes an entity's access at a provider and removes the connection, once for an idempotency key. A request that
+    /// removes nothing does not use its key.
     pub async fn disconnect(
         &self,
         entity: &AuthorizedEntity,
         name: &ProviderName,
+        once: Once<'_>,
+    ) -> Result<Answered<Disconnected>, ConnectionError> {
+        once.carry_out(self.clock.now(), self.disconnect_now(entity, name, once)).await
+    }
+
+    async fn disconnect_now(
+        &self,
+        entity: &AuthorizedEntity,
+        name: &ProviderName,
+        once: Once<'_>,
     ) -> Result<Disconnected, ConnectionError> {
         if self.connections.find(entity, name).await?.is_none() {
             return Err(ConnectionError::NotFound); // even if the secrets cannot be read
@@ -125,7 +137,9 @@ impl Disconnecting {
             self.release(&held).await;
         }
         let given_back = given_back?;
-        if !self.remove(entity, &held).await? {
+        let disconnected = Disconnected::of(connection, given_back);
+        let record = once.record(&disconnected, &name.as_str(), self.clock.now()).await?;
+        if !self.remove(entity, &held, record).await? {
             return Err(ConnectionError::Replaced);
         }
         tracing::info!(
@@ -135,7 +149,7 @@ impl Disconnecting {
             access = given_back.access().as_str(),
             "disconnected"
         );
-        Ok(Disconnected::of(connection, given_back))
+        Ok(disconnected)
     }
 
     async fn claim(
@@ -183,11 +197,16 @@ impl Disconnecting {
     }
 
     /// Removes the connection. Returns false, and removes nothing, if the entity has connected again meanwhile.
-    async fn remove(&self, entity: &AuthorizedEntity, held: &HeldConnection) -> Result<bool, TableError> {
+    async fn remove(
+        &self,
+        entity: &AuthorizedEntity,
+        held: &HeldConnection,
+        record: Option<Record>,
+    ) -> Result<bool, IdempotencyError> {
         let owner = entity.id().clone();
         let event = held.stored.connection.removed();
         let outbox_event = OutboxEvent::new(REMOVED, owner, &event, self.clock.now(), &*self.random);
-        Ok(self.connections.remove(held, &outbox_event).await?.is_done())
+        Ok(self.connections.remove(held, &outbox_event, record).await?.is_done())
     }
 
     /// Releases the connection unchanged. If this fails, the lease runs out.

@@ -18,6 +18,7 @@ use storage::table::{
     Change, Condition, Delete, Page, PageEnd, Put, Query, Table, TableError, Transaction, Written, absent, at_most,
     exists, is, is_new,
 };
+use storage::{IdempotencyError, Record};
 use webhooks::outbox::{Outbox, OutboxEvent};
 
 /// How long a connection is held: long enough for the provider's response and for recording it.
@@ -213,11 +214,17 @@ impl Connections {
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
-    /// Removes a held connection, and writes the event that announces it. Lost in the same cases as a change.
-    pub async fn remove(&self, held: &HeldConnection, outbox_event: &OutboxEvent) -> Result<Written<()>, TableError> {
+    /// Removes a held connection, and writes the event that announces it, with the record of a request that has an
+    /// idempotency key. Lost in the same cases as a change.
+    pub async fn remove(
+        &self,
+        held: &HeldConnection,
+        outbox_event: &OutboxEvent,
+        record: Option<Record>,
+    ) -> Result<Written<()>, IdempotencyError> {
         let removal = Delete::of(held.key()).only_if(held.condition());
         let writes = Transaction::new().with(removal).with(self.outbox.put(outbox_event)?);
-        self.table.write_all(writes, "removing a connection").await
+        self.table.write_recorded(writes, record, "removing a connection").await
     }
 }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod canonical;
 pub mod json_body;
 pub mod kind;
 mod limit;
@@ -9,6 +10,7 @@ pub mod near;
 pub mod overlap;
 mod problem;
 pub mod query;
+mod removed;
 pub mod surrogates;
 mod time;
 pub mod unseen;
@@ -20,4 +22,5 @@ pub use limit::RateLimit;
 pub use metadata::Metadata;
 pub use problem::{Explanation, Link, Problem};
 pub use query::Query;
+pub use removed::Removed;
 pub use violation::{InputPart, MAX_POINTER, Pointer, Rule, Violation, cut};

@@ -9,7 +9,7 @@ pub mod table;
 
 pub use allowance::{Allowance, Allowances};
 pub use idempotency::{
-    Answered, IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Record, Sender,
+    Answered, Changed, IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Once, Record, Sender,
 };
 pub use sealing::{KeyRing, KeyRings, SealError};
 pub use secrets::{SecretBytes, SecretError, SecretSettings, SecretText, Secrets};

@@ -69,7 +69,7 @@ impl Wanted {
 
     /// Prepares a request of this kind, and the resources that it needs.
     pub async fn asked(self, entity: &Entity, url: &str) -> Asked {
-        let nothing = || (String::from("{}"), String::from("{ }"));
+        let nothing_or = |other: &str| (String::from("{}"), String::from(other));
         let key =
             |kid: &str| json!({ "publicKey": { "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid } }).to_string();
         let webhook = |name: &str| json!({ "name": name, "eventUrl": url, "eventList": [] }).to_string();
@@ -83,7 +83,7 @@ impl Wanted {
             }
             Self::TestEvent => {
                 let id = entity.hook(url).await.id;
-                (format!("/webhook/{id}/test"), nothing(), 202, id)
+                (format!("/webhook/{id}/test"), nothing_or(r#"{"type":"booking.created"}"#), 202, id)
             }
             Self::Application => {
                 ("/application".to_owned(), (application("one"), application("other")), 201, String::new())
@@ -96,8 +96,8 @@ impl Wanted {
                 let made = made(entity).await;
                 (of(&made, "/key"), (key("one"), key("other")), 201, made.id)
             }
-            Self::Link => (CONNECTION.to_owned(), nothing(), 201, String::new()),
-            Self::PanelLink => ("/panel/link".to_owned(), nothing(), 201, String::new()),
+            Self::Link => (CONNECTION.to_owned(), nothing_or(r#"{"replace":true}"#), 201, String::new()),
+            Self::PanelLink => ("/panel/link".to_owned(), nothing_or(r#"{"name":"Ada"}"#), 201, String::new()),
         };
         Asked { wanted: self, path, body, other, status, about }
     }
@@ -129,7 +129,10 @@ impl Asked {
             Wanted::Application => length(&listed("/application/list").await),
             Wanted::ClientSecret => length(&listed(&format!("/application/{}", self.about)).await["secrets"]),
             Wanted::Key => length(&listed(&format!("/application/{}", self.about)).await["publicKeys"]),
-            Wanted::TestEvent => length(&listed("/webhook/delivery/list?type=webhook.test").await["items"]),
+            Wanted::TestEvent => {
+                let of_webhook = format!("/webhook/delivery/list?webhookIdentifier={}", self.about);
+                length(&listed(&of_webhook).await["items"])
+            }
             Wanted::SigningSecret => {
                 let table = Table::of(&entity.api().env);
                 let pk = format!("ENT#{}", entity.id);

@@ -12,7 +12,7 @@ use base::{DeliveryId, EventId, WebhookId, pause, trace::Trace};
 use problem::Problem;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
-use storage::{IdempotencyKey, IdempotentRequest, Sender};
+use storage::{IdempotencyKey, IdempotentRequest, Once, Sender};
 use webhooks::{
     deliveries::jobs::RecoveryScope,
     events::{
@@ -235,7 +235,7 @@ impl Tenants {
                 self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
                     let id = id.clone();
                     async move {
-                        let removed = bundle.removal().remove(&entity(slot.0), &id).await;
+                        let removed = bundle.removal().remove(&entity(slot.0), &id, None).await;
                         removed.map(|()| Value::Null).map_err(Problem::from)
                     }
                 })
@@ -326,7 +326,7 @@ impl Tenants {
                 self.records().erased.insert(event.clone());
                 self.request(step, None, None, Function::EraseEvent, move |bundle| {
                     let event = event.clone();
-                    async move { done(bundle.erasing().erase(&entity(tenant), &event).await) }
+                    async move { done(bundle.erasing().erase(&entity(tenant), &event, Once::NO_KEY).await) }
                 })
                 .await;
             }
@@ -409,7 +409,7 @@ impl Tenants {
             let (id, body) = (id.clone(), body.clone());
             async move {
                 let change = WebhookChange::read(body.as_bytes(), &entity_id(slot.0), &rules())?;
-                done(bundle.changing().change(&entity(slot.0), &id, &change).await)
+                done(bundle.changing().change(&entity(slot.0), &id, &change, Once::NO_KEY).await)
             }
         })
         .await;

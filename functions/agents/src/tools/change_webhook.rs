@@ -7,11 +7,12 @@ use auth::{
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
+use storage::Once;
 use webhooks::subscriptions::change::WebhookChange;
 
 use crate::{
     arguments, schemas,
-    tool::{Hints, Run, Tool, ToolCall, result},
+    tool::{Hints, Run, Tool, ToolCall, repeatable},
     use_cases::UseCases,
 };
 
@@ -25,22 +26,26 @@ pub const CHANGE_WEBHOOK: Tool = Tool {
                   the stored value. Enabling a webhook, or giving it another address, resets its failures and sends \
                   the deliveries that wait for the end of a pause. Next, call `publish_test_event`.",
     input,
-    output: || schemas::of("Webhook"),
+    output: || schemas::with(schemas::of("Webhook"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
     hints: Hints { read_only: false, destructive: true, idempotent: true, open_world: true },
     run: Run::ForEntity(|use_cases, entity, call| change(use_cases, entity, call).boxed()),
 };
 
 async fn change(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
+    let request = call.once(&entity)?;
+    let once = Once::of(&use_cases.answers, request.as_ref());
     let webhook = call.webhook()?;
     let change = WebhookChange::read(&call.body(), entity.id(), &use_cases.changing.rules)?;
-    result(&use_cases.changing.change(&entity, &webhook, &change).await?)
+    let changed = use_cases.changing.change(&entity, &webhook, &change, once).await?;
+    repeatable(&changed, changed.is_repeated)
 }
 
 fn input() -> Value {
     let webhook = "whk_01m74zy5eva3kj3s4w04zg1hhc";
+    let change = schemas::with(schemas::of("WebhookChange"), arguments::webhook());
     schemas::with_examples(
-        schemas::requiring(schemas::with(schemas::of("WebhookChange"), arguments::webhook()), "webhookIdentifier"),
+        schemas::requiring(schemas::with(change, arguments::idempotency_key()), "webhookIdentifier"),
         json!([
             { "webhookIdentifier": webhook, "enabled": true },
             { "webhookIdentifier": webhook, "eventUrl": "https://hooks.example.com/waypost", "version": 3 },

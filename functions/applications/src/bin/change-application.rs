@@ -1,10 +1,11 @@
 //! PATCH …/application/{clientId}: renames an application.
 
-use function::{Service, StartError};
-use functions_applications::{caller, client_id};
+use function::{Service, StartError, idempotent_request};
+use functions_applications::{Managing, caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, manage::Renaming};
+use issuer::applications::manage::Renaming;
 use problem::Problem;
+use storage::Once;
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -12,11 +13,14 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::CHANGE_APPLICATION, Applications::new(service.table()), change).await
+    service.serve(endpoints::CHANGE_APPLICATION, Managing::of(&service), change).await
 }
 
-async fn change(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
+async fn change(Managing { applications, answers }: &Managing, call: EntityCall) -> Result<Reply, Problem> {
     let renaming = Renaming::read(&call.body, call.entity.id())?;
-    let application = applications.rename(&caller(&call)?, client_id(&call), renaming, &call.notes, call.now).await?;
-    Reply::ok(&application.view(call.now, None))
+    let request = idempotent_request(&call)?;
+    let once = Once::of(answers, request.as_ref());
+    let caller = caller(&call)?;
+    let renamed = applications.rename(&caller, client_id(&call), renaming, once, &call.notes, call.now).await?;
+    Ok(Reply::ok(&renamed.state.view(call.now, None))?.replayed(renamed.is_repeated))
 }

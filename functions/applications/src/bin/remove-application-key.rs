@@ -1,9 +1,9 @@
 //! DELETE …/application/{clientId}/key/{kid}: ends a public key of an application, and the tokens obtained with it.
 
 use function::{Service, StartError};
-use functions_applications::remove_credential;
+use functions_applications::{Managing, remove_credential};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, credential_removal::CredentialName};
+use issuer::applications::credential_removal::CredentialName;
 use problem::Problem;
 
 pub(crate) fn main() -> Result<(), StartError> {
@@ -12,9 +12,9 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::REMOVE_APPLICATION_KEY, Applications::new(service.table()), remove).await
+    service.serve(endpoints::REMOVE_APPLICATION_KEY, Managing::of(&service), remove).await
 }
 
-async fn remove(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
-    remove_credential(applications, &call, CredentialName::Key(call.path("kid"))).await
+async fn remove(managing: &Managing, call: EntityCall) -> Result<Reply, Problem> {
+    remove_credential(managing, &call, CredentialName::Key(call.path("kid"))).await
 }

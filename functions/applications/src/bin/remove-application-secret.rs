@@ -1,9 +1,9 @@
 //! DELETE …/application/{clientId}/secret/{secretId}: ends a secret of an application, and the tokens obtained with it.
 
 use function::{Service, StartError};
-use functions_applications::remove_credential;
+use functions_applications::{Managing, remove_credential};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, credential_removal::CredentialName};
+use issuer::applications::credential_removal::CredentialName;
 use problem::Problem;
 
 pub(crate) fn main() -> Result<(), StartError> {
@@ -12,9 +12,9 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::REMOVE_APPLICATION_SECRET, Applications::new(service.table()), remove).await
+    service.serve(endpoints::REMOVE_APPLICATION_SECRET, Managing::of(&service), remove).await
 }
 
-async fn remove(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
-    remove_credential(applications, &call, CredentialName::Secret(call.path("secretId"))).await
+async fn remove(managing: &Managing, call: EntityCall) -> Result<Reply, Problem> {
+    remove_credential(managing, &call, CredentialName::Secret(call.path("secretId"))).await
 }

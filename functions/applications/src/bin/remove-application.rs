@@ -1,10 +1,10 @@
 //! DELETE …/application/{clientId}: removes an application and revokes its tokens.
 
-use function::{Service, StartError};
-use functions_applications::{caller, client_id};
+use function::{Service, StartError, remove_once};
+use functions_applications::{Managing, caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::{Applications, caller::confirmed};
-use problem::Problem;
+use issuer::applications::caller::confirmed;
+use problem::{Problem, Removed};
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -12,12 +12,19 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::REMOVE_APPLICATION, Applications::new(service.table()), remove).await
+    service.serve(endpoints::REMOVE_APPLICATION, Managing::of(&service), remove).await
 }
 
-async fn remove(applications: &Applications, call: EntityCall) -> Result<Reply, Problem> {
+async fn remove(Managing { applications, answers }: &Managing, call: EntityCall) -> Result<Reply, Problem> {
+    const MESSAGE: &str =
+        "The application is removed; it gets no more tokens, and those that it has end within a minute.";
     let confirmed = confirmed(call.read_query())?;
-    applications.remove(&caller(&call)?, client_id(&call), confirmed, &call.notes, call.now).await?;
-    let message = "The application is removed; it gets no more tokens, and those that it has end within a minute.";
-    Reply::removed(&client_id(&call), message)
+    let caller = caller(&call)?;
+    let id = client_id(&call);
+    let notes = &call.notes;
+    let now = call.now;
+    remove_once(answers, &call, Removed::new(id, MESSAGE), |record| async move {
+        applications.remove(&caller, id, confirmed, record, notes, now).await.map(drop)
+    })
+    .await
 }

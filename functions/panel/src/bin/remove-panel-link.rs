@@ -1,9 +1,10 @@
 //! DELETE …/panel/link/{linkIdentifier}: removes a panel link, and ends its session.
 
-use function::{Service, StartError};
+use function::{Service, StartError, remove_once};
 use gate::{EntityCall, Reply, endpoints};
 use issuer::panel::links::PanelLinks;
-use problem::Problem;
+use problem::{Problem, Removed};
+use storage::IdempotencyStore;
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -11,11 +12,16 @@ pub(crate) fn main() -> Result<(), StartError> {
 
 async fn serve() -> Result<(), StartError> {
     let (service, ()) = Service::start().await?;
-    service.serve(endpoints::REMOVE_PANEL_LINK, PanelLinks::new(service.table()), remove).await
+    let links = PanelLinks::new(service.table());
+    let answers = IdempotencyStore::new(service.table());
+    service.serve(endpoints::REMOVE_PANEL_LINK, (links, answers), remove).await
 }
 
-async fn remove(links: &PanelLinks, call: EntityCall) -> Result<Reply, Problem> {
+async fn remove((links, answers): &(PanelLinks, IdempotencyStore), call: EntityCall) -> Result<Reply, Problem> {
+    const MESSAGE: &str = "The link opens nothing any more, and the tokens of its session end within a minute.";
     let id = call.path("linkIdentifier");
-    links.remove(&call.entity, id, &call.notes, call.now).await?;
-    Reply::removed(&id, "The link opens nothing any more, and the tokens of its session end within a minute.")
+    remove_once(answers, &call, Removed::new(id, MESSAGE), |record| {
+        links.remove(&call.entity, id, record, &call.notes, call.now)
+    })
+    .await
 }

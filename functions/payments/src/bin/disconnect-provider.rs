@@ -1,11 +1,11 @@
 //! DELETE …/payment/provider/{provider}/connection: revokes the access and removes the connection.
 
-use function::{Service, StartError};
+use function::{Service, StartError, idempotent_request};
 use gate::{EntityCall, Reply, endpoints};
 use outbound::{AddressRules, Outbound};
 use payments::{ConnectionError, Connections, Providers, Revocations, disconnect::Disconnecting};
 use problem::Problem;
-use storage::{KeyRings, SecretSettings};
+use storage::{IdempotencyStore, KeyRings, Once, SecretSettings};
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
@@ -23,10 +23,17 @@ async fn serve() -> Result<(), StartError> {
         clock: service.clock(),
         random: service.random(),
     };
-    service.serve(endpoints::DISCONNECT_PROVIDER, disconnecting, disconnect).await
+    let answers = IdempotencyStore::new(service.table());
+    service.serve(endpoints::DISCONNECT_PROVIDER, (disconnecting, answers), disconnect).await
 }
 
-async fn disconnect(disconnecting: &Disconnecting, call: EntityCall) -> Result<Reply, Problem> {
+async fn disconnect(
+    (disconnecting, answers): &(Disconnecting, IdempotencyStore),
+    call: EntityCall,
+) -> Result<Reply, Problem> {
     let provider = functions_payments::provider(&call).ok_or(ConnectionError::NotFound)?;
-    Reply::ok(&disconnecting.disconnect(&call.entity, &provider).await?)
+    let request = idempotent_request(&call)?;
+    let once = Once::of(answers, request.as_ref());
+    let disconnected = disconnecting.disconnect(&call.entity, &provider, once).await?;
+    Ok(Reply::ok(&disconnected)?.replayed(disconnected.is_repeated()))
 }

@@ -1,10 +1,10 @@
 //! PATCH …/webhook/{webhookIdentifier}: changes the given members of a webhook.
 
-use function::{Service, StartError};
+use function::{Service, StartError, idempotent_request};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use storage::KeyRings;
+use storage::{IdempotencyStore, KeyRings, Once};
 use webhooks::subscriptions::{
     change::{Changing, WebhookChange},
     resume::Pauses,
@@ -25,10 +25,14 @@ async fn serve() -> Result<(), StartError> {
         clock: service.clock(),
         random: service.random(),
     };
-    service.serve(endpoints::CHANGE_WEBHOOK, changing, change).await
+    let answers = IdempotencyStore::new(service.table());
+    service.serve(endpoints::CHANGE_WEBHOOK, (changing, answers), change).await
 }
 
-async fn change(changing: &Changing, call: EntityCall) -> Result<Reply, Problem> {
+async fn change((changing, answers): &(Changing, IdempotencyStore), call: EntityCall) -> Result<Reply, Problem> {
     let change = WebhookChange::read(&call.body, call.entity.id(), &changing.rules)?;
-    Reply::ok(&changing.change(&call.entity, &webhook_id(&call)?, &change).await?)
+    let request = idempotent_request(&call)?;
+    let once = Once::of(answers, request.as_ref());
+    let changed = changing.change(&call.entity, &webhook_id(&call)?, &change, once).await?;
+    Ok(Reply::ok(&changed)?.replayed(changed.is_repeated))
 }

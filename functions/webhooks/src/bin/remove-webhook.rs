@@ -1,9 +1,10 @@
 //! DELETE …/webhook/{webhookIdentifier}: removes a webhook, and cancels its open deliveries.
 
-use function::{Service, StartError};
+use function::{Service, StartError, remove_once};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
-use problem::Problem;
+use problem::{Problem, Removed};
+use storage::IdempotencyStore;
 use webhooks::{
     deliveries::jobs::Jobs,
     subscriptions::{Webhooks, health::Healths, remove::Removal},
@@ -21,11 +22,12 @@ async fn serve() -> Result<(), StartError> {
         jobs: Jobs::new(service.table()),
         clock: service.clock(),
     };
-    service.serve(endpoints::REMOVE_WEBHOOK, removal, remove).await
+    let answers = IdempotencyStore::new(service.table());
+    service.serve(endpoints::REMOVE_WEBHOOK, (removal, answers), remove).await
 }
 
-async fn remove(removal: &Removal, call: EntityCall) -> Result<Reply, Problem> {
+async fn remove((removal, answers): &(Removal, IdempotencyStore), call: EntityCall) -> Result<Reply, Problem> {
+    const MESSAGE: &str = "The webhook is removed; deliveries to it that are still open are being cancelled.";
     let id = webhook_id(&call)?;
-    removal.remove(&call.entity, &id).await?;
-    Reply::removed(&id, "The webhook is removed; deliveries to it that are still open are being cancelled.")
+    remove_once(answers, &call, Removed::new(&id, MESSAGE), |record| removal.remove(&call.entity, &id, record)).await
 }

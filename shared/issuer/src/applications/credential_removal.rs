@@ -2,7 +2,8 @@
 
 use super::{caller::Caller, error::ApplicationError, keys, secrets, store::Applications};
 use base::{ClientSecretId, Time, audit::Notes};
-use storage::Written;
+use problem::Removed;
+use storage::{Once, Written};
 
 /// The credential to remove, by the text with which the caller names it.
 #[derive(Debug, Clone, Copy)]
@@ -13,11 +14,42 @@ pub enum CredentialName<'a> {
     Key(&'a str),
 }
 
+/// The removal of a credential.
+#[derive(Clone, Copy)]
+pub struct CredentialRemoval<'a> {
+    /// The credential.
+    pub credential: CredentialName<'a>,
+    /// Whether the caller confirms that it may lose its own access.
+    pub confirmed: bool,
+    /// The idempotency key of the request.
+    pub once: Once<'a>,
+}
+
 /// The result of removing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRemoved {
     /// The application has neither a live secret nor a key left, so it gets no tokens.
     pub was_the_last: bool,
+}
+
+impl CredentialName<'_> {
+    /// The name in the path.
+    pub const fn as_str(&self) -> &str {
+        let (Self::Secret(name) | Self::Key(name)) = self;
+        name
+    }
+}
+
+impl CredentialRemoved {
+    /// A sentence on the consequences.
+    pub const fn message(self) -> &'static str {
+        if self.was_the_last {
+            "It is no longer accepted, and tokens that were got with it end within a minute. It was the last: the \
+             application gets no tokens until it is given a secret or a key."
+        } else {
+            "It is no longer accepted, and tokens that were got with it end within a minute."
+        }
+    }
 }
 
 impl Applications {
@@ -26,8 +58,7 @@ impl Applications {
         &self,
         caller: &Caller<'_>,
         client_id: &str,
-        credential: CredentialName<'_>,
-        confirmed: bool,
+        CredentialRemoval { credential, confirmed, once }: CredentialRemoval<'_>,
         notes: &Notes,
         now: Time,
     ) -> Result<CredentialRemoved, ApplicationError> {
@@ -44,8 +75,10 @@ impl Applications {
         if left.will_give_no_tokens() {
             caller.check_confirmation(&application, confirmed)?;
         }
-        match self.leave(&application, &left, None, now).await? {
-            Written::Done(()) => Ok(CredentialRemoved { was_the_last: left.gives_no_tokens(now) }),
+        let removed = CredentialRemoved { was_the_last: left.gives_no_tokens(now) };
+        let record = once.record(&Removed::new(name, removed.message()), &name, now).await?;
+        match self.leave(&application, &left, record, now).await? {
+            Written::Done(()) => Ok(removed),
             Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
         }
     }

@@ -12,7 +12,7 @@ use super::{
 use auth::EntityId;
 use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem, Rule};
-use storage::Written;
+use storage::{Changed, Once, Record, Written};
 
 /// The properties that a change cannot set, each with the alternative: a token must not gain rights by a change of its
 /// application.
@@ -71,12 +71,31 @@ impl Applications {
         }
     }
 
-    /// Renames an application, and returns the changed application.
+    /// Renames an application once for an idempotency key, and returns the application.
     pub async fn rename(
         &self,
         caller: &Caller<'_>,
         client_id: &str,
         renaming: Renaming,
+        once: Once<'_>,
+        notes: &Notes,
+        now: Time,
+    ) -> Result<Changed<Application>, ApplicationError> {
+        let change = self.rename_now(caller, client_id, renaming, once, notes, now);
+        let current = async {
+            let application = self.show(caller, client_id, notes).await?;
+            caller.check_of(&application)?;
+            Ok(application)
+        };
+        once.change(now, change, current).await
+    }
+
+    async fn rename_now(
+        &self,
+        caller: &Caller<'_>,
+        client_id: &str,
+        renaming: Renaming,
+        once: Once<'_>,
         notes: &Notes,
         now: Time,
     ) -> Result<Application, ApplicationError> {
@@ -85,8 +104,12 @@ impl Applications {
         if renaming.version.is_some_and(|version| version != application.version) {
             return Err(ApplicationError::Changed(application.version));
         }
-        let Some(name) = renaming.name else { return Ok(application) };
-        match self.set_name(&application, &name, now).await? {
+        let record = once.record(&(), &application.client_id, now).await?;
+        let Some(name) = renaming.name else {
+            self.change_nothing(record).await?;
+            return Ok(application);
+        };
+        match self.set_name(&application, &name, record, now).await? {
             Written::Lost(_) => Err(self.lost(caller, client_id, notes).await),
             Written::Done(()) => {
                 (application.name, application.last_update) = (name, now);
@@ -122,20 +145,22 @@ impl Applications {
 
     /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
-    /// One transaction removes the application and its owner's pointer, and revokes its tokens, so that a crash leaves
-    /// nothing half removed. Other requests cannot make it fail: it has no allowance, and needs no version.
+    /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the idempotency
+    /// record of its request, if any, so that a crash leaves nothing half removed. Other requests cannot make it fail:
+    /// it has no allowance, and needs no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,
         client_id: &str,
         confirmed: bool,
+        record: Option<Record>,
         notes: &Notes,
         now: Time,
     ) -> Result<Application, ApplicationError> {
         let application = self.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         caller.check_confirmation(&application, confirmed)?;
-        match self.delete(&application, now).await? {
+        match self.delete(&application, record, now).await? {
             Written::Done(()) => Ok(application),
             Written::Lost(_) => Err(ApplicationError::NotFound(client_id.to_owned())),
         }

@@ -127,10 +127,22 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Sets the application's name, if it has not changed since it was read.
-    pub(super) async fn set_name(&self, read: &Application, name: &str, now: Time) -> Result<Written<()>, TableError> {
+    /// Sets the application's name, if it has not changed since it was read, together with the idempotency record of
+    /// its request, if any.
+    pub(super) async fn set_name(
+        &self,
+        read: &Application,
+        name: &str,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<()>, IdempotencyError> {
         let change = revision(read, is("name", name), now).set("name", name);
-        self.table.write(change, "renaming an application").await
+        self.table.write_recorded(Transaction::new().with(change), record, "renaming an application").await
+    }
+
+    /// Writes the record of a request that changes nothing.
+    pub(super) async fn change_nothing(&self, record: Option<Record>) -> Result<(), IdempotencyError> {
+        self.table.write_recorded(Transaction::new(), record, "renaming an application").await.map(drop)
     }
 
     /// Grants or withdraws the application's right to publish, if it has not changed since it was read. Withdrawal
@@ -152,12 +164,17 @@ impl Applications {
 
     /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief who keeps
     /// changing it must not be able to keep it alive. Lost when it was already removed.
-    pub(super) async fn delete(&self, read: &Application, now: Time) -> Result<Written<()>, TableError> {
+    pub(super) async fn delete(
+        &self,
+        read: &Application,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<()>, IdempotencyError> {
         let writes = Transaction::new()
             .with(revocations::of_application(&read.client_id, now)?)
             .with(Delete::of(key(&read.client_id)).only_if(exists()))
             .with_all(pointer(read).map(Delete::of));
-        self.table.write_all(writes, "removing an application").await
+        self.table.write_recorded(writes, record, "removing an application").await
     }
 
     /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version does not change,

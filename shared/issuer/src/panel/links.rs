@@ -10,7 +10,9 @@ use super::{
 use crate::applications::Application;
 use auth::{AuthorizedEntity, Claims, Scopes};
 use base::{PanelLinkId, SharedRandom, Time, audit::Notes};
-use storage::{Allowance, Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretText, Table, Written};
+use storage::{
+    Allowance, Allowances, Answered, IdempotencyStore, IdempotentRequest, Record, SecretText, Table, Written,
+};
 
 /// Makes links.
 pub struct LinkMaking {
@@ -197,11 +199,13 @@ impl PanelLinks {
         Ok(links)
     }
 
-    /// Removes a link and ends its session. Another entity's link looks like a missing one.
+    /// Removes a link and ends its session. Another entity's link looks like a missing one. The idempotency record of
+    /// the request, if any, is written with the removal.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,
         id: &str,
+        record: Option<Record>,
         notes: &Notes,
         now: Time,
     ) -> Result<(), PanelError> {
@@ -209,7 +213,7 @@ impl PanelLinks {
         let id = PanelLinkId::parse(id).ok_or_else(missing)?;
         notes.subject(id.as_str());
         let link = self.0.find(entity.id(), &id).await?.filter(|link| link.is_good(now)).ok_or_else(missing)?;
-        match self.0.remove(&link, now).await? {
+        match self.0.remove(&link, record, now).await? {
             Written::Done(()) => Ok(()),
             Written::Lost(_) => Err(missing()),
         }

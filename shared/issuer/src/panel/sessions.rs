@@ -120,7 +120,7 @@ impl PanelSessions {
             KeyState::Good => return Err(SessionFault::Over.into()),
             KeyState::JustReplaced(good) => (good, false),
             KeyState::Replaced => {
-                self.store.remove(&link, now).await?;
+                self.store.remove(&link, None, now).await?;
                 return Err(SessionFault::Replayed.into());
             }
             KeyState::Foreign => return Err(SessionFault::Unknown.into()),
@@ -139,7 +139,7 @@ impl PanelSessions {
     pub async fn end(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<(), PanelError> {
         match self.of_cookie(cookie, notes).await {
             Ok((key, link, session)) if !matches!(session.state_of(&key, now), KeyState::Foreign) => {
-                Ok(self.store.remove(&link, now).await.map(drop)?)
+                Ok(self.store.remove(&link, None, now).await.map(drop)?)
             }
             Ok(_) | Err(PanelError::Session(_)) => Ok(()),
             Err(error) => Err(error),

@@ -131,12 +131,18 @@ impl LinkStore {
         self.table.write(change, doing).await
     }
 
-    /// Removes a link and revokes the tokens of its session. Lost when it was already removed.
-    pub async fn remove(&self, link: &PanelLink, now: Time) -> Result<Written<()>, TableError> {
+    /// Removes a link and revokes the tokens of its session, together with the idempotency record of its request, if
+    /// any. Lost when it was already removed.
+    pub async fn remove(
+        &self,
+        link: &PanelLink,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<Written<()>, IdempotencyError> {
         let until = now + TOKEN_LIFETIME + BEING_ISSUED;
         let revoked = revocations::of_session(link.id.as_str(), until, now)?;
         let writes = Transaction::new().with(Delete::of(key(link)).only_if(exists())).with(revoked);
-        self.table.write_all(writes, "removing a panel link").await
+        self.table.write_recorded(writes, record, "removing a panel link").await
     }
 }
 

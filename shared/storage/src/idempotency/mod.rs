@@ -3,7 +3,10 @@
 //! The table stores a record of the key for a day. The record contains the response, and is written in the same
 //! transaction as the items that the request makes. After a crash before the transaction, a repetition carries the
 //! request out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
-//! and the others find its record.
+//! and the others find its record. The record of a change has no response: a repetition gets the state of the resource
+//! at that moment ([`Once::change`]).
+//!
+//! A repetition must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!
 //! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So the record of
 //! a publication is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]). A
@@ -16,8 +19,10 @@
 //! | plan of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
 //! | batch of a read of a feed | `IDEMPOTENCY#{entity}#{hash}` / `BATCH` |
 
+mod once;
 mod request;
 mod store;
 
+pub use once::{Changed, Once};
 pub use request::{IdempotencyError, IdempotencyKey, IdempotentRequest, RETENTION, SECRET_REPEATED, Sender};
 pub use store::{Answered, FirstResponse, IdempotencyStore, Record};

@@ -12,7 +12,7 @@ use serde::{
 use crate::sealing::SealError;
 use crate::table::{Condition, Put, Table, TableError, Written, at_most, is_new};
 use base::Time;
-use problem::{Problem, ProblemKind};
+use problem::{Problem, ProblemKind, canonical};
 
 /// How long a key is remembered.
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
@@ -72,8 +72,10 @@ pub struct Sender<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     partition: String,
-    /// SHA-256 of the body, in base 64. It must be equal in every repetition.
-    pub(super) request_hash: String,
+    /// SHA-256 of the body's canonical form, in base 64. It must be equal in every repetition.
+    request_hash: String,
+    /// SHA-256 of the body's bytes. Records of release 1.0.0 have it, and live for a day.
+    hash_of_bytes: String,
 }
 
 /// A record in the table.
@@ -82,7 +84,7 @@ pub struct IdempotentRequest {
 pub(super) struct RecordItem<T> {
     pk: String,
     sk: String,
-    pub(super) request_hash: String,
+    request_hash: String,
     expires_at: i64,
     #[serde(flatten)]
     pub(super) kept: T,
@@ -100,20 +102,39 @@ impl IdempotentRequest {
     pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
         // No part has a line break, so that different parts make different texts.
         let text = format!("{client}\n{path}\n{}", key.0);
-        Self { partition: partition(entity, &text), request_hash: hash(body) }
+        let form = canonical::of_body(body);
+        Self {
+            partition: partition(entity, &text),
+            request_hash: hash(form.as_ref().map_or(body, |form| form.as_bytes())),
+            hash_of_bytes: hash(body),
+        }
     }
 
     /// An event of the event bus, by its identifier there, for this managing entity.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
-        Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash(content) }
+        let hash_of_bytes = hash(content);
+        Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }
     }
 
     /// Adds a fact that is not in the body, such as rights from the token. Requests that differ in `more` are different
     /// requests.
     #[must_use]
     pub fn meaning(self, more: &str) -> Self {
-        let request_hash = hash(format!("{}\n{more}", self.request_hash).as_bytes());
-        Self { request_hash, ..self }
+        let with_more = |before: &str| hash(format!("{before}\n{more}").as_bytes());
+        let request_hash = with_more(&self.request_hash);
+        let hash_of_bytes = with_more(&self.hash_of_bytes);
+        Self { request_hash, hash_of_bytes, ..self }
+    }
+
+    /// Separates the keys of a verb from those of POST at the same path.
+    #[must_use]
+    pub fn with_verb(self, verb: &str) -> Self {
+        Self { partition: format!("{}#{verb}", self.partition), ..self }
+    }
+
+    /// Whether a record is that of a request with an equal body.
+    pub(super) fn is_of<T>(&self, item: &RecordItem<T>) -> bool {
+        [&self.request_hash, &self.hash_of_bytes].contains(&&item.request_hash)
     }
 
     /// Writes and returns a plan, or returns that of an earlier request with the key; `None` if that request had
@@ -161,7 +182,7 @@ impl IdempotentRequest {
     }
 
     fn kept_in<T>(&self, item: RecordItem<T>) -> Option<T> {
-        (item.request_hash == self.request_hash).then_some(item.kept)
+        self.is_of(&item).then_some(item.kept)
     }
 
     pub(super) fn key(&self, sort: &str) -> (String, String) {
@@ -307,11 +328,35 @@ mod tests {
             request(Sender { client: "app2", ..SENDER }, "key", b"{}"),
             request(Sender { path: "/application", ..SENDER }, "key", b"{}"),
             request(SENDER, "another key", b"{}"),
+            request(SENDER, "key", b"{}").with_verb("DELETE"),
             IdempotentRequest::of_bus("hotel", "key", b"{}"),
         ];
         for (number, other) in others.iter().enumerate() {
             assert_ne!(first, other.partition, "{number}");
         }
+    }
+
+    #[test]
+    fn a_repetition_may_write_its_body_in_another_way() {
+        let record = |request_hash: String| RecordItem {
+            pk: String::new(),
+            sk: String::new(),
+            request_hash,
+            expires_at: 0,
+            kept: (),
+        };
+        let first = request(SENDER, "key", br#"{"a":1,"b":"x"}"#);
+        let stored = record(first.request_hash.clone());
+        for again in [r#"{"a":1,"b":"x"}"#, r#"{ "b": "\u0078", "a": 1.0 }"#] {
+            assert!(request(SENDER, "key", again.as_bytes()).is_of(&stored), "{again}");
+            let more = request(SENDER, "key", again.as_bytes()).meaning("more");
+            assert!(more.is_of(&record(first.clone().meaning("more").request_hash)) && !more.is_of(&stored), "{again}");
+        }
+        for other in [r#"{"a":2,"b":"x"}"#, r#"{"a":1}"#, "", "{"] {
+            assert!(!request(SENDER, "key", other.as_bytes()).is_of(&stored), "{other}");
+        }
+        let of_bytes = record(first.hash_of_bytes.clone());
+        assert!(first.is_of(&of_bytes), "a record of release 1.0.0");
     }
 
     #[test]

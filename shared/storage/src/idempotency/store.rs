@@ -144,7 +144,7 @@ impl IdempotencyStore {
         async move {
             let item: Option<RecordItem<StoredResponse>> = self.table.get(request.key(ANSWER), true, LOOKING).await?;
             let Some(item) = item.filter(|item| item.is_valid(now)) else { return Ok(None) };
-            if item.request_hash != request.request_hash {
+            if !request.is_of(&item) {
                 return Err(IdempotencyError::Conflict);
             }
             let StoredResponse { made: id, answered_date, answer, sealed_answer } = item.kept;

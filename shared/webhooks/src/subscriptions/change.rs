@@ -27,7 +27,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Pointer, Problem, Rule, Violations};
-use storage::{KeyRings, Written};
+use storage::{Changed, KeyRings, Once, Record, Written};
 
 /// The number of tries of a change. One without a version is lost only when a concurrent change sets `enabled` or
 /// `delivery`, or the endpoint or the secrets on which it depends.
@@ -57,13 +57,26 @@ pub struct WebhookChange {
 }
 
 impl Changing {
-    /// Changes a webhook, and returns the owner's view of it.
+    /// Changes a webhook once for an idempotency key, and returns the owner's view of it.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
         change: &WebhookChange,
+        once: Once<'_>,
+    ) -> Result<Changed<WebhookView>, WebhookError> {
+        let now = self.clock.now();
+        once.change(now, self.change_now(entity, id, change, once), self.showing.one(entity, id, now)).await
+    }
+
+    async fn change_now(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        change: &WebhookChange,
+        once: Once<'_>,
     ) -> Result<WebhookView, WebhookError> {
+        let record = once.record(&(), id, self.clock.now()).await?;
         for _ in 0..TRIES {
             let found = self.showing.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
             let read = &found.webhook;
@@ -71,9 +84,10 @@ impl Changing {
                 return Err(WebhookError::VersionConflict(read.version));
             }
             if change.members.is_empty() {
+                self.showing.webhooks.change_nothing(record).await?;
                 return Ok(self.showing.read(entity, read, self.clock.now()).await?);
             }
-            if let Written::Done(changed) = self.write(entity, &found, change).await? {
+            if let Written::Done(changed) = self.write(entity, &found, change, record.clone()).await? {
                 tracing::info!(webhookId = %id, entity = %entity.id(), version = changed.version, "changed a webhook");
                 return Ok(self.showing.read(entity, &changed, self.clock.now()).await?);
             }
@@ -87,6 +101,7 @@ impl Changing {
         entity: &AuthorizedEntity,
         found: &SigningWebhook,
         change: &WebhookChange,
+        record: Option<Record>,
     ) -> Result<Written<Webhook>, WebhookError> {
         let read = &found.webhook;
         let members = &change.members;
@@ -130,11 +145,14 @@ impl Changing {
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
         let mut in_transaction = if resets || leaves_feed || paced || ends_order {
-            let reset = Reset { failures: resets, put_off: paced || ends_order, release };
+            let reset = Reset { failures: resets, put_off: paced || ends_order, release, record: record.clone() };
             self.pauses.change_and_reset(entity, &read.id, &change, reset, now).await?
         } else {
             None
         };
+        if in_transaction.is_none() && record.is_some() {
+            in_transaction = Some(self.showing.webhooks.change_once(change.clone(), record).await?);
+        }
         if in_transaction.is_none() && of_version {
             // The SDK repeats a call whose response is lost. A transaction has a token, so that its repetition does not
             // look like a concurrent change.

@@ -8,6 +8,7 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, WebhookId};
+use storage::Record;
 
 /// Removes webhooks.
 pub struct Removal {
@@ -22,14 +23,19 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Removes a webhook.
-    pub async fn remove(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<(), WebhookError> {
+    /// Removes a webhook, together with the idempotency record of the request, if any.
+    pub async fn remove(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        record: Option<Record>,
+    ) -> Result<(), WebhookError> {
         let now = self.clock.now();
         let [job, turn] = self.jobs.cancellation(entity, id, now)?;
         // The deliveries in the feed of a webhook that is pulled; the dispatcher cancels them.
         let [release, _] = self.jobs.release(entity, id, now)?;
         let along = vec![self.healths.removal(entity, id).into(), job, release, turn];
-        if !self.webhooks.remove(entity, id, along).await?.is_done() {
+        if !self.webhooks.remove(entity, id, along, record).await?.is_done() {
             return Err(WebhookError::NotFound);
         }
         tracing::info!(webhookId = %id, entity = %entity.id(), "removed a webhook");

@@ -18,7 +18,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::{SharedClock, Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
-use storage::{Allowance, Table, TableError};
+use storage::{Allowance, IdempotencyError, Record, Table};
 
 /// The parts of a webhook's state that a change of it resets.
 pub(super) struct Reset {
@@ -29,6 +29,8 @@ pub(super) struct Reset {
     pub(super) put_off: bool,
     /// The job that takes deliveries out of a feed, and its turn.
     pub(super) release: Option<[Write; 2]>,
+    /// The record of the request, if it has an idempotency key.
+    pub(super) record: Option<Record>,
 }
 
 /// The pauses of webhooks whose breakers are open.
@@ -52,7 +54,7 @@ impl Pauses {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         now: Time,
-    ) -> Result<(), TableError> {
+    ) -> Result<(), IdempotencyError> {
         let found = self.healths.find(entity, webhook).await?;
         if found.is_none_or(|health| health.open_until.is_none()) {
             return Ok(());
@@ -69,9 +71,9 @@ impl Pauses {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         now: Time,
-    ) -> Result<bool, TableError> {
+    ) -> Result<bool, IdempotencyError> {
         let closing = health::closing(entity, webhook).into();
-        Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], now).await?.is_done())
+        Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], None, now).await?.is_done())
     }
 
     /// Makes a change atomically with the writes of a reset. `None` if there is nothing to reset: then the caller makes
@@ -81,9 +83,9 @@ impl Pauses {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         change: &Change,
-        Reset { failures, put_off, release }: Reset,
+        Reset { failures, put_off, release, record }: Reset,
         now: Time,
-    ) -> Result<Option<Written<()>>, TableError> {
+    ) -> Result<Option<Written<()>>, IdempotencyError> {
         let health = if failures { self.healths.find(entity, webhook).await? } else { None };
         if health.is_none() && release.is_none() && !put_off {
             return Ok(None);
@@ -94,11 +96,11 @@ impl Pauses {
         writes.extend(job);
         if put_off || health.is_some_and(|health| health.open_until.is_some()) {
             // This writes the turn as well.
-            return self.jobs.expedite_put_off(entity, webhook, writes, now).await.map(Some);
+            return self.jobs.expedite_put_off(entity, webhook, writes, record, now).await.map(Some);
         }
         writes.extend(turn);
         let both = Transaction::new().with_all(writes);
-        self.table.write_all(both, "changing a webhook and resetting its health").await.map(Some)
+        self.table.write_recorded(both, record, "changing a webhook and resetting its health").await.map(Some)
     }
 }
 

@@ -19,8 +19,8 @@ use crate::subscriptions::{
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
-use problem::{JsonBody, Problem, overlap};
-use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
+use problem::{JsonBody, Problem, Removed, overlap};
+use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, Once};
 
 /// The number of tries of a change of the secrets. It is lost only to a concurrent change, or to the sealing of the
 /// secrets with a new key.
@@ -154,22 +154,49 @@ fn replaced(old: &[SealedSecret], new: SealedSecret, end: Time, now: Time) -> Ve
 }
 
 /// The outcome of ending the previous secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PreviousSecret {
+#[derive(Debug, Clone, Copy)]
+enum PreviousSecret {
     /// A previous secret signed until now.
     Ended,
     /// No previous secret signed.
     Absent,
 }
 
+impl PreviousSecret {
+    /// The response for a webhook.
+    fn response(self, id: &WebhookId) -> Removed {
+        Removed::new(
+            id,
+            match self {
+                Self::Ended => "The previous signing secret has ended; only the current one signs from now on.",
+                Self::Absent => "There was no previous signing secret; only the current one signs.",
+            },
+        )
+    }
+}
+
 impl Webhooks {
-    /// Ends the previous signing secrets of a webhook. Later attempts have a signature of the current secret only.
+    /// Ends the previous signing secrets of a webhook, once for an idempotency key. Later attempts have a signature of
+    /// the current secret only.
     pub async fn end_previous_secret(
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
+        once: Once<'_>,
         now: Time,
-    ) -> Result<PreviousSecret, WebhookError> {
+    ) -> Result<Answered<Removed>, WebhookError> {
+        once.carry_out(now, self.end_previous_secret_now(entity, id, once, now)).await
+    }
+
+    async fn end_previous_secret_now(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        once: Once<'_>,
+        now: Time,
+    ) -> Result<Removed, WebhookError> {
+        let absent = PreviousSecret::Absent.response(id);
+        let ended = PreviousSecret::Ended.response(id);
         let mut last_try = None;
         for _ in 0..TRIES {
             let found = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
@@ -178,11 +205,19 @@ impl Webhooks {
             // The response to the previous write was lost, and the AWS client repeated the write.
             let is_done = last_try.as_ref() == Some(&found.secrets);
             if !is_done && !found.secrets.iter().any(|secret| secret.expires_date.is_some() && secret.is_live(now)) {
-                return Ok(PreviousSecret::Absent);
+                self.change_nothing(once.record(&absent, id, now).await?).await?;
+                return Ok(absent);
             }
-            if is_done || self.change(entity, id, revision::secrets(&found, &current, now)?).await?.is_done() {
+            let record = once.record(&ended, id, now).await?;
+            let is_ended = if is_done {
+                self.change_nothing(record).await?;
+                true
+            } else {
+                self.change_once(revision::secrets(&found, &current, now)?, record).await?.is_done()
+            };
+            if is_ended {
                 tracing::info!(webhookId = %id, entity = %entity.id(), "ended the previous signing secret");
-                return Ok(PreviousSecret::Ended);
+                return Ok(ended);
             }
             last_try = Some(current);
         }

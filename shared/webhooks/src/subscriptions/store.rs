@@ -172,15 +172,22 @@ impl Webhooks {
         self.0.write(change, "noting that a feed is read").await.map(drop)
     }
 
-    /// Removes a webhook, atomically with these writes. Lost when there is no such webhook.
+    /// Writes the record of a request that changes nothing.
+    pub(super) async fn change_nothing(&self, record: Option<Record>) -> Result<(), IdempotencyError> {
+        self.0.write_recorded(Transaction::new(), record, "changing a webhook").await.map(drop)
+    }
+
+    /// Removes a webhook, atomically with these writes and with the record of a request that has an idempotency key.
+    /// Lost when there is no such webhook.
     pub(super) async fn remove(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         along: Vec<Write>,
-    ) -> Result<Written<()>, TableError> {
+        record: Option<Record>,
+    ) -> Result<Written<()>, IdempotencyError> {
         let removal = Delete::of(key(entity.id(), webhook)).only_if(exists());
-        self.0.write_all(Transaction::new().with_all(along).with(removal), "removing a webhook").await
+        self.0.write_recorded(Transaction::new().with_all(along).with(removal), record, "removing a webhook").await
     }
 }
 

@@ -8,13 +8,18 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use fastrand::Rng;
 use futures::future::join_all;
 use issuer::{
-    applications::{caller::Caller, credential_removal::CredentialName, new_application::NewApplication},
+    applications::{
+        caller::Caller,
+        credential_removal::{CredentialName, CredentialRemoval},
+        new_application::NewApplication,
+    },
     oauth::{
         client_authentication::RequestContext, client_credentials::TokenRequest, form::Posted, token_form::TokenForm,
     },
 };
 use problem::{Problem, overlap::overlap};
 use serde_json::{Value, json};
+use storage::Once;
 
 use super::{
     Action,
@@ -77,7 +82,8 @@ impl Tenants {
                         let now = bundle.clock().now();
                         let applications = bundle.applications();
                         let notes = notes();
-                        let removed = applications.remove_credential(&caller, &client, credential, true, &notes, now);
+                        let removal = CredentialRemoval { credential, confirmed: true, once: Once::NO_KEY };
+                        let removed = applications.remove_credential(&caller, &client, removal, &notes, now);
                         removed.await.map(|_| Value::Null).map_err(Problem::from)
                     }
                 })
@@ -91,7 +97,8 @@ impl Tenants {
                     async move {
                         let now = bundle.clock().now();
                         let applications = bundle.applications();
-                        let removed = applications.remove(&Caller::of_operator(), &client, true, &notes(), now).await;
+                        let caller = Caller::of_operator();
+                        let removed = applications.remove(&caller, &client, true, None, &notes(), now).await;
                         removed.map(|_| Value::Null).map_err(Problem::from)
                     }
                 })

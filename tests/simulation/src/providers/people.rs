@@ -16,6 +16,7 @@ use payments::{
     start::{Opened, StartQuery},
 };
 use serde_json::json;
+use storage::Once;
 use url::Url;
 
 use super::{Action, Provider};
@@ -84,7 +85,7 @@ impl Tenants {
                 let began = world.clock.millis();
                 let answer = self
                     .request(step, None, None, Function::DisconnectProvider, move |bundle| async move {
-                        done(bundle.disconnecting().disconnect(&entity(tenant), &name(provider)).await)
+                        done(bundle.disconnecting().disconnect(&entity(tenant), &name(provider), Once::NO_KEY).await)
                     })
                     .await;
                 if matches!(&answer, Some(Answer::Done(_))) {

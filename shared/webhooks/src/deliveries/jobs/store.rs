@@ -165,15 +165,16 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Makes the deliveries that wait for a webhook's breaker due now, atomically with these writes. Lost when one of
-    /// the writes is.
+    /// Makes the deliveries that wait for a webhook's breaker due now, atomically with these writes and with the record
+    /// of a request that has an idempotency key. Lost when one of the writes is.
     pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         along: Vec<Write>,
+        record: Option<Record>,
         now: Time,
-    ) -> Result<Written<()>, TableError> {
+    ) -> Result<Written<()>, IdempotencyError> {
         let mut lost_at = None;
         for _ in 0..TRIES {
             let mut item = self.recovery(entity, webhook, now).await?;
@@ -184,12 +185,12 @@ impl Jobs {
             item.expedited.add_put_off();
             let job = next_version(&mut item)?;
             let together = Transaction::new().with_all(along.clone()).with(job).with(turn(entity.id(), now));
-            if self.0.write_all(together, WRITING).await?.is_done() {
+            if self.0.write_recorded(together, record.clone(), WRITING).await?.is_done() {
                 return Ok(Written::Done(()));
             }
             lost_at = Some(read);
         }
-        Err(conflict())
+        Err(conflict().into())
     }
 
     /// A webhook's recovery, or a new and empty one.

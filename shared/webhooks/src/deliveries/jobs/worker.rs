@@ -18,7 +18,7 @@ use crate::{
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId, random};
-use storage::TableError;
+use storage::{IdempotencyError, TableError};
 
 /// How many turns are taken at once.
 const AT_ONCE: u8 = 8;
@@ -194,9 +194,9 @@ impl Worker {
             jobs: self.jobs.clone(),
             clock: self.clock.clone(),
         };
-        match removal.remove(&entity, id).await {
+        match removal.remove(&entity, id, None).await {
             Ok(()) | Err(WebhookError::NotFound) => Ok(PageResult::Over),
-            Err(WebhookError::Table(error)) => Err(error),
+            Err(WebhookError::Table(error) | WebhookError::Idempotency(IdempotencyError::Table(error))) => Err(error),
             // No other error is expected; the job is tried again.
             Err(_) => Ok(PageResult::Wait(Progress::Seen, now + LEASE)),
         }

@@ -16,7 +16,10 @@ use crate::{
 };
 use auth::AuthorizedEntity;
 use base::{EventId, SharedClock, Time, logging};
-use storage::table::{TableError, Transaction};
+use storage::{
+    Changed, Once, Record,
+    table::{TableError, Transaction},
+};
 
 /// The longest time for the transaction that erases the event.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
@@ -47,16 +50,35 @@ pub struct Erased {
 }
 
 impl Erasing {
-    /// Erases the content of an event. A repetition completes an erasure that was interrupted.
+    /// Erases the content of an event. A repetition, with or without an idempotency key, completes an erasure that was
+    /// interrupted.
     ///
     /// # Errors
     /// [`DeliveryError::EventNotFound`] when the entity has no such event, or its retention is over.
-    pub async fn erase(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<Erased, DeliveryError> {
+    pub async fn erase(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &EventId,
+        once: Once<'_>,
+    ) -> Result<Changed<Erased>, DeliveryError> {
+        let now = self.clock.now();
+        once.change(now, self.erase_now(entity, id, once), self.erase_now(entity, id, Once::NO_KEY)).await
+    }
+
+    async fn erase_now(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &EventId,
+        once: Once<'_>,
+    ) -> Result<Erased, DeliveryError> {
         let began = Instant::now();
         let mut event = self.event(entity, id).await?;
+        let record = once.record(&(), id, self.clock.now()).await?;
         if event.erased_date.is_none() {
-            self.erase_event(entity, &event, began + EVENT_LIMIT).await?;
+            self.erase_event(entity, &event, record, began + EVENT_LIMIT).await?;
             event = self.event(entity, id).await?;
+        } else {
+            self.deliveries.table.write_recorded(Transaction::new(), record, ERASING).await?;
         }
         // The date is missing only if another request removed or restored the event meanwhile.
         let erased_date = event.erased_date.ok_or(TableError::code(ERASING, "TransactionConflict"))?;
@@ -87,13 +109,14 @@ impl Erasing {
         &self,
         entity: &AuthorizedEntity,
         event: &EventItem,
+        record: Option<Record>,
         until: Instant,
     ) -> Result<(), DeliveryError> {
         let now = self.clock.now();
         let job = self.jobs.erasure(entity, event.id(), now)?;
         let writes = Transaction::new().with_all(self.deliveries.events.erasing(event, now)).with_all(job);
         // Lost if another request has erased it meanwhile.
-        let written = self.deliveries.table.until(until).write_all(writes, ERASING).await?;
+        let written = self.deliveries.table.until(until).write_recorded(writes, record, ERASING).await?;
         tracing::info!(eventId = %event.id(), entity = %entity.id(), done = written.is_done(), "erased an event");
         Ok(())
     }
