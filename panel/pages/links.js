@@ -1,7 +1,8 @@
 // The panel links: the list, and the creation and removal of links.
 import { html, useState } from "../parts/html.js";
 import { get, remove } from "../api.js";
-import { Action } from "../parts/action.js";
+import { address } from "../address.js";
+import { Action, LinkButton } from "../parts/action.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Empty, Waiting } from "../parts/empty.js";
@@ -16,8 +17,10 @@ import { say } from "../parts/notices.js";
 import { entityPath, session } from "../session.js";
 import { useAction, useLoad } from "../parts/load.js";
 
-export default function Links() {
-  const list = useLoad(() => get("/panel/link/list"), [], { keep: true });
+export default function Links({ query }) {
+  const { cursor } = query;
+  const list = useLoad(() => get("/panel/link/list", { cursor }), [cursor], { keep: true });
+  const links = list.data?.items;
   const [asked, ask] = useState(null);
   // A session that a link opened cannot create links, which could outlive it.
   const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write"
@@ -27,15 +30,24 @@ export default function Links() {
       lead="A link opens this panel once, for a limited time, without a password." beside=${add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the links" />`}
-      ${list.data?.length === 0 && html`<${Empty} icon="links" title="No panel links">
+      ${links?.length === 0 && !cursor && html`<${Empty} icon="links" title="No panel links">
         <p>A link gives a colleague access for a limited time. It can be opened once, within ten minutes.</p>
         ${add && html`<p>${add}</p>`}<//>`}
-      ${list.data?.length > 0 && html`<${Rows} links=${list.data} end=${(link) => ask({ end: link })} />`}
+      ${links?.length > 0 && html`<${Rows} links=${links} end=${(link) => ask({ end: link })} />`}
+      ${list.data && html`<${Paging} cursor=${cursor} next=${list.data.nextCursor} />`}
       ${session().link && html`<${HowTo} />`}
       ${asked?.make && html`<${NewLink} close=${() => { ask(null); list.reload(); }} />`}
       ${asked?.end && html`<${End} link=${asked.end} close=${() => ask(null)} done=${list.reload} />`}
     <//>`;
 }
+
+/** Links to the newest and to older panel links, if there is more than one page. */
+const Paging = ({ cursor, next }) => (cursor || next) && html`
+  <nav class="turns" aria-label="Older and newer links">
+    ${cursor && html`<${LinkButton} to="/panel/links" icon="back">Newest<//>`}
+    ${next ? html`<${LinkButton} to=${address("/links", { cursor: next })}>Older<//>`
+      : html`<span class="faint">No older links.</span>`}
+  </nav>`;
 
 /** Explains how an application creates a link with its own token. */
 function HowTo() {

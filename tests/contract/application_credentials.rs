@@ -257,7 +257,7 @@ async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
     let remove = |id: &str| entity.call("DELETE", &of(&application, &format!("/secret/{id}")));
 
     let removed = remove(&first).expect(200).await.json();
-    assert_eq!((&removed["id"], &removed["success"]), (&json!(first), &json!(true)));
+    assert_eq!((&removed["id"], removed.get("success")), (&json!(first), None));
     assert!(!accepted(api, &application.id, &application.secret).await);
     assert!(accepted(api, &application.id, &new).await);
     for gone in [first.as_str(), "sec_00000000000000000000000000", "sec_", "x"] {
@@ -281,8 +281,9 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let key = |kid: &str| json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid });
     let unnamed = add(json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY })).expect(201).await.json();
     // RFC 8037, appendix A.3: the thumbprint of this very key.
-    assert_eq!(unnamed["publicKeys"][0]["kid"], "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
-    assert_eq!(unnamed["version"], 2);
+    assert_eq!(unnamed["kid"], "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    let after = shown(&entity, &application).await;
+    assert_eq!((&after["publicKeys"], &after["version"]), (&json!([unnamed]), &json!(2)), "the key that was shown");
     for kid in ["one", "two", "three", "four"] {
         add(key(kid)).expect(201).await;
     }
@@ -355,8 +356,7 @@ async fn unknown_members_of_a_key_are_ignored(suite: Arc<Suite>) {
         jwk[member] = json!(1);
     }
     let body = json!({ "publicKey": jwk });
-    let answer = entity.post(&of(&application, "/key")).json(&body).expect(201).await.json();
-    let key = &answer["publicKeys"][0];
+    let key = entity.post(&of(&application, "/key")).json(&body).expect(201).await.json();
     assert_eq!(key["kid"], "generated");
     assert!(unknown.iter().all(|member| key.get(member).is_none()), "{key:#}");
 }

@@ -230,7 +230,7 @@ async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     assert!(asked.contains(&format!("You are in the panel of {}", entity.id)), "{asked}");
     browser.click(&format!("Stay in {}", entity.id)).await;
     browser.until_says("Sign out").await;
-    assert_eq!(entity.get("/panel/link/list").expect(200).await.json().as_array().map(Vec::len), Some(1));
+    assert_eq!(entity.panel_links().await.len(), 1);
     // The link is still unused.
     browser.go("about:blank").await;
     browser.go(&link).await;
@@ -307,7 +307,7 @@ async fn a_person_is_signed_out_only_once_the_service_has_ended_the_session(suit
     browser.run("window.online()").await;
     browser.click("Try again").await;
     browser.until_says("You are signed out").await;
-    assert_eq!(entity.get("/panel/link/list").expect(200).await.json(), json!([]));
+    assert_eq!(entity.panel_links().await, Vec::<Value>::new());
     browser.close().await;
 }
 
@@ -418,8 +418,8 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
     browser.until_says("Copied: panel link.").await;
     browser.press(&[ESCAPE]).await;
     until("no question is asked after the link was copied", LONG, gone).await;
-    let links = entity.get("/panel/link/list").expect(200).await.json();
-    let scopes_of = |name: &str| links.as_array().and_then(|links| links.iter().find(|link| link["name"] == name));
+    let links = entity.panel_links().await;
+    let scopes_of = |name: &str| links.iter().find(|link| link["name"] == name);
     let scopes_of = |name: &str| scopes_of(name).map(|link| link["scopes"].clone());
     assert_eq!(scopes_of("Ada of support"), Some(json!(["integrations.read", "integrations.write"])));
     let reading = json!(["account.read", "integrations.read", "payment.read"]);

@@ -64,6 +64,7 @@ const TABLE: &[Row] = &[
     ("recoverDeliveries", Some(range), 404),
     ("createPanelLink", Some(nothing), 201),
     ("listPanelLinks", None, 200),
+    ("showPanelLink", None, 404),
     ("renewPanelLink", Some(nothing), 404),
     ("removePanelLink", None, 404),
     ("connectProvider", Some(nothing), 201),

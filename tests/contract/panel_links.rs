@@ -35,8 +35,7 @@ pub async fn link(entity: &Entity, body: Value) -> MadeLink {
 
 /// The identifiers of the listed links.
 async fn listed(entity: &Entity) -> Vec<String> {
-    let list = entity.get("/panel/link/list").expect(200).await.json();
-    list.as_array().expect("openapi.yaml says so").iter().map(|link| text(link, "id")).collect()
+    entity.panel_links().await.iter().map(|link| text(link, "id")).collect()
 }
 
 #[contract_test]
@@ -50,6 +49,8 @@ async fn a_link_gives_what_its_makers_token_has_unless_less_is_asked(suite: Arc<
     let answer = make(json!({})).await;
     assert_eq!(answer.header("cache-control"), "no-store");
     let plain = answer.json();
+    let address = format!("{}{}", api.base_url(), entity.path(&format!("/panel/link/{}", text(&plain, "id"))));
+    assert_eq!(answer.header("location"), address);
     assert_eq!(plain["scopes"], json!(["integrations.read", "integrations.write", "payment.read"]));
     assert_eq!((&plain["lifetimeSeconds"], &plain["clientId"]), (&json!(3600), &json!(application.id)));
     assert_eq!(plain["ownerIdentifier"], entity.id.as_str());
@@ -137,12 +138,55 @@ async fn a_list_has_the_links_that_are_good_the_newest_first_and_no_address(suit
     let list = entity.get("/panel/link/list").expect(200).await;
     assert!(!list.text().contains("code=") && !list.text().contains(&first.code), "{}", list.exchange);
     assert_eq!(listed(&entity).await, [second.id.clone(), first.id.clone()]);
-    assert_eq!(list.json()[1].get("openedDate"), None);
+    assert_eq!(list.json().get("nextCursor"), None);
+    assert_eq!(list.json()["items"][1].get("openedDate"), None);
     opened(&suite.api, &first.code).await;
-    let list = entity.get("/panel/link/list").expect(200).await.json();
+    let list = entity.panel_links().await;
     let seconds = |member: &str| time(&list[1][member]).as_second();
     let session = seconds("sessionEndsDate") - seconds("openedDate");
     assert_eq!((&list[0]["name"], session), (&json!("second"), 3600));
+}
+
+#[contract_test]
+async fn links_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let mut made = Vec::new();
+    for _ in 0..5 {
+        made.insert(0, link(&entity, json!({})).await.id);
+    }
+    // The second page reads past a link that is over.
+    let over = made.remove(2);
+    let past = "2026-01-01T00:00:00.000Z";
+    assert!(suite.table().set(&format!("PANEL#{}", entity.id), &over, "expiresDate", past).await);
+    let page = async |query: &str| entity.get(&format!("/panel/link/list?{query}")).expect(200).await.json();
+    let ids = |page: &Value| -> Vec<String> {
+        page["items"].as_array().expect("openapi.yaml says so").iter().map(|link| text(link, "id")).collect()
+    };
+    let first = page("limit=2").await;
+    assert_eq!(ids(&first), made[..2]);
+    link(&entity, json!({})).await; // It does not shift the next page.
+    let second = page(&format!("limit=1&cursor={}", text(&first, "nextCursor"))).await;
+    assert_eq!(ids(&second), made[2..3]);
+    let third = page(&format!("cursor={}", text(&second, "nextCursor"))).await;
+    assert_eq!((ids(&third).as_slice(), third.get("nextCursor")), (&made[3..], None));
+    entity.get("/panel/link/list?cursor=x").refused(400, "invalid-cursor").await;
+    for (query, field) in [("limit=0", "limit"), ("limit=101", "limit"), ("page=2", "page")] {
+        let problem = entity.get(&format!("/panel/link/list?{query}")).refused(400, "invalid-request").await;
+        assert_eq!(invalid_values(&problem), [format!("query/{field}")], "{query}");
+    }
+}
+
+#[contract_test]
+async fn a_link_is_shown_as_it_is_listed_and_without_its_address(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let made = link(&entity, json!({ "name": "Ada" })).await;
+    opened(&suite.api, &made.code).await;
+    let shown = entity.get(&format!("/panel/link/{}", made.id)).expect(200).await.json();
+    assert_eq!(entity.panel_links().await, [shown.clone()]);
+    assert!(shown.get("url").is_none() && shown["openedDate"].is_string(), "{shown:#}");
+    let weak = forged(&suite, "integrations.write", &[&entity.id]);
+    let call = suite.api.get(entity.path(&format!("/panel/link/{}", made.id))).bearer(&weak);
+    call.refused(403, "insufficient-scope").await;
 }
 
 #[contract_test]
@@ -152,6 +196,7 @@ async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
     let made = link(&entity, json!({})).await;
     assert_eq!(listed(&other).await, Vec::<String>::new());
     for id in [made.id.as_str(), "plk_01m7w5gmev7xwvpyt3bc2k45jh", "x", "dlv_01m7w5gmev7xwvpyt3bc2k45jh"] {
+        other.get(&format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
         other.call("DELETE", &format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
     }
     // The code opens its own entity, even if its text is changed.
@@ -168,7 +213,8 @@ async fn a_removed_link_opens_nothing(suite: Arc<Suite>) {
     let weak = forged(&suite, "integrations.read integrations.write", &[&entity.id]);
     suite.api.call("DELETE", entity.path(&path)).bearer(&weak).refused(403, "insufficient-scope").await;
     let removed = entity.call("DELETE", &path).expect(200).await.json();
-    assert_eq!((&removed["id"], &removed["success"]), (&json!(made.id), &json!(true)));
+    assert_eq!((&removed["id"], removed.get("success")), (&json!(made.id), None));
+    entity.get(&path).refused(404, "panel-link-not-found").await;
     entity.call("DELETE", &path).refused(404, "panel-link-not-found").await;
     let problem = open(&suite.api, &made.code).refused(400, "invalid-panel-code").await;
     assert!(text(&problem, "detail").contains("Ask for a new one"), "{problem:#}");
@@ -198,7 +244,7 @@ async fn a_session_makes_no_links(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let session = opened(&suite.api, &link(&entity, json!({})).await.code).await;
     let list = suite.api.get(entity.path("/panel/link/list")).bearer(&session.token).expect(200).await.json();
-    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
     let call = suite.api.post(entity.path("/panel/link")).bearer(&session.token).json(&json!({}));
     call.refused(403, "panel-link-refused").await;
 }

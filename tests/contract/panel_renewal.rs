@@ -45,8 +45,7 @@ async fn a_session_lasts_up_to_a_day_from_each_renewal(suite: Arc<Suite>) {
     let before = now();
     let day = entity.post(&renewal(&made)).json(&json!({ "lifetimeSeconds": 86_400 })).expect(200).await.json();
     assert!(is_in(&day["sessionEndsDate"], 86_400, before), "{day:#}");
-    let listed = entity.get("/panel/link/list").expect(200).await.json();
-    assert_eq!(listed[0], day);
+    assert_eq!(entity.panel_links().await[0], day);
     renew(api, &cookie_of(&renewed)).expect(200).await;
 }
 

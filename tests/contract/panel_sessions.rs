@@ -287,7 +287,7 @@ async fn a_person_who_signs_out_ends_the_session(suite: Arc<Suite>) {
     }
     renew(api, &renewed.cookie).refused(403, "no-panel-session").await;
     assert!(!is_active(api, &session.token).await && !is_active(api, &renewed.token).await);
-    assert_eq!(entity.get("/panel/link/list").expect(200).await.json(), json!([]));
+    assert_eq!(entity.panel_links().await, Vec::<Value>::new());
     api.call("DELETE", "/panel/session").expect(204).await;
     let said = api.call("DELETE", "/panel/session").json(&json!({ "all": true }));
     said.refused(400, "invalid-request").await;

@@ -10,7 +10,7 @@ use std::{
 
 use contract_test::contract_test;
 use futures::future::{join, join_all};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     harness::{ApiResponse, AwsCall, Entity, Interposed, Moment, Settings, Suite},
@@ -70,7 +70,7 @@ async fn a_prolonged_session_stays_so_when_its_page_renews_at_once(suite: Arc<Su
         "{}",
         late.exchange
     );
-    assert_eq!(entity.get("/panel/link/list").expect(200).await.json()[0], prolonged);
+    assert_eq!(entity.panel_links().await[0], prolonged);
     renew(api, &cookie_of(&late)).expect(200).await;
 }
 
@@ -87,11 +87,7 @@ async fn a_renewal_that_the_end_of_its_link_has_overtaken_gives_nothing(suite: A
     let late = overtaken(&setup, &made, &cookie, end).await;
     assert_eq!((late.status, &late.json()["kind"]), (403, &json!("no-panel-session")), "{}", late.exchange);
     assert!(late.header("set-cookie").starts_with("waypost-panel=; Max-Age=0;"), "{}", late.exchange);
-    assert_eq!(
-        entity.get("/panel/link/list").expect(200).await.json(),
-        json!([]),
-        "the write did not restore the link"
-    );
+    assert_eq!(entity.panel_links().await, Vec::<Value>::new(), "the write did not restore the link");
 }
 
 #[contract_test]

@@ -79,6 +79,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             "read-feed" | "acknowledge-feed" | "acknowledge-feed.extend" => 404.into(),
             "end-previous-secret" | "show-event" | "erase-event" => 404.into(),
             "remove-panel-link" | "renew-panel-link" | "list-connections.show" => 404.into(),
+            "list-panel-links.show" => 404.into(),
             "panel-session" => 400.into(),
             "panel-session.end" => 204.into(),
             "show-webhook"

@@ -277,7 +277,7 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
     assert!(previous_ends(&entity, &hook).await.is_some());
     let before = entity.webhook(&hook.id).await;
     let ended = entity.end_previous_secret(&hook.id).expect(200).await.json();
-    assert_eq!((&ended["id"], &ended["success"]), (&json!(hook.id), &json!(true)));
+    assert_eq!((&ended["id"], ended.get("success")), (&json!(hook.id), None));
     let after = entity.webhook(&hook.id).await;
     assert!(after.get("previousSecretExpiresDate").is_none(), "{after:#}");
     assert!(after["version"] == before["version"] && time(&after["lastUpdate"]) > time(&before["lastUpdate"]));
@@ -286,7 +286,7 @@ async fn the_previous_secret_is_ended_at_once_and_the_webhook_says_so(suite: Arc
     assert_eq!((signed, signatures(&received)), ([false, true], 1));
     // A repetition, as after a lost response, changes nothing and says so.
     let again = entity.end_previous_secret(&hook.id).expect(200).await.json();
-    assert!(again["success"] == true && again["message"] != ended["message"], "{again:#}");
+    assert_ne!(again["message"], ended["message"]);
     assert_eq!(entity.webhook(&hook.id).await, after);
     assert!(is_signed_by(&delivered(&entity, &receiver).await, &new));
 }

@@ -69,6 +69,16 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// Takes the number of items of a page, from 1 to `most`, in at most three digits; `default` if it is missing.
+    pub fn limit(&mut self, default: usize, most: usize) -> usize {
+        let within = |text: &str| {
+            let limit =
+                (text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())??;
+            (1..=most).contains(&limit).then_some(limit)
+        };
+        self.number("limit", &format!("a number from 1 to {most}"), within).unwrap_or(default)
+    }
+
     /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
         let text = self.optional(name, "one text", Some)?;
@@ -146,6 +156,19 @@ mod tests {
         let violations = query.finish().expect_err("violations").violations();
         let rules: Vec<_> = violations.iter().map(|violation| violation.rule).collect();
         assert_eq!(rules, [Rule::OutOfRange, Rule::InvalidType, Rule::InvalidType, Rule::UnknownValue]);
+    }
+
+    #[test]
+    fn a_limit_is_a_number_from_1_to_the_most() {
+        for (text, number) in [("1", 1), ("25", 25), ("100", 100), ("007", 7)] {
+            assert_eq!(Query::new([("limit", text)]).limit(20, 100), number);
+        }
+        assert_eq!(Query::new([]).limit(20, 100), 20);
+        for text in ["", "0", "101", "-1", "+1", "1.0", "1e1", " 1", "١", "99999999999999999999", "ten"] {
+            let mut query = Query::new([("limit", text)]);
+            query.limit(20, 100);
+            assert!(query.finish().is_err(), "{text}");
+        }
     }
 
     #[test]

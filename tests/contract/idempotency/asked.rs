@@ -139,7 +139,7 @@ impl Asked {
                 let item = table.item(&pk, &format!("WHK#{}", self.about)).await;
                 length(&item.expect("the webhook is there")["signingSecrets"]["L"])
             }
-            Wanted::PanelLink => length(&listed("/panel/link/list").await),
+            Wanted::PanelLink => length(&listed("/panel/link/list").await["items"]),
             Wanted::Link => {
                 let items = Table::of(&entity.api().env).scan().await;
                 let of_entity = |item: &&Value| item["sk"]["S"] == "STATE" && item["entity"]["S"] == entity.id.as_str();

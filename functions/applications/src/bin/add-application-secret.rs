@@ -1,4 +1,5 @@
-//! POST …/application/{clientId}/secret: adds a secret to an application, and shows it once.
+//! POST …/application/{clientId}/secret: adds a secret to an application, and shows it once. The status is 200 although
+//! a secret is created: published clients of similar platforms read no other.
 
 use function::{Service, StartError, idempotent_request};
 use functions_applications::{caller, client_id, registration};

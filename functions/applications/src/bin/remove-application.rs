@@ -23,7 +23,7 @@ async fn remove(Managing { applications, answers }: &Managing, call: EntityCall)
     let id = client_id(&call);
     let notes = &call.notes;
     let now = call.now;
-    remove_once(answers, &call, Removed::new(id, MESSAGE), |record| async move {
+    remove_once(answers, &call, Removed::with_success(id, MESSAGE), |record| async move {
         applications.remove(&caller, id, confirmed, record, notes, now).await.map(drop)
     })
     .await

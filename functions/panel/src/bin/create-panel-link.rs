@@ -2,7 +2,6 @@
 
 use function::{Service, StartError, idempotent_request};
 use gate::{EntityCall, Reply, endpoints};
-use http::StatusCode;
 use issuer::panel::{
     links::{LinkMaker, LinkMaking},
     new_link::NewPanelLink,
@@ -30,5 +29,6 @@ async fn create(making: &LinkMaking, call: EntityCall) -> Result<Reply, Problem>
     let token = token.ok_or_else(|| Problem::internal("a panel link is requested without a token"))?;
     let maker = LinkMaker::by_token(&call.entity, token);
     let created = making.create_once(&maker, new, once.as_ref(), &call.notes, call.now).await?;
-    Ok(Reply::json(StatusCode::CREATED, &created)?.uncached().replayed(created.is_repeated()))
+    let address = call.address_of("panel/link", &created.id(|created| created.link.id.to_string()));
+    Ok(Reply::created(&created, &address)?.replayed(created.is_repeated()))
 }

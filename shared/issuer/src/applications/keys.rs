@@ -1,5 +1,7 @@
 //! The public keys of an application, which verify its assertions (RFC 7523).
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -9,6 +11,7 @@ use super::{
     client_key::{ClientKey, MAX_KEYS},
     error::ApplicationError,
     store::Applications,
+    view::KeyView,
 };
 use base::{Time, audit::Notes};
 use problem::{JsonBody, Problem, Rule};
@@ -24,19 +27,19 @@ pub struct KeyAddition {
     pub answers: IdempotencyStore,
 }
 
-/// An application with a new key.
+/// A new key.
 #[derive(Debug)]
-pub struct AddedKey(Application);
+pub struct AddedKey(ClientKey);
 
-/// Serializes the application as its owner sees it.
+/// Serializes the key as its application's owner sees it.
 impl Serialize for AddedKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.view(self.0.last_update, None).serialize(serializer)
+        KeyView::of(&self.0, &BTreeMap::new()).serialize(serializer)
     }
 }
 
 impl KeyAddition {
-    /// Adds a key to an application, once per idempotency key, and returns the changed application.
+    /// Adds a key to an application, once per idempotency key, and returns the key.
     pub async fn add(
         &self,
         caller: &Caller<'_>,
@@ -68,11 +71,10 @@ impl KeyAddition {
             return Err(ApplicationError::TooManyKeys);
         }
         caller.spend_credentials(&self.allowances, 1, now).await?;
-        let kid = key.kid.clone();
-        let keys = [read.keys.as_slice(), &[key]].concat();
-        let left = RemainingCredentials { secrets: read.secrets.clone(), keys: keys.clone(), gone: Vec::new() };
-        let added = AddedKey(Application { keys, last_update: now, version: read.version + 1, ..read.clone() });
-        let record = self.answers.record(once, &added, &kid, now).await?;
+        let keys = [read.keys.as_slice(), &[key.clone()]].concat();
+        let left = RemainingCredentials { secrets: read.secrets.clone(), keys, gone: Vec::new() };
+        let added = AddedKey(key);
+        let record = self.answers.record(once, &added, &added.0.kid, now).await?;
         match self.applications.leave(&read, &left, record, now).await? {
             Written::Lost(_) => Err(self.applications.lost(caller, &read.client_id, notes).await),
             Written::Done(()) => Ok(added),

@@ -54,7 +54,8 @@ struct SecretView<'a> {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct KeyView<'a> {
+/// A key, as its application's owner sees it.
+pub struct KeyView<'a> {
     #[serde(flatten)]
     jwk: Map<String, Value>,
     created_date: Time,
@@ -97,7 +98,8 @@ impl<'a> SecretView<'a> {
 }
 
 impl<'a> KeyView<'a> {
-    fn of(key: &ClientKey, last_used: &'a BTreeMap<String, String>) -> Self {
+    /// A key of an application whose credentials were last used on these days.
+    pub fn of(key: &ClientKey, last_used: &'a BTreeMap<String, String>) -> Self {
         Self {
             jwk: key.to_jwk(),
             created_date: key.created_date,

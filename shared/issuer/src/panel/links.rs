@@ -1,4 +1,4 @@
-//! Making, listing and removing links.
+//! Making, showing and removing links.
 
 use super::{
     error::PanelError,
@@ -192,11 +192,12 @@ impl PanelLinks {
         Self(LinkStore::new(table))
     }
 
-    /// The links of an entity that can be opened or whose session is still valid, the newest first.
-    pub async fn list(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<PanelLink>, PanelError> {
-        let mut links = self.0.of(entity.id()).await?;
-        links.retain(|link| link.is_good(now));
-        Ok(links)
+    /// The link of an entity with this identifier, if it can be opened or its session is still valid. Another entity's
+    /// link looks like a missing one.
+    pub async fn show(&self, entity: &AuthorizedEntity, id: &str, now: Time) -> Result<PanelLink, PanelError> {
+        let missing = || PanelError::NotFound(id.to_owned());
+        let id = PanelLinkId::parse(id).ok_or_else(missing)?;
+        self.0.find(entity.id(), &id).await?.filter(|link| link.is_good(now)).ok_or_else(missing)
     }
 
     /// Removes a link and ends its session. Another entity's link looks like a missing one. The idempotency record of

@@ -5,6 +5,7 @@ mod error;
 pub mod frame_ancestors;
 pub mod key;
 pub mod link;
+pub mod link_list;
 pub mod links;
 pub mod look;
 pub mod new_link;

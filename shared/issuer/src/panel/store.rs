@@ -15,8 +15,8 @@ use super::{
 use auth::{EntityId, revocations};
 use base::{PanelLinkId, Time};
 use storage::table::{
-    Change, Condition, Delete, Key, Put, Query, Table, TableError, Transaction, Value, Written, absent, at_most,
-    exists, is, more,
+    Change, Condition, Delete, Key, PageEnd, Put, Query, Table, TableError, Transaction, Value, Written, absent,
+    at_most, exists, is, more,
 };
 use storage::{IdempotencyError, Record};
 
@@ -80,11 +80,28 @@ impl LinkStore {
         Ok(item.map(|item| item.of_entity(entity.clone())))
     }
 
-    /// All links of an entity, the newest first.
-    pub async fn of(&self, entity: &EntityId) -> Result<Vec<PanelLink>, TableError> {
+    /// The newest links of an entity that can be opened or have a valid session, older than the one before them: this
+    /// many, or fewer at the end.
+    pub async fn good_of(
+        &self,
+        entity: &EntityId,
+        before: Option<&PanelLinkId>,
+        count: usize,
+        now: Time,
+    ) -> Result<Vec<PanelLink>, TableError> {
         let query = Query::partition(partition(entity)).newest_first();
-        let items: Vec<LinkItem> = self.table.all(query, "listing panel links").await?;
-        Ok(items.into_iter().map(|item| item.of_entity(entity.clone())).collect())
+        let mut after = before.map(|id| PageEnd::new(&Key::new(partition(entity), id.as_str()), []));
+        let mut links = Vec::new();
+        loop {
+            let page = self.table.page(query.clone().after(after), "listing panel links").await?;
+            let read = page.entries.into_iter().map(|item: LinkItem| item.of_entity(entity.clone()));
+            links.extend(read.filter(|link| link.is_good(now)));
+            if page.next.is_none() || links.len() >= count {
+                links.truncate(count);
+                return Ok(links);
+            }
+            after = page.next;
+        }
     }
 
     /// Begins the session of a link. Lost when the link was opened or removed meanwhile. If the SDK repeats the write

@@ -66,7 +66,7 @@ impl ListRequest {
     /// Reads the parameters of a query for this entity's deliveries.
     pub fn read(mut query: QueryParameters<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take(&mut query, entity.id());
-        let limit = query.number("limit", "a number from 1 to 100", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
+        let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT);
         Ok(Self { filters, limit, cursor: Cursor::take_last(query)? })
     }
 }
@@ -109,13 +109,6 @@ impl Listing {
         let ring = self.rings.for_text(cursor.sealed()).await?;
         Ok(cursor.open(list, &ring, entity.id(), filters)?)
     }
-}
-
-/// Reads the number of items of a page, in digits only.
-pub(super) fn limit<const MAX: usize>(text: &str) -> Option<usize> {
-    let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    let limit = digits.then(|| text.parse().ok())??;
-    (1..=MAX).contains(&limit).then_some(limit)
 }
 
 /// The range of the list.
@@ -197,16 +190,6 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_limit_is_a_number_from_1_to_100() {
-        for (text, number) in [("1", 1), ("25", 25), ("100", 100), ("007", 7)] {
-            assert_eq!(limit::<MAX_LIMIT>(text), Some(number));
-        }
-        for text in ["", "0", "101", "-1", "+1", "1.0", "1e1", " 1", "١", "99999999999999999999", "ten"] {
-            assert_eq!(limit::<MAX_LIMIT>(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn deliveries_past_their_retention_are_not_read() {

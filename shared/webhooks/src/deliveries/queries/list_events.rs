@@ -10,7 +10,7 @@ use crate::{
         queries::{
             cursor::{self, Cursor, List},
             filters::Filters,
-            list::{Listing, limit, range},
+            list::{Listing, range},
             next_page::NextPage,
             page::{MAX_ENTRIES_READ, MAX_HEADS_READ},
             range::{KeyRange, ListPosition},
@@ -74,7 +74,7 @@ impl EventListRequest {
     /// Reads the parameters of a query for this entity's events.
     pub fn read(mut query: Query<'_>, entity: &AuthorizedEntity) -> Result<Self, Problem> {
         let filters = Filters::take_of_events(&mut query, entity.id());
-        let limit = query.number("limit", "a number from 1 to 50", limit::<MAX_LIMIT>).unwrap_or(DEFAULT_LIMIT);
+        let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT);
         Ok(Self { filters, limit, cursor: Cursor::take_last(query)? })
     }
 }
