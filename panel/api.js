@@ -60,5 +60,5 @@ export const get = (path, query, signal) => call("GET", path, { query, signal })
 /** Gets a resource as the unparsed text of the response: parsing loses digits of numbers, and repeated members. */
 export const getText = (path, signal) => call("GET", path, { signal, read: (text) => text });
 export const post = (path, body = {}) => call("POST", path, { body });
-export const patch = (path, body) => call("PATCH", path, { body });
+export const patch = (path, body, query) => call("PATCH", path, { body, query });
 export const remove = (path, query) => call("DELETE", path, { query });

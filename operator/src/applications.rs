@@ -6,13 +6,14 @@ use std::{sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{Deployment, deployment, whole_table};
-use auth::EntityId;
+use auth::{EntityId, Scopes};
 use base::audit::{Action, Notes};
 use base::{Clock, SystemClock, SystemRandom, Time};
 use issuer::{
     applications::{
         Application, ApplicationError as Cause, Applications,
         caller::Caller,
+        change::ApplicationChange,
         client_secret,
         credential_removal::{CredentialName, CredentialRemoval, CredentialRemoved},
         new_application::{NewApplication, fresh_client_id},
@@ -154,6 +155,15 @@ impl OperatorsApplications {
         let notes = Notes::default();
         let now = SystemClock.now();
         let changed = self.applications.let_publish(&OPERATOR, client_id, may_publish, &notes, now).await?;
+        deployment::audit(&self.environment, Action::ChangeApplication, &notes);
+        Ok(changed)
+    }
+
+    /// Sets the scopes that an application may request. If it loses one, its tokens end within a minute.
+    pub async fn set_scopes(&self, client_id: &str, scopes: Scopes) -> Result<Application, ApplicationError> {
+        let notes = Notes::default();
+        let change = ApplicationChange { scopes: Some(scopes), ..ApplicationChange::default() };
+        let changed = self.applications.change(&OPERATOR, client_id, change, false, &notes, SystemClock.now()).await?;
         deployment::audit(&self.environment, Action::ChangeApplication, &notes);
         Ok(changed)
     }

@@ -11,6 +11,7 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { ScopeList, publishingWords } from "../parts/scopes.js";
 import { Renaming } from "../parts/renaming.js";
+import { ScopeChange } from "../parts/scope_change.js";
 import { SecretDialog } from "../parts/secret.js";
 import { SelectField } from "../parts/field.js";
 import { Time } from "../parts/time.js";
@@ -44,17 +45,22 @@ function Shown({ application, above, reload, error }) {
       <${Problem} refusal=${error} />
       <${Card} title="Access">
         <${ScopeList} scopes=${application.scopes} />
-        <p class="faint">${publishingWords(application)} ${entities(application.managingEntities)}</p><//>
+        <p class="faint">${publishingWords(application)} ${entities(application.managingEntities)}</p>
+        <p><${Action} scope="account.write" onClick=${() => show("scopes")}>Change scopes…<//></p><//>
       <${Credentials} application=${application} path=${pathOf(application.clientId)} reload=${reload}
         rotate=${() => show("rotate")} />
       <${Card} title="Details">
         <dl class="facts"><div><dt>Created</dt><dd><${Time} date=${application.createdDate} as="both" /></dd></div><div>
-          <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div></dl><//>
+          <dt>Last changed</dt><dd><${Time} date=${application.lastUpdate} as="both" /></dd></div>
+          ${Object.entries(application.metadata).map(([name, value]) => html`
+            <div key=${name}><dt><bdi>${name}</bdi></dt><dd><bdi>${value}</bdi></dd></div>`)}</dl><//>
       <${Card} title="Remove"><div class="choice">
         <p>A removed application cannot get tokens. Its existing tokens and panel links end within a minute.</p>
         <${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove…<//></div>
         <//>
       ${open === "name" && html`<${Renaming} application=${application} path=${pathOf(application.clientId)}
+        close=${close} done=${reload} />`}
+      ${open === "scopes" && html`<${ScopeChange} application=${application} path=${pathOf(application.clientId)}
         close=${close} done=${reload} />`}
       ${open === "rotate" && html`<${Rotation} application=${application} close=${() => { close(); reload(); }} />`}
       ${open === "remove" && html`<${Removal} application=${application} close=${close} />`}

@@ -227,8 +227,8 @@ async fn an_application_is_renamed_only_at_the_version_that_was_read(suite: Arc<
     let problem = change(json!({ "name": "Late", "version": 1 })).refused(409, "version-conflict").await;
     assert_eq!(problem["properties"]["currentVersion"], 2);
     assert_eq!(change(json!({ "version": 2 })).expect(200).await.json(), changed, "an empty change has no effect");
-    let problem = change(json!({ "name": "", "scopes": ["mcp.read"] })).refused(400, "invalid-request").await;
-    assert_eq!(invalid_values(&problem), ["body/name", "body/scopes"]);
+    let problem = change(json!({ "name": "", "managingEntities": ["b"] })).refused(400, "invalid-request").await;
+    assert_eq!(invalid_values(&problem), ["body/name", "body/managingEntities"]);
     let problem = change(json!({ "mayPublish": true })).refused(400, "invalid-request").await;
     assert!(text(&problem, "detail").contains("the operator of the service"), "{problem}");
     let less = forged(&suite, "account.write", &[&entity.id]);

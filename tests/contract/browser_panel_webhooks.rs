@@ -184,7 +184,7 @@ async fn a_session_opens_the_first_page_that_it_may_see(suite: Arc<Suite>) {
 const PREFIX: &str = "MCowBQYDK2VwAyEA";
 
 #[contract_test(in_browser)]
-async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>) {
+async fn an_application_is_renamed_and_narrowed_and_gets_a_key_in_pem_form(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let application = made(&entity).await;
     let browser = Browser::open().await;
@@ -195,6 +195,13 @@ async fn an_application_is_renamed_and_gets_a_key_in_pem_form(suite: Arc<Suite>)
     browser.click("Rename").await;
     browser.until_says("The application was renamed").await;
     assert_eq!(shown(&entity, &application).await["name"], "Night audit");
+    browser.click("Change scopes…").await;
+    browser.until_says("Select only the scopes that are needed").await;
+    browser.run("document.querySelector('.picker [aria-label=Account] input').click()").await;
+    browser.until_says("The application loses a scope").await;
+    browser.click("Change scopes").await;
+    browser.until_says("The scopes were changed").await;
+    assert_eq!(shown(&entity, &application).await["scopes"], json!(["integrations.read"]));
 
     let pem = |label: &str, body: &str| format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
     let key = format!("{PREFIX}{}=", KEY.replace('-', "+").replace('_', "/"));

@@ -17,6 +17,7 @@ mod agents_events;
 mod agents_resources;
 mod agents_strangers;
 mod agents_tools;
+mod application_changes;
 mod application_credentials;
 mod application_grants;
 mod application_operators;

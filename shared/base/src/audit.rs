@@ -46,7 +46,7 @@ actions! {
     IntrospectToken = "token.introspect",
     /// An application is registered.
     CreateApplication = "application.create",
-    /// An application is changed: its name, or its right to publish.
+    /// An application is changed: its name, its scopes, its metadata, or its right to publish.
     ChangeApplication = "application.change",
     /// An application is removed.
     RemoveApplication = "application.remove",

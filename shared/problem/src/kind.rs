@@ -116,11 +116,11 @@ kinds! {
     TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many links to the panel were made",
         "A managing entity may make a limited number of links to the panel in an hour, all its applications together. Make more after the time in the Retry-After header.";
     InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The link to the panel opens nothing",
-        "A link to the panel can be opened once, within ten minutes, and only while the application that made it exists with the secret or key that it used. The detail names the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` makes it, and on one machine `make panel`.";
+        "A link to the panel can be opened once, within ten minutes, and only while the application that made it exists with the link's scopes and the secret or key that it used. The detail names the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` makes it, and on one machine `make panel`.";
     NoPanelSession = "no-panel-session", FORBIDDEN, "There is no session of the panel",
-        "The browser has no session of the panel, or the session has expired, was ended, or its application was removed. A session is also ended when a replaced cookie of it comes again, since the cookie may have been copied. Open a new link to the panel.";
-    ConfirmationRequired = "confirmation-required", CONFLICT, "The application would end its own access",
-        "The request would remove the application whose access token it carries, or its last secret or key. This application could no longer manage applications, and if no other application of the managing entity may do so, only the operator of the service could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
+        "The browser has no session of the panel, or the session has expired, was ended, or its application was removed or lost scopes of the session. A session is also ended when a replaced cookie of it comes again, since the cookie may have been copied. Open a new link to the panel.";
+    ConfirmationRequired = "confirmation-required", CONFLICT, "The application would lose its own access",
+        "The request would remove the application whose access token it carries, its last secret or key, or scopes of it. This application might no longer manage applications, and if no other application of the managing entity may do so, only the operator of the service could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "The webhook of this delivery was removed, so that the delivery cannot be sent again; its history can still be read. Publish the event again if another webhook is to get it.";
     EventErased = "event-erased", CONFLICT, "The content of the event was erased",

@@ -91,6 +91,8 @@ pub(super) async fn of_applications(suite: &Suite, checked: &mut Checked) {
 
     let at = format!("/application/{}", own["clientId"].as_str().expect("openapi.yaml says so"));
     checked.compare("removeApplication", "confirmationRequired", &as_limited("DELETE", &at).send().await);
+    let narrowed = as_limited("PATCH", &at).json(&json!({ "scopes": ["account.read"] })).send().await;
+    checked.compare("changeApplication", "confirmationRequired", &narrowed);
     let secret = own["secrets"][0]["id"].as_str().expect("openapi.yaml says so");
     let last = as_limited("DELETE", &format!("{at}/secret/{secret}")).send().await;
     checked.compare("removeApplicationSecret", "confirmationRequired", &last);

@@ -1,9 +1,9 @@
-//! PATCH …/application/{clientId}: renames an application.
+//! PATCH …/application/{clientId}: changes an application's name, scopes and metadata.
 
 use function::{Service, StartError, idempotent_request};
 use functions_applications::{Managing, caller, client_id};
 use gate::{EntityCall, Reply, endpoints};
-use issuer::applications::manage::Renaming;
+use issuer::applications::{caller::confirmed, change::ApplicationChange};
 use problem::Problem;
 use storage::Once;
 
@@ -17,10 +17,12 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn change(Managing { applications, answers }: &Managing, call: EntityCall) -> Result<Reply, Problem> {
-    let renaming = Renaming::read(&call.body, call.entity.id())?;
+    let confirmed = confirmed(call.read_query())?;
+    let change = ApplicationChange::read(&call.body, call.entity.id())?;
     let request = idempotent_request(&call)?;
     let once = Once::of(answers, request.as_ref());
     let caller = caller(&call)?;
-    let renamed = applications.rename(&caller, client_id(&call), renaming, once, &call.notes, call.now).await?;
-    Ok(Reply::ok(&renamed.state.view(call.now, None))?.replayed(renamed.is_repeated))
+    let changed =
+        applications.change(&caller, client_id(&call), change, (confirmed, once), &call.notes, call.now).await?;
+    Ok(Reply::ok(&changed.state.view(call.now, None))?.replayed(changed.is_repeated))
 }

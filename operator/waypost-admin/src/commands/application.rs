@@ -32,6 +32,7 @@ Examples:
   waypost-admin application list hotel-1 --data .local
   waypost-admin application list --all --stack waypost --json
   waypost-admin application show CLIENT_ID --stack waypost --json
+  waypost-admin application scopes CLIENT_ID 'booking.read' --stack waypost
   waypost-admin application publishing CLIENT_ID off --stack waypost
   waypost-admin application add-secret CLIENT_ID --overlap-seconds 3600 --stack waypost
   waypost-admin application remove-secret CLIENT_ID SECRET_ID --stack waypost
@@ -56,6 +57,15 @@ pub enum Command {
         /// All applications of the deployment, including those that only operators manage. Reads the whole table once.
         #[arg(long)]
         all: bool,
+    },
+    /// Sets the scopes of an application, which its next token can have. If it loses a scope, its present tokens end
+    /// within a minute.
+    Scopes {
+        /// Its client identifier.
+        client_id: String,
+        /// All its scopes from now on, separated by spaces.
+        #[arg(required = true, value_delimiter = ' ', value_parser = super::scope)]
+        scopes: Vec<Scope>,
     },
     /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then end
     /// within a minute.
@@ -160,6 +170,14 @@ impl Command {
                 let none = owner.map(|owner| format!("{owner} manages no application"));
                 let none = none.unwrap_or_else(|| "the deployment has no application".to_owned());
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
+            }
+            Self::Scopes { client_id, scopes } => {
+                let changed = applications.set_scopes(&client_id, scopes.into_iter().collect()).await?;
+                let text = format!(
+                    "{} has these scopes from its next token on: {}. If it lost a scope, its present tokens end within a minute",
+                    changed.name, changed.scopes
+                );
+                output.write(changed.view(SystemClock.now(), None), text)
             }
             Self::Publishing { client_id, right } => {
                 let changed = applications.let_publish(&client_id, right == Right::On).await?;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{client_key::ClientKey, client_secret::ClientSecret};
 use auth::{Entities, EntityId, Scopes};
 use base::Time;
+use problem::Metadata;
 use storage::SecretBytes;
 
 /// An application, as stored in the table. `view` defines how its owner sees it.
@@ -27,6 +28,9 @@ pub struct Application {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
+    /// The texts that its owner keeps with it. An application of release 1.0 has none.
+    #[serde(default)]
+    pub metadata: Metadata,
     /// Its secrets, the newest first: the live ones, and recently ended ones whose tokens may still be valid.
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
@@ -46,6 +50,11 @@ impl Application {
     /// The account that the application's actions are counted on: its owner, or itself if it has no owner.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
+    }
+
+    /// Whether it lacks scopes that it had earlier.
+    pub fn lacks_scopes_of(&self, earlier: &Self) -> bool {
+        !earlier.scopes.without(self.scopes).is_empty()
     }
 
     /// The secrets that are accepted at this time, the newest first.

@@ -74,15 +74,15 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Fails if the token is this application's own and the request is not confirmed. A caller that removes another
-    /// application needs no confirmation: it keeps its own access and can repair a mistake.
+    /// Fails if the token is this application's own and the request is not confirmed. A caller that removes or narrows
+    /// another application needs no confirmation: it keeps its own access and can repair a mistake.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ApplicationError> {
         let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
         if own && !confirmed { Err(ApplicationError::Unconfirmed) } else { Ok(()) }
     }
 }
 
-/// Whether the query says `confirm=true`, which allows a removal that ends the caller's own access.
+/// Whether the query says `confirm=true`, which allows a request that ends or narrows the caller's own access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.one_of("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;

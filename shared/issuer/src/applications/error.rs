@@ -29,8 +29,8 @@ pub enum ApplicationError {
     /// The application may publish events, and the caller's token may not.
     #[error("the application may publish events, and the caller's token may not")]
     ExceedsPublishing,
-    /// The application's own token would end its access, and the request does not confirm that.
-    #[error("an application's own token would end its access, and the request does not confirm it")]
+    /// The application's own token would end or narrow its access, and the request does not confirm that.
+    #[error("an application's own token would end or narrow its access, and the request does not confirm it")]
     Unconfirmed,
     /// A concurrent change won; the application has this version now.
     #[error("another change came first; the version is {0} now")]
@@ -94,7 +94,7 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "This would end the access of the very application that asks for it; nothing was done. If it is \
+                let detail = "This would take access from the application that asks for it; nothing was done. If it is \
                               meant, send the request again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }

@@ -2,6 +2,7 @@
 
 mod application;
 pub mod caller;
+pub mod change;
 pub(crate) mod client_key;
 pub mod client_secret;
 pub mod credential_removal;

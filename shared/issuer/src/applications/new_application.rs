@@ -11,7 +11,7 @@ use super::{
 };
 use auth::{Entities, EntityId, NotAnEntity, Scope, Scopes};
 use base::{Random, Time, random};
-use problem::{JsonBody, Pointer, Problem, Rule, Violations, name, near::MAX_COMPARED};
+use problem::{JsonBody, Metadata, Pointer, Problem, Rule, Violations, name, near::MAX_COMPARED};
 use storage::{SecretBytes, SecretText};
 
 /// How many applications an entity may have: one response lists them all.
@@ -40,6 +40,8 @@ pub struct NewApplication {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
+    /// The texts that its owner keeps with it.
+    pub metadata: Metadata,
     /// The keys with which it can prove its identity.
     pub keys: Vec<ClientKey>,
     /// Whether it gets a secret.
@@ -74,6 +76,7 @@ impl NewApplication {
             if is_published { body.optional("scopes", scopes_are) } else { body.required("scopes", scopes_are) };
         let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
+        let metadata = Metadata::take(&mut body).unwrap_or_default();
         let keys = body.optional("publicKeys", PUBLIC_KEYS);
         let with_secret = body.optional("withSecret", "true or false");
 
@@ -94,14 +97,15 @@ impl NewApplication {
         let missing = || Problem::internal("a value is missing without a violation");
         let name = name.ok_or_else(missing)?;
         let scopes = scopes.ok_or_else(missing)?;
-        Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, keys, with_secret })
+        Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, metadata, keys, with_secret })
     }
 
     /// An application with a secret, as the operator requests it. The first of its managing entities manages it; only
     /// the operator manages an application for every entity. It may not publish events.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
-        Self { name, owner, scopes, entities, may_publish: false, keys: Vec::new(), with_secret: true }
+        let metadata = Metadata::default();
+        Self { name, owner, scopes, entities, may_publish: false, metadata, keys: Vec::new(), with_secret: true }
     }
 
     /// The application, made at this time, and its secret if it gets one. The secret is shown once.
@@ -120,6 +124,7 @@ impl NewApplication {
             scopes: self.scopes,
             entities: self.entities,
             may_publish: self.may_publish,
+            metadata: self.metadata,
             secrets: secret.into_iter().collect(),
             keys: self.keys,
             last_used: BTreeMap::new(),

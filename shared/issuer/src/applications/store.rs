@@ -127,22 +127,33 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Sets the application's name, if it has not changed since it was read, together with the idempotency record of
-    /// its request, if any.
-    pub(super) async fn set_name(
+    /// Sets the application's name, scopes and metadata to those of the changed one, if it has not changed since it was
+    /// read, together with the idempotency record of its request, if any. A change that takes scopes revokes the issued
+    /// tokens.
+    pub(super) async fn replace(
         &self,
         read: &Application,
-        name: &str,
+        changed: &Application,
         record: Option<Record>,
-        now: Time,
     ) -> Result<Written<()>, IdempotencyError> {
-        let change = revision(read, is("name", name), now).set("name", name);
-        self.table.write_recorded(Transaction::new().with(change), record, "renaming an application").await
+        const DOING: &str = "changing an application";
+        let now = changed.last_update;
+        let name = changed.name.as_str();
+        let scopes = Value::of(&changed.scopes, DOING)?;
+        let metadata = Value::of(&changed.metadata, DOING)?;
+        let written = is("name", name).and(is("scopes", scopes.clone())).and(is("metadata", metadata.clone()));
+        let change = revision(read, written, now).set("name", name).set("scopes", scopes).set("metadata", metadata);
+        let writes = if changed.lacks_scopes_of(read) {
+            Transaction::new().with(revocations::of_issued_tokens(&read.client_id, now)?)
+        } else {
+            Transaction::new()
+        };
+        self.table.write_recorded(writes.with(change), record, DOING).await
     }
 
     /// Writes the record of a request that changes nothing.
     pub(super) async fn change_nothing(&self, record: Option<Record>) -> Result<(), IdempotencyError> {
-        self.table.write_recorded(Transaction::new(), record, "renaming an application").await.map(drop)
+        self.table.write_recorded(Transaction::new(), record, "changing an application").await.map(drop)
     }
 
     /// Grants or withdraws the application's right to publish, if it has not changed since it was read. Withdrawal

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{application::Application, client_key::ClientKey, client_secret::ClientSecret};
 use auth::{Entities, OwnerView};
 use base::{ClientSecretId, Time};
+use problem::Metadata;
 use storage::SecretText;
 
 /// Serializes a secret as text, in the one response that shows it.
@@ -32,6 +33,7 @@ pub struct ApplicationView<'a> {
     last_update: Time,
     managing_entities: &'a Entities,
     may_publish: bool,
+    metadata: &'a Metadata,
     name: &'a str,
     #[serde(flatten)]
     owner: Option<OwnerView>,
@@ -52,9 +54,9 @@ struct SecretView<'a> {
     last_used_date: Option<&'a str>,
 }
 
+/// A key, as its application's owner sees it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-/// A key, as its application's owner sees it.
 pub struct KeyView<'a> {
     #[serde(flatten)]
     jwk: Map<String, Value>,
@@ -76,6 +78,7 @@ impl Application {
             last_update: self.last_update,
             managing_entities: &self.entities,
             may_publish: self.may_publish,
+            metadata: &self.metadata,
             name: &self.name,
             owner: self.owner.as_ref().map(OwnerView::of),
             public_keys: self.keys.iter().map(|key| KeyView::of(key, &self.last_used)).collect(),

@@ -101,7 +101,8 @@ impl CodeFault {
             }
             Self::Expired => "This link could be opened for ten minutes, which are over. Ask for a new one.",
             Self::Unbacked => {
-                "The application that made this link was removed, or the secret or key that it was made with. Ask for a new link."
+                "The application that made this link was removed or lost scopes of it, or the secret or key that it was made with \
+                 was removed. Ask for a new link."
             }
         }
     }
@@ -118,8 +119,8 @@ impl SessionFault {
                  copied. Open a new link to the panel."
             }
             Self::Unbacked => {
-                "The application that this session belongs to was removed, or the secret or key that its link was made with. \
-                 Open a new link to the panel."
+                "The application that this session belongs to was removed or lost scopes of it, or the secret or key that its \
+                 link was made with was removed. Open a new link to the panel."
             }
         }
     }
