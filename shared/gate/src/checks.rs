@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(with(verb, "webhook/delivery/list", "any=1"), Ok(()), "its handler refuses unknown parameters");
         }
         assert_eq!(with("DELETE", "application/app1", "confirm=true"), Ok(()));
-        assert_eq!(with("PATCH", "application/app1", "confirm=true"), Err(vec!["confirm".to_owned()]));
+        assert_eq!(with("PATCH", "webhook/whk_1", "confirm=true"), Err(vec!["confirm".to_owned()]));
         assert_eq!(with("DELETE", "webhook/whk_1", "confirm=true"), Err(vec!["confirm".to_owned()]));
     }
 

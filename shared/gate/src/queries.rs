@@ -8,10 +8,12 @@ pub const WITH_QUERY: &[(&str, &str)] = &[
     ("DELETE", "/api/managing-entity/{managingEntityIdentifier}/application/{clientId}"),
     ("DELETE", "/api/managing-entity/{managingEntityIdentifier}/application/{clientId}/key/{kid}"),
     ("DELETE", "/api/managing-entity/{managingEntityIdentifier}/application/{clientId}/secret/{secretId}"),
+    ("GET", "/api/managing-entity/{managingEntityIdentifier}/panel/link/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/payment/connection/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/payment/provider/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/webhook/delivery/list"),
     ("GET", "/api/managing-entity/{managingEntityIdentifier}/webhook/event"),
+    ("PATCH", "/api/managing-entity/{managingEntityIdentifier}/application/{clientId}"),
 ];
 
 /// Whether the operation with this verb and route takes a query. HEAD works like GET.
