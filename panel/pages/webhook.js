@@ -148,7 +148,7 @@ const Signing = ({ until }) => html`
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook }) => {
-  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, metadata = {}, oldestUnreadDate, order,
+  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, metadata, oldestUnreadDate, order,
     payload, version } = webhook;
   return html`
   <dl class="facts">

@@ -165,7 +165,6 @@ pub struct WebhookView {
     last_update: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts_per_second: Option<u32>,
-    #[serde(skip_serializing_if = "Metadata::is_empty")]
     metadata: Metadata,
     name: String,
     /// When the oldest delivery in its feed was published; shown with a single webhook.
