@@ -153,13 +153,6 @@ impl Problem {
         serde_json::from_value(violations).unwrap_or_default()
     }
 
-    /// 400: the cursor of a list is not one of this list.
-    pub fn invalid_cursor() -> Self {
-        let detail = "`cursor` must be the `nextCursor` of this list with these filters, and may have expired; ask again \
-                      without cursor.";
-        Self::new(ProblemKind::InvalidCursor, detail)
-    }
-
     /// 413: the body is larger than the operation allows.
     pub fn too_large(part: &str, limit: usize) -> Self {
         Self::new(ProblemKind::PayloadTooLarge, format!("{part} is larger than the {limit} bytes that are allowed."))
