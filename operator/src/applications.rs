@@ -163,9 +163,10 @@ impl OperatorsApplications {
     pub async fn set_scopes(&self, client_id: &str, scopes: Scopes) -> Result<Application, ApplicationError> {
         let notes = Notes::default();
         let change = ApplicationChange { scopes: Some(scopes), ..ApplicationChange::default() };
-        let changed = self.applications.change(&OPERATOR, client_id, change, false, &notes, SystemClock.now()).await?;
+        let once = (false, Once::NO_KEY);
+        let changed = self.applications.change(&OPERATOR, client_id, change, once, &notes, SystemClock.now()).await?;
         deployment::audit(&self.environment, Action::ChangeApplication, &notes);
-        Ok(changed)
+        Ok(changed.state)
     }
 
     /// Adds a secret to an application. The previous secret is accepted during the overlap.
