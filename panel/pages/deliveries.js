@@ -6,6 +6,7 @@ import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filter
 import { useDeliveries } from "../parts/delivery_search.js";
 import { Selection, useSelection } from "../parts/delivery_selection.js";
 import { Empty, Waiting } from "../parts/empty.js";
+import { useExpiredCursor } from "../parts/expired_cursor.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
@@ -25,11 +26,7 @@ export default function Deliveries({ query }) {
   const view = address("/deliveries", rest);
   const list = useDeliveries(view, filtersOf(query), query.cursor);
   const selection = useSelection(view);
-  // A cursor in an old address may have expired: the list begins again.
-  const isExpired = Boolean(query.cursor) && list.error?.kind === "invalid-cursor";
-  useEffect(() => {
-    if (isExpired) go(address("/deliveries", { ...query, cursor: "" }), { replace: true });
-  }, [isExpired]);
+  const isExpired = useExpiredCursor("/deliveries", query, list.error);
   const isLive = liveness === "on" && !query.cursor;
   usePolling(list.poll, LIVE_MS, isLive);
   const isStale = Boolean(list.data) && list.data.view !== view;

@@ -6,6 +6,7 @@ import { Action, LinkButton } from "../parts/action.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Empty, Waiting } from "../parts/empty.js";
+import { useExpiredCursor } from "../parts/expired_cursor.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { NewLink } from "../parts/new_link.js";
@@ -20,6 +21,7 @@ import { useAction, useLoad } from "../parts/load.js";
 export default function Links({ query }) {
   const { cursor } = query;
   const list = useLoad(() => get("/panel/link/list", { cursor }), [cursor], { keep: true });
+  const isExpired = useExpiredCursor("/links", query, list.error);
   const links = list.data?.items;
   const [asked, ask] = useState(null);
   // A session that a link opened cannot create links, which could outlive it.
@@ -28,7 +30,7 @@ export default function Links({ query }) {
   return html`
     <${Page} title="Panel links"
       lead="A link opens this panel once, for a limited time, without a password." beside=${add}>
-      <${Problem} refusal=${list.error} retry=${list.reload} />
+      <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       ${!list.data && !list.error && html`<${Waiting} what="Loading the links" />`}
       ${links?.length === 0 && !cursor && html`<${Empty} icon="links" title="No panel links">
         <p>A link gives a colleague access for a limited time. It can be opened once, within ten minutes.</p>

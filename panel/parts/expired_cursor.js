@@ -1,0 +1,12 @@
+// The cursor in the address of a list, which may be older than the keys that seal cursors.
+import { useEffect } from "./html.js";
+import { address, go } from "../address.js";
+
+/** Begins the list at `path` again if its cursor has expired, and returns whether it has. */
+export function useExpiredCursor(path, query, error) {
+  const isExpired = Boolean(query.cursor) && error?.kind === "invalid-cursor";
+  useEffect(() => {
+    if (isExpired) go(address(path, { ...query, cursor: "" }), { replace: true });
+  }, [isExpired]);
+  return isExpired;
+}
