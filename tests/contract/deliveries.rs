@@ -34,8 +34,8 @@ async fn a_delivery_request_is_as_the_contract_says(suite: Arc<Suite>) {
     assert_eq!(received.header("webhook-signature").split(' ').count(), 1, "one live secret, one signature");
 
     let members: Vec<&str> = event.as_object().expect("an object").keys().map(String::as_str).collect();
-    assert_eq!(members.len(), 5, "{event}");
-    assert_eq!(event["type"], "booking.created");
+    assert_eq!(members.len(), 6, "{event}");
+    assert_eq!((&event["type"], &event["subject"]), (&json!("booking.created"), &json!("B-1")));
     assert_eq!(event["managingEntityIdentifier"], entity.id.as_str());
     assert_eq!(event["data"], json!({ "bookingIdentifier": "B-1" }));
     assert_eq!(time(&event["timestamp"]), time(&delivery["createdDate"]));

@@ -151,8 +151,9 @@ async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite
     // The leases end, and with them the key's batch.
     let table = suite.table();
     let prefix = format!("IDEMPOTENCY#{}#", entity.id);
-    let is_record = |item: &Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
-    let mut records: Vec<_> = table.scan().await.into_iter().filter(is_record).collect();
+    let is_batch =
+        |item: &Value| item["sk"]["S"] == "BATCH" && item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with(&prefix));
+    let mut records: Vec<_> = table.scan().await.into_iter().filter(is_batch).collect();
     assert_eq!(records.len(), 1, "{records:#?}");
     let mut record = records.remove(0);
     let ends = record["expiresAt"]["N"].as_str().and_then(|text| text.parse().ok());

@@ -483,9 +483,9 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
             for ids in expected.values() {
                 until_held_by(&entity, &ids[1], &ids[0]).await;
             }
-            let held: Vec<_> = page.iter().map(subject).collect();
+            let subjects: Vec<_> = page.iter().map(subject).collect();
             let more = read(&entity, &hook, held()).await;
-            assert!(more.iter().all(|delivery| !held.contains(&subject(delivery))), "{more:#?}");
+            assert!(more.iter().all(|delivery| !subjects.contains(&subject(delivery))), "{more:#?}");
             for delivery in &more {
                 got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
             }

@@ -37,7 +37,7 @@ pub fn answer(method: &Method, path: &str) -> Option<Reply> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gate::routes;
+    use gate::verbs;
 
     fn header(reply: &Reply, name: &http::HeaderName) -> Option<String> {
         let (_, value) = reply.headers.iter().find(|(known, _)| known == name)?;
@@ -47,13 +47,13 @@ mod tests {
     #[test]
     fn a_derived_address_redirects_to_one_that_has_a_route() {
         for &(derived, meant) in MEANT {
-            assert!(routes::verbs_of(derived).is_empty(), "{derived}");
-            for verb in routes::verbs_of(meant).into_iter().filter(|verb| *verb != "OPTIONS") {
+            assert!(verbs::verbs_of(derived).is_empty(), "{derived}");
+            for verb in verbs::verbs_of(meant).into_iter().filter(|verb| *verb != "OPTIONS") {
                 let reply = answer(&verb.parse().expect("a verb"), derived).expect("a redirect");
                 assert_eq!(reply.status, StatusCode::PERMANENT_REDIRECT);
                 assert_eq!(header(&reply, &LOCATION).as_deref(), Some(meant));
                 let origin = header(&reply, &ACCESS_CONTROL_ALLOW_ORIGIN);
-                assert_eq!(origin.as_deref(), routes::is_open(meant).then_some("*"), "{derived}");
+                assert_eq!(origin.as_deref(), verbs::is_open(meant).then_some("*"), "{derived}");
             }
         }
         for other in ["/mcp", "/mcp//", "/", "/.well-known/oauth-authorization-server", "/openapi.json/"] {

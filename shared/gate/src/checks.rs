@@ -7,7 +7,7 @@ use http::{
 use lambda_http::{Body, RequestExt};
 use serde_json::json;
 
-use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, queries, routes};
+use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::UnreadableBody, queries, routes, verbs};
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
 use problem::{Problem, ProblemKind, Query, Rule, Violation};
 
@@ -17,7 +17,7 @@ const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 /// Checks that the path has this verb; a path without a route passes. A gateway that matches path and verb together
 /// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, but the path belongs to another route.
 pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
-    let allowed = routes::verbs_of(request.raw_http_path());
+    let allowed = verbs::verbs_of(request.raw_http_path());
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
         return Ok(());
     }
@@ -27,7 +27,7 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
 
 /// Whether a browser asks if a script of another origin may read a document that is open to all.
 pub(crate) fn is_preflight(request: &Request<Body>) -> bool {
-    request.method() == Method::OPTIONS && routes::is_open(request.raw_http_path())
+    request.method() == Method::OPTIONS && verbs::is_open(request.raw_http_path())
 }
 
 /// Checks that the request comes from the service's site or from a program, which sends no origin.
@@ -192,7 +192,7 @@ mod tests {
     fn an_operation_without_parameters_refuses_every_query() {
         let with = |verb: &str, rest: &str, query: &str| {
             let mut request = Request::new(Body::Empty)
-                .with_raw_http_path(&format!("/api/managing-entity/hotel/{rest}"))
+                .with_raw_http_path(format!("/api/managing-entity/hotel/{rest}"))
                 .with_query_string_parameters(query.parse::<QueryMap>().expect("a query"));
             *request.method_mut() = verb.parse().expect("a verb");
             no_query(&request).map_err(|problem| problem.violations().iter().map(Violation::name).collect::<Vec<_>>())

@@ -17,6 +17,7 @@ pub mod page;
 pub mod queries;
 pub mod reply;
 pub mod routes;
+pub mod verbs;
 
 pub use call::{Admitted, Call, EntityCall};
 pub use endpoint::Endpoint;

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use crate::endpoints;
-
 /// The routes: verb and path.
 const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"));
 
@@ -15,15 +13,8 @@ const GETS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/gets.rs"));
 /// The verbs of all routes with this path, in the order of the routes; empty if no route has it. A parameter (`{name}`)
 /// matches one segment that is not empty, and a literal segment has precedence over it. The last parameter may be
 /// greedy (`{name+}`) and match several segments; every other route has precedence over it.
-///
-/// OPTIONS is a verb of documents that scripts of every origin may read, without a route: a function would need a right
-/// for each such route, and `fallback` gets these requests anyway.
-pub fn verbs_of(path: &str) -> Vec<&'static str> {
-    let mut verbs = verbs_among(ROUTES, path);
-    if is_open(path) {
-        verbs.push("OPTIONS");
-    }
-    verbs
+pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {
+    verbs_among(ROUTES, path)
 }
 
 /// The route of a path, as template.yaml has it, such as `…/webhook/{webhookIdentifier}`; `None` if no route matches. By
@@ -32,12 +23,11 @@ pub fn route_of(path: &str) -> Option<&'static str> {
     nearest_among(ROUTES, &decoded_segments(path))
 }
 
-/// Whether scripts of every origin may read the document at this path.
-pub fn is_open(path: &str) -> bool {
-    let segments = decoded_segments(path);
-    GETS.iter().any(|(route, function)| {
-        matches(route, &segments) && endpoints::of_function(function).is_some_and(|endpoint| endpoint.any_origin)
-    })
+/// The functions that have a route with the verb GET and this path.
+pub(crate) fn functions_of_get(path: &str) -> impl Iterator<Item = &'static str> {
+    let segments =
+        decoded_segments(path).into_iter().map(Cow::into_owned).map(Cow::Owned).collect::<Vec<Cow<'static, str>>>();
+    GETS.iter().filter(move |(route, _)| matches(route, &segments)).map(|(_, function)| *function)
 }
 
 /// The nearest list above a path, such as `…/webhook/list` for `…/webhook/whk_1`; `None` if there is none.
@@ -153,17 +143,6 @@ mod tests {
         let one = "/api/managing-entity/{managingEntityIdentifier}/webhook/{webhookIdentifier}";
         assert_eq!(route_of("/api/managing-entity/h/webhook/lists"), Some(one));
         assert_eq!(route_of("/api/managing-entity/h/nothing"), None);
-    }
-
-    #[test]
-    fn only_a_document_for_scripts_of_every_origin_takes_options() {
-        for path in ["/oauth2/jwks", "/openapi.json", "/.well-known/oauth-protected-resource/mcp"] {
-            assert_eq!(verbs_of(path), ["GET", "HEAD", "OPTIONS"], "{path}");
-        }
-        for path in ["/mcp", "/oauth2/token", "/panel/session", "/panel/deliveries", "/", "/openapi.json/", "/problems"]
-        {
-            assert!(!is_open(path) && !verbs_of(path).contains(&"OPTIONS"), "{path}");
-        }
     }
 
     const ROUTES: &[(&str, &str)] =

@@ -92,7 +92,7 @@ fn kind(schema: &Value) -> String {
 /// All keywords that are shown literally, after a comma. The pattern of known values says nothing more than they do.
 fn limits(schema: &Value) -> String {
     let has_known_values = schema["examples"].is_array();
-    let is_shown = |name: &str| !IN_WORDS.contains(&name) && !(name == "pattern" && has_known_values);
+    let is_shown = |name: &str| !(IN_WORDS.contains(&name) || name == "pattern" && has_known_values);
     let keywords = schema.as_object().into_iter().flatten().filter(|(name, _)| is_shown(name));
     keywords
         .map(|(name, value)| match (name.as_str(), value) {

@@ -92,7 +92,7 @@ async fn a_repeated_change_of_an_application_is_made_once(suite: Arc<Suite>) {
     changing(&entity, &path, "key", r#"{"name":"x"}"#).refused(409, "idempotency-conflict").await;
 }
 
-/// What is removed: the path, and the kind of the error for another request; `None` if it succeeds as well.
+/// A resource to remove: the path, and the kind of the error for another request; `None` if it succeeds as well.
 type Removable = (String, Option<&'static str>);
 
 /// One resource of each kind that can be removed.

@@ -71,7 +71,7 @@ impl KeyAddition {
             return Err(ApplicationError::TooManyKeys);
         }
         caller.spend_credentials(&self.allowances, 1, now).await?;
-        let keys = [read.keys.as_slice(), &[key.clone()]].concat();
+        let keys = [read.keys.as_slice(), std::slice::from_ref(&key)].concat();
         let left = RemainingCredentials { secrets: read.secrets.clone(), keys, gone: Vec::new() };
         let added = AddedKey(key);
         let record = self.answers.record(once, &added, &added.0.kid, now).await?;

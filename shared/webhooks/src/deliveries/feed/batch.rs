@@ -13,7 +13,7 @@ use crate::deliveries::{
     feed::{
         Feeds, PARALLEL,
         find::without_failed,
-        read::{FeedDelivery, FeedPage, Hold, LeaseEnd, Signing},
+        give::{FeedDelivery, FeedPage, Hold, LeaseEnd, Signing},
         receipt::Receipt,
     },
 };

@@ -10,6 +10,7 @@ pub mod acknowledge;
 mod batch;
 pub mod extend;
 mod find;
+mod give;
 pub(crate) mod outcome;
 pub mod read;
 mod receipt;

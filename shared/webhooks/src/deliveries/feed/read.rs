@@ -1,40 +1,35 @@
 //! Reading a feed: the oldest deliveries that no reader holds.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        dispatch::request::signed_headers,
         error::DeliveryError,
         feed::{
             DEFAULT_LIMIT, Feeds, MAX_AT_ONCE, PARALLEL, VISIBILITIES,
             batch::Batch,
             find::{Free, Passed, without_failed},
+            give::{FeedPage, Hold, LeaseEnd, Signing},
             integer,
             receipt::Receipt,
         },
         store::item::HeadItem,
     },
-    events::store::StoredEvent,
-    subscriptions::{WebhookError, masked::Headers, secret::SigningSecret, store::SigningWebhook},
+    subscriptions::WebhookError,
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, Time, WebhookId, pause, random};
+use base::{WebhookId, pause, random};
 use problem::{JsonBody, Problem};
-use storage::{Allowance, IdempotentRequest, KeyRings, TableError};
+use storage::{Allowance, IdempotentRequest, KeyRings};
 
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
 /// The pause between two looks at a feed without a delivery for the reader. A look at an empty feed costs half a read
 /// unit; each delivery that waits or is held adds half a unit, up to ten units (`find::Passed`).
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// The latest time at which a request hands out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the
-/// request after 20 s: a reader without a response must not hold deliveries.
-const HANDS_OUT_FOR: Duration = Duration::from_secs(13);
 /// Maximum age of the webhook's values when its deliveries are handed out: its owner may have removed or disabled it
 /// since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
@@ -61,43 +56,6 @@ impl Reader for () {
     }
 }
 
-/// A delivery as its reader gets it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FeedDelivery {
-    delivery_identifier: DeliveryId,
-    attempt_number: u32,
-    /// Proves that the reader holds the delivery.
-    receipt: String,
-    /// When the feed has it again, unless the reader answers before.
-    visible_from: Time,
-    headers: BTreeMap<String, String>,
-    body: String,
-}
-
-/// The deliveries of a response.
-#[derive(Debug, Default, Serialize)]
-pub struct FeedPage {
-    pub(super) items: Vec<FeedDelivery>,
-    /// Whether an earlier request with the idempotency key got the deliveries.
-    #[serde(skip)]
-    pub is_repeated: bool,
-}
-
-/// How a reader holds a delivery.
-pub(super) struct Hold {
-    pub(super) lease: String,
-    pub(super) end: LeaseEnd,
-}
-
-/// The end of a reader's lease.
-pub(super) enum LeaseEnd {
-    /// This long after the delivery is handed out.
-    After(Duration),
-    /// The end of its batch.
-    At(Time),
-}
-
 impl FeedRequest {
     /// Reads a request's body; an empty one means the defaults.
     ///
@@ -117,13 +75,6 @@ impl FeedRequest {
             visibility: Duration::from_secs(visibility.unwrap_or(DEFAULT_VISIBILITY)),
         })
     }
-}
-
-/// A webhook with its signing secrets, and the time at which it was read.
-pub(super) struct Signing {
-    webhook: SigningWebhook,
-    secrets: Vec<SigningSecret>,
-    read: Instant,
 }
 
 impl Feeds {
@@ -228,45 +179,6 @@ impl Feeds {
             attempt: head.delivery.attempt_count.saturating_add(1),
             lease: random::uuid(&*self.random),
         }
-    }
-
-    /// Gives a delivery to the reader whose request began at this time, also if the reader has it already; `None` when
-    /// another has it.
-    pub(super) async fn give(
-        &self,
-        signing: &Signing,
-        head: HeadItem,
-        event: StoredEvent,
-        Hold { lease, end }: Hold,
-        began: Instant,
-    ) -> Result<Option<FeedDelivery>, TableError> {
-        if began.elapsed() > HANDS_OUT_FOR {
-            return Err(TableError::late());
-        }
-        let now = self.clock.now();
-        if !head.is_kept(now) {
-            return Ok(None);
-        }
-        let until = match end {
-            LeaseEnd::After(visibility) => now + visibility,
-            LeaseEnd::At(end) => end,
-        };
-        let Some(head) = self.deliveries.hand_out(&head, &lease, until, now).await? else { return Ok(None) };
-        let delivery = head.delivery.id.clone();
-        let trace = event.item.trace().next_span(&*self.random);
-        let body = event.payload(signing.webhook.webhook.payload).into_owned();
-        let headers = signed_headers(&delivery, &signing.secrets, now, &body, &trace, &Headers::new());
-        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let attempt = head.delivery.attempt_count.saturating_add(1);
-        Ok(Some(FeedDelivery {
-            receipt: Receipt { delivery: delivery.clone(), attempt, lease }.to_string(),
-            delivery_identifier: delivery,
-            attempt_number: attempt,
-            // Later, if the reader has extended its lease.
-            visible_from: head.claimable_at.unwrap_or(until),
-            headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
-            body,
-        }))
     }
 }
 

@@ -1,0 +1,107 @@
+//! Giving a delivery to a reader: its lease, its receipt, and the signed body.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        dispatch::request::signed_headers,
+        feed::{Feeds, receipt::Receipt},
+        store::item::HeadItem,
+    },
+    events::store::StoredEvent,
+    subscriptions::{masked::Headers, secret::SigningSecret, store::SigningWebhook},
+};
+use base::{DeliveryId, Time};
+use storage::TableError;
+
+/// The latest time at which a request hands out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the
+/// request after 20 s: a reader without a response must not hold deliveries.
+const HANDS_OUT_FOR: Duration = Duration::from_secs(13);
+
+/// A delivery as its reader gets it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FeedDelivery {
+    delivery_identifier: DeliveryId,
+    attempt_number: u32,
+    /// Proves that the reader holds the delivery.
+    receipt: String,
+    /// When the feed has it again, unless the reader answers before.
+    visible_from: Time,
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+/// The deliveries of a response.
+#[derive(Debug, Default, Serialize)]
+pub struct FeedPage {
+    pub(super) items: Vec<FeedDelivery>,
+    /// Whether an earlier request with the idempotency key got the deliveries.
+    #[serde(skip)]
+    pub is_repeated: bool,
+}
+
+/// How a reader holds a delivery.
+pub(super) struct Hold {
+    pub(super) lease: String,
+    pub(super) end: LeaseEnd,
+}
+
+/// The end of a reader's lease.
+pub(super) enum LeaseEnd {
+    /// This long after the delivery is handed out.
+    After(Duration),
+    /// The end of its batch.
+    At(Time),
+}
+
+/// A webhook with its signing secrets, and the time at which it was read.
+pub(super) struct Signing {
+    pub(super) webhook: SigningWebhook,
+    pub(super) secrets: Vec<SigningSecret>,
+    pub(super) read: Instant,
+}
+
+impl Feeds {
+    /// Gives a delivery to the reader whose request began at this time, also if the reader has it already; `None` when
+    /// another has it.
+    pub(super) async fn give(
+        &self,
+        signing: &Signing,
+        head: HeadItem,
+        event: StoredEvent,
+        Hold { lease, end }: Hold,
+        began: Instant,
+    ) -> Result<Option<FeedDelivery>, TableError> {
+        if began.elapsed() > HANDS_OUT_FOR {
+            return Err(TableError::late());
+        }
+        let now = self.clock.now();
+        if !head.is_kept(now) {
+            return Ok(None);
+        }
+        let until = match end {
+            LeaseEnd::After(visibility) => now + visibility,
+            LeaseEnd::At(end) => end,
+        };
+        let Some(head) = self.deliveries.hand_out(&head, &lease, until, now).await? else { return Ok(None) };
+        let delivery = head.delivery.id.clone();
+        let trace = event.item.trace().next_span(&*self.random);
+        let body = event.payload(signing.webhook.webhook.payload).into_owned();
+        let headers = signed_headers(&delivery, &signing.secrets, now, &body, &trace, &Headers::new());
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let attempt = head.delivery.attempt_count.saturating_add(1);
+        Ok(Some(FeedDelivery {
+            receipt: Receipt { delivery: delivery.clone(), attempt, lease }.to_string(),
+            delivery_identifier: delivery,
+            attempt_number: attempt,
+            // Later, if the reader has extended its lease.
+            visible_from: head.claimable_at.unwrap_or(until),
+            headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+            body,
+        }))
+    }
+}
