@@ -310,7 +310,7 @@ async fn a_request_that_breaks_two_rules_is_refused_for_the_first(suite: Arc<Sui
         for (position, first) in applying.iter().enumerate() {
             for second in &applying[position + 1..] {
                 let pair = [*first, *second];
-                let answer = request(&suite.api, &forge, &case, &pair).send().await;
+                let answer = request(&suite.api, &forge, &case, &pair).answered().await;
                 assert_answers(&answer, *first, &case, &pair);
             }
         }

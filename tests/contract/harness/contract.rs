@@ -106,7 +106,9 @@ impl Contract {
     /// All kinds of Problems.
     pub fn problem_kinds(&self) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
-        collect_problem_kinds(&self.document, &mut kinds);
+        for part in [&self.document["paths"], &self.document["components"]["responses"]] {
+            collect_problem_kinds(part, &mut kinds);
+        }
         kinds
     }
 

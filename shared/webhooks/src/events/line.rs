@@ -43,6 +43,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
 /// The most `NEXT` items in the transaction of an event: it has at most 100 items, among them the event and the line.
 const MAX_NEXT: usize = 98;
+/// Time limit for the further `NEXT` items of an event.
+const FURTHER_LIMIT: Duration = Duration::from_secs(2);
 /// How many further `NEXT` items are written at once.
 const FURTHER_AT_ONCE: usize = 25;
 
@@ -116,11 +118,14 @@ impl Events {
         counted_at: Option<Time>,
     ) -> Result<EventItem, TableError> {
         let id = item.id().clone();
-        match self.keep_in_time(item, put, ordered, random, counted_at).await {
+        let kept = match self.keep_in_time(item, put, ordered, random, counted_at).await {
             // The deadline may have come during the transaction that wrote the event.
-            Err(error @ TableError::Unavailable { .. }) => self.item(&id).await?.ok_or(error),
-            kept => kept,
-        }
+            Err(error @ TableError::Unavailable { .. }) => self.item(&id).await?.ok_or(error)?,
+            kept => kept?,
+        };
+        let further = next_items(&kept)?.into_iter().skip(MAX_NEXT).collect();
+        write_further(&self.table.until(Instant::now() + FURTHER_LIMIT), further, &id).await;
+        Ok(kept)
     }
 
     async fn keep_in_time(
@@ -164,11 +169,9 @@ impl Events {
             let moved = Put::at(key.clone(), &line, JOINING)?;
             let moved = moved.only_if(if read == 0 { is_new() } else { is("version", read) });
             let event = put.clone().with("targets", Value::of(&item.targets, JOINING)?);
-            let mut next = next_items(&item)?;
-            let further = next.split_off(next.len().min(MAX_NEXT));
+            let next = next_items(&item)?.into_iter().take(MAX_NEXT);
             let writes = Transaction::new().with(event).with(moved).with_all(next);
             if table.write_all(writes, JOINING).await?.is_done() {
-                write_further(&table, further, &id).await;
                 return Ok(item);
             }
             // The first version of an event stays, with its targets.
