@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The longest pointer in a violation, in bytes: clients choose the names in their input. A longer one is cut, and ends
-/// with [`MARK`].
+/// with `…`.
 pub const MAX_POINTER: usize = 120;
 /// The end of a text that was cut.
 const MARK: &str = "…";
