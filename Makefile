@@ -92,7 +92,7 @@ browser-test: tools ## Runs only the tests that need chromium (on Debian: apt in
 	$(BUILD)
 	cargo test --workspace --test contract -- browser
 
-receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on Debian: apt install default-jdk-headless ruby-webrick mono-mcs)
+receiver-test: tools ## Runs the receivers of the docs in Java, Ruby and C# (on Debian: apt install default-jdk-headless ruby ruby-webrick mono-mcs)
 	$(BUILD)
 	cargo test --workspace --test contract -- --ignored documented_receivers::
 

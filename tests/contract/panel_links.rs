@@ -298,7 +298,10 @@ async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suit
     let api = &suite.api;
     let loaded = api.post("/panel/session").expect(204).await;
     let left = api.call("DELETE", "/panel/session").expect(204).await;
-    let guessed = renew(api, "waypost-panel=x").expect(403).await;
+    // Its name depends on the scheme of the address.
+    let cookie = cookie_of(&open(api, &link(&suite.entity().await, json!({})).await.code).expect(200).await);
+    let (name, _) = cookie.split_once('=').expect("a cookie has a name");
+    let guessed = renew(api, &format!("{name}=x")).expect(403).await;
     let trail = line(&suite, "panel-session", &guessed).await; // earlier lines are written by then
     assert_eq!((&trail["action"], &trail["outcome"]), (&json!("panel.session.renew"), &json!("refused")));
     let log = fs::read_to_string(suite.bundle().data().join("logs/panel-session.log")).expect("the function has a log");
