@@ -8,6 +8,7 @@ use base64::{Engine, prelude::*};
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use auth::EntityId;
+use problem::Query;
 use webhooks::deliveries::queries::{cursor::{Cursor, List, NotACursor}, filters::Filters, range::ListPosition};
 use storage::KeyRing;
 use base::testing::CountingRandom;
@@ -33,7 +34,8 @@ fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
 }
 
 fn read(text: &str, ring: &KeyRing, entity: &EntityId, filters: &Filters) -> Result<ListPosition, NotACursor> {
-    Cursor::parse(text).ok_or(NotACursor)?.open(List::Deliveries, ring, entity, filters).map(|start| start.before)
+    let cursor = Cursor::take_last(Query::new([("cursor", text)])).ok().flatten().ok_or(NotACursor)?;
+    cursor.open(List::Deliveries, ring, entity, filters).map(|start| start.before)
 }
 
 fuzz_target!(|input: (bool, &[u8])| {
