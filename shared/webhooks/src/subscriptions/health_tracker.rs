@@ -7,7 +7,7 @@ use crate::subscriptions::{
     breaker::{BreakerSettings, Consequence, FailureStreak, Health, HealthItem},
     disable::{Disabler, Reason},
     health::{self, Healths},
-    operational::{FAILING, FailingEntry, WebhookFailing},
+    operational::{FAILING, FailingEntry, FailingError, WebhookFailing},
     store::Webhooks,
     tally::{AttemptOutcome, Tally},
 };
@@ -148,7 +148,7 @@ impl HealthTracker {
             failures_in_row: left.failures_in_row,
             since: streak.since,
             last_http_status: last.and_then(|outcome| outcome.http_status),
-            last_error: last.and_then(|outcome| outcome.error.clone()),
+            last_error: last.and_then(|outcome| outcome.error.as_deref().map(FailingError::of)),
         };
         let outbox_event = WebhookFailing::new(&first, &others).outbox_event(entity.id(), now, &*self.random);
         let writes = self.announcer.writes_to_entity(&outbox_event, now)?;
@@ -183,7 +183,7 @@ impl HealthTracker {
                 failures_in_row: health.failures_in_row,
                 since: health.failing_since?,
                 last_http_status: health.last_http_status,
-                last_error: health.last_error.clone(),
+                last_error: health.last_error.as_deref().map(FailingError::of),
             })
         });
         Ok(Some((named.name.clone(), failing.collect())))

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     events::{EventType, catalogue, outbox::OutboxEvent},
-    subscriptions::test_event::TEST,
+    subscriptions::{test_event::TEST, webhook_status::LastError},
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Random, Time, WebhookId};
@@ -41,8 +41,25 @@ pub struct FailingEntry {
     pub since: Time,
     /// Null if the last attempt never completed.
     pub last_http_status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
+    #[serde(flatten)]
+    pub last_error: Option<FailingError>,
+}
+
+/// Why the last attempt at a failing webhook never completed.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailingError {
+    /// The code, a colon, a space and the sentence.
+    #[serde(rename = "lastError")]
+    text: String,
+    #[serde(flatten)]
+    parts: Option<LastError>,
+}
+
+impl FailingError {
+    /// The text of an attempt's error, with its parts.
+    pub fn of(text: &str) -> Self {
+        Self { text: text.to_owned(), parts: LastError::of(text) }
+    }
 }
 
 /// The data of `webhook.failing`.
@@ -170,14 +187,14 @@ mod tests {
         }
     }
 
-    fn failing(webhook: &WebhookId, name: &str, last_error: Option<String>) -> FailingEntry {
+    fn failing(webhook: &WebhookId, name: &str, last_error: Option<&str>) -> FailingEntry {
         FailingEntry {
             webhook_identifier: webhook.clone(),
             name: name.to_owned(),
             failures_in_row: u32::MAX,
             since: NOW,
             last_http_status: Some(500).filter(|_| last_error.is_none()),
-            last_error,
+            last_error: last_error.map(FailingError::of),
         }
     }
 
@@ -187,14 +204,16 @@ mod tests {
         let ids: Vec<_> = (0..250).map(|number| WebhookId::new(NOW + Duration::from_millis(number), &random)).collect();
         // As long as they can be.
         let name = "\u{1f3e8}".repeat(200);
-        let error = "e".repeat(250);
-        let all: Vec<_> = ids.iter().map(|id| failing(id, &name, Some(error.clone()))).collect();
+        let detail = "e".repeat(130);
+        let error = format!("timeout: {detail}");
+        let all: Vec<_> = ids.iter().map(|id| failing(id, &name, Some(&error))).collect();
         let (first, others) = all.split_first().expect("there are webhooks");
         let announced = WebhookFailing::new(first, others).outbox_event(&entity(), NOW, &random);
         assert_eq!(announced.about, ids[..200]);
         assert_conforms(&announced.kind, &announced.data);
         let data: Value = serde_json::from_str(&announced.data).expect("JSON");
         assert_eq!((&data["webhookIdentifier"], &data["lastError"]), (&json!(ids[0]), &json!(error)));
+        assert_eq!((&data["lastErrorCode"], &data["lastErrorDetail"]), (&json!("timeout"), &json!(detail)));
         assert_eq!(
             (&data["webhooks"][0]["webhookIdentifier"], data["webhooks"].as_array().map(Vec::len)),
             (&json!(ids[0]), Some(200))

@@ -37,17 +37,32 @@ pub struct WebhookStatus {
     /// The older form of `delivery_state`, whose value `open` is misleading. Version 3.0 of the contract removes it.
     health: Health,
     /// Why the last of these attempts never completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error_code: Option<ErrorCode>,
-    /// The sentence for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error_detail: Option<String>,
+    #[serde(flatten)]
+    last_error: Option<LastError>,
     /// The status of the last of these attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_http_status: Option<u16>,
     /// The end of the pause of an enabled webhook. A past time means that a probe is due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
+}
+
+/// Why the last failed attempt at a webhook never completed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastError {
+    #[serde(rename = "lastErrorCode")]
+    code: ErrorCode,
+    /// The sentence for it.
+    #[serde(rename = "lastErrorDetail")]
+    detail: String,
+}
+
+impl LastError {
+    /// Splits the text of an attempt's error.
+    pub fn of(error: &str) -> Option<Self> {
+        let (code, detail) = ErrorCode::split(error)?;
+        Some(Self { code, detail: detail.to_owned() })
+    }
 }
 
 impl WebhookStatus {
@@ -61,15 +76,12 @@ impl WebhookStatus {
             Health::Open => DeliveryState::Paused,
         };
         let failing = item.filter(|item| item.failures_in_row > 0);
-        let last_error = failing.and_then(|item| ErrorCode::split(item.last_error.as_deref()?));
-        let (last_error_code, last_error_detail) = last_error.map(|(code, detail)| (code, detail.to_owned())).unzip();
         Self {
             delivery_state,
             failing_since: failing.and_then(|item| item.failing_since),
             failures_in_row: failing.map(|item| item.failures_in_row),
             health,
-            last_error_code,
-            last_error_detail,
+            last_error: failing.and_then(|item| LastError::of(item.last_error.as_deref()?)),
             last_http_status: failing.and_then(|item| item.last_http_status),
             paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
         }
@@ -86,7 +98,7 @@ impl WebhookStatus {
 
     /// Why the last attempt failed; `None` when it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
-        Cause::of_failure(self.last_http_status, self.last_error_code)
+        Cause::of_failure(self.last_http_status, self.last_error.as_ref().map(|error| error.code))
     }
 }
 
