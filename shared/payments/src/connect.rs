@@ -133,7 +133,7 @@ impl Connecting {
         };
         let authorization_url = start::address(&self.base_url, name, &state);
         let link = ConnectionLink { connection_identifier, authorization_url, expires_date };
-        let record = self.answers.record(once, &link, &name.as_str(), now).await?;
+        let record = self.answers.record(once, &link, &link.connection_identifier, now).await?;
         self.pending.keep(entity, &state, &pending, record).await?;
         tracing::info!(entity = %entity.id(), provider = %name, "a connection was requested");
         Ok(link)

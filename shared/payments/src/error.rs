@@ -106,7 +106,11 @@ impl From<ConnectionError> for Problem {
             ConnectionError::Exists { account } => {
                 let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} \
                               to connect in its place, with the same account or another one.";
-                Self::new(ProblemKind::ConnectionExists, detail).with_property("account", account)
+                let problem = Self::new(ProblemKind::ConnectionExists, detail);
+                match account {
+                    Some(account) => problem.with_property("account", account),
+                    None => problem,
+                }
             }
             ConnectionError::InvalidState(_) | ConnectionError::Ended { .. } => invalid_state(error),
             ConnectionError::Busy => Self::unavailable(error),

@@ -53,7 +53,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
             Wanted::PanelLink => text(&first.json(), "id"),
             Wanted::Application => text(&first.json(), "clientId"),
             Wanted::ClientSecret => text(&first.json(), "secretId"),
-            Wanted::Link => "sim-pkce".to_owned(),
+            Wanted::Link => text(&first.json(), "connectionIdentifier"),
             _ => asked.about.clone(),
         };
         assert_eq!(problem["properties"]["id"], made, "{wanted:?}");
