@@ -41,7 +41,6 @@ pub struct Erasing {
 #[serde(rename_all = "camelCase")]
 pub struct Erased {
     id: EventId,
-    success: bool,
     erased_date: Time,
     message: &'static str,
     /// Whether all its deliveries are erased as well. Otherwise a job erases the rest.
@@ -95,7 +94,7 @@ impl Erasing {
         } else {
             "The content of the event is erased; the responses in its remaining deliveries are being erased."
         };
-        Ok(Erased { id: id.clone(), success: true, erased_date, message, is_complete })
+        Ok(Erased { id: id.clone(), erased_date, message, is_complete })
     }
 
     async fn event(&self, entity: &AuthorizedEntity, id: &EventId) -> Result<EventItem, DeliveryError> {
