@@ -1,6 +1,6 @@
 """Generates a client from the served document with openapi-generator, checks it and its use with mypy, and uses it.
-Input: the settings of the bundle as JSON; output: the client's results, and the number of examples of the document that its
-models have read."""
+Input: the settings of the bundle as JSON; output: the client's results, the number of examples of the document that its
+models have read, and the number of values in them that a later release may add."""
 
 import json
 import os
@@ -46,13 +46,32 @@ def fetched(settings):
         return answer.read().decode().replace(settings["issuer"], settings["address"])
 
 
+def later(name, example, document):
+    """An example with a value that no release has yet in each member whose values are listed, and their number."""
+    schemas = document["components"]["schemas"]
+
+    def is_open(member):
+        schema = schemas[name]["properties"].get(member, {})
+        schema = schemas.get(schema.get("$ref", "").rpartition("/")[2], schema)
+        return "examples" in schema and schema.get("type") == "string"
+
+    added = [member for member in example if is_open(member)]
+    return example | dict.fromkeys(added, "later"), len(added)
+
+
 def read_examples(document):
-    """The number of examples that the client's models have read; the first that one refuses is an error."""
+    """The number of examples that the client's models have read, as they are and with later values, and of these values;
+    the first that one refuses is an error."""
     import waypost_client
 
-    # The generator makes no models of forms.
-    found = [(getattr(waypost_client, name, None), example) for name, example in examples(document, document)]
-    return sum(model is not None and model.from_dict(example) is not None for model, example in found)
+    read = values = 0
+    for name, example in examples(document, document):
+        # The generator makes no models of forms.
+        if model := getattr(waypost_client, name, None):
+            changed, added = later(name, example, document)
+            assert model.from_dict(example) and model.from_dict(changed), example
+            read, values = read + 1, values + added
+    return {"examples": read, "laterValues": values}
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -68,4 +87,4 @@ with tempfile.TemporaryDirectory() as folder:
     sys.path[:0] = [folder, str(USE.parent)]
     from use_openapi_generator import use
 
-    json.dump(use(settings) | {"examples": read_examples(json.loads(document.read_text()))}, sys.stdout)
+    json.dump(use(settings) | read_examples(json.loads(document.read_text())), sys.stdout)
