@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn errors_are_explained_once_and_lead_to_their_pages() {
         let html = content(&document());
-        assert_eq!(html.matches("The access token is missing, malformed, expired, or not meant").count(), 2);
+        assert_eq!(html.matches("The access token is missing, malformed, expired, or not meant").count(), 1);
         assert!(html.contains("<a href=\"/problems/invalid-request\">invalid-request</a>"));
         assert!(html.contains("<a href=\"#response-DeliveryNotFound\">404 delivery-not-found</a>"));
         assert!(html.matches("<a href=\"#errors\">common errors</a>").count() > 40);
