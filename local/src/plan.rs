@@ -11,7 +11,7 @@ use issuer::{
 use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{
-    deliveries::dispatch::schedule::ScheduleSettings,
+    deliveries::state::schedule::ScheduleSettings,
     events::{share::ShareSettings, subject::SubjectMembers, validation::EventValidation},
     subscriptions::breaker::BreakerSettings,
 };

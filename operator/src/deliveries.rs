@@ -8,14 +8,13 @@ use base::audit::{Action, Notes};
 use base::{Clock, DeliveryId, SystemClock};
 use storage::{IdempotencyStore, TableError};
 use webhooks::{
-    deliveries::{Deliveries, DeliveryError as Cause, delivery::MAX_ATTEMPTS, requests::resend::Resending},
+    deliveries::{Deliveries, DeliveryError as Cause, requests::resend::Resending, state::delivery::MAX_ATTEMPTS},
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
 };
 
 pub use problem::Violation;
 pub use webhooks::deliveries::{
-    attempt::Attempt,
-    delivery::Delivery,
+    state::attempt::Attempt,
     view::{AttemptView, DeliveryView, WholeDelivery},
 };
 

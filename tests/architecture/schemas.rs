@@ -20,8 +20,8 @@ const REPEATING: [(&str, &str, &[&str]); 4] = [
     ("WebhookWithSecret", "Webhook", &["signingSecret"]),
 ];
 
-const ATTEMPT: &str = "shared/webhooks/src/deliveries/attempt.rs";
-const DELIVERY: &str = "shared/webhooks/src/deliveries/delivery.rs";
+const ATTEMPT: &str = "shared/webhooks/src/deliveries/state/attempt.rs";
+const DELIVERY: &str = "shared/webhooks/src/deliveries/state/delivery.rs";
 const WEBHOOK: &str = "shared/webhooks/src/subscriptions/webhook.rs";
 const PAYLOAD: &str = "shared/webhooks/src/events/payload.rs";
 const SIGNATURE: &str = "shared/webhooks/src/subscriptions/key_pair.rs";

@@ -8,11 +8,11 @@ use storage::{IdempotencyStore, KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
         Deliveries,
-        dispatch::schedule::ScheduleSettings,
         jobs::Jobs,
         queries::{diagnosis::Diagnosing, list::Listing},
         queue::{Queue, QueueSettings},
         requests::{recover::Recovery, resend::Resending},
+        state::schedule::ScheduleSettings,
     },
     events::{publish::Publisher, subject::SubjectMembers},
     subscriptions::{

@@ -10,9 +10,9 @@ use problem::Problem;
 use webhooks::{
     deliveries::{
         DeliveryError,
-        dispatch::schedule::ScheduleSettings,
         feed::Feeds,
         queue::{Queue, QueueSettings},
+        state::schedule::ScheduleSettings,
     },
     events::{publish::Publisher, subject::SubjectMembers},
     subscriptions::{WebhookError, breaker::BreakerSettings},

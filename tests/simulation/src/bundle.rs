@@ -19,11 +19,12 @@ use tempfile::TempDir;
 use webhooks::{
     deliveries::{
         Deliveries,
-        dispatch::{dispatcher::Dispatcher, schedule::ScheduleSettings},
+        dispatch::dispatcher::Dispatcher,
         feed::Feeds,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
         requests::{cancel::Cancelling, erase::Erasing, recover::Recovery, resend::Resending},
+        state::schedule::ScheduleSettings,
         sweep::Sweeper,
     },
     events::{

@@ -7,8 +7,8 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use webhooks::{
     deliveries::{
-        dispatch::schedule::ScheduleSettings,
         feed::{Feeds, acknowledge::Acknowledgement, extend::Extension},
+        state::schedule::ScheduleSettings,
     },
     subscriptions::breaker::BreakerSettings,
 };

@@ -10,9 +10,7 @@ use outbound::{AddressRules, Outbound};
 use storage::{KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
-        Deliveries,
-        dispatch::{dispatcher::Dispatcher, schedule::ScheduleSettings},
-        queue::QueueSettings,
+        Deliveries, dispatch::dispatcher::Dispatcher, queue::QueueSettings, state::schedule::ScheduleSettings,
     },
     subscriptions::breaker::BreakerSettings,
 };

@@ -4,7 +4,7 @@ use function::{Service, StartError, Traced};
 use functions_webhooks::{bus, publisher};
 use serde_json::value::RawValue;
 use webhooks::{
-    deliveries::{dispatch::schedule::ScheduleSettings, queue::QueueSettings},
+    deliveries::{queue::QueueSettings, state::schedule::ScheduleSettings},
     events::{
         ingest::{IngestError, Ingested, Ingestion},
         rejected::{RejectedEvents, RejectedEventsSettings},

@@ -6,8 +6,8 @@ use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 use webhooks::deliveries::{
     Deliveries,
-    dispatch::schedule::ScheduleSettings,
     queries::list::{ListRequest, Listing},
+    state::schedule::ScheduleSettings,
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

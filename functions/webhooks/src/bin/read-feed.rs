@@ -7,11 +7,11 @@ use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 use webhooks::{
     deliveries::{
-        dispatch::schedule::ScheduleSettings,
         feed::{
             Feeds,
             read::{FeedRequest, Reader},
         },
+        state::schedule::ScheduleSettings,
     },
     subscriptions::breaker::BreakerSettings,
 };

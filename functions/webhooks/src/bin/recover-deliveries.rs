@@ -8,9 +8,9 @@ use storage::IdempotencyStore;
 use webhooks::{
     deliveries::{
         Deliveries,
-        dispatch::schedule::ScheduleSettings,
         jobs::{Jobs, RecoveryScope},
         requests::recover::Recovery,
+        state::schedule::ScheduleSettings,
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };

@@ -8,8 +8,8 @@ use problem::Problem;
 use storage::{KeyRings, SecretSettings};
 use webhooks::deliveries::{
     Deliveries,
-    dispatch::schedule::ScheduleSettings,
     queries::{list::Listing, list_events::EventListRequest},
+    state::schedule::ScheduleSettings,
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

@@ -6,9 +6,9 @@ use functions_webhooks::internal_publisher;
 use webhooks::{
     deliveries::{
         Deliveries,
-        dispatch::schedule::ScheduleSettings,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
+        state::schedule::ScheduleSettings,
         sweep::Sweeper,
     },
     events::outbox::Outbox,

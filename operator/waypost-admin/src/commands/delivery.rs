@@ -142,12 +142,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use operator::deliveries::Delivery;
 
     fn found() -> WholeDelivery {
         let delivery = json!({
-            "attemptCount": 2, "createdDate": "2026-11-20T09:45:00.000Z", "id": "dlv_01m7wh697q3m7qqm482zyh9200",
-            "lastError": "timeout", "lastUpdate": "2026-11-20T09:45:15.000Z",
+            "attemptCount": 2, "createdDate": "2026-11-20T09:45:00.000Z",
+            "eventIdentifier": "evt_01m7wh697q3m7qqm482zyh9200", "id": "dlv_01m7wh697q3m7qqm482zyh9200",
+            "lastErrorCode": "timeout", "lastUpdate": "2026-11-20T09:45:15.000Z",
             "nextAttemptDate": "2026-11-20T09:50:15.000Z", "ownerIdentifier": "hotel", "status": "retrying",
             "subject": "B-1001", "type": "booking.created", "url": "https://example.com/hook", "waitingFor": "schedule",
             "webhookIdentifier": "whk_01m74zy5eva3kj3s4w04zg1hhc",
@@ -162,10 +162,9 @@ mod tests {
                 "error": "timeout: the endpoint did not answer in time",
             },
         ]);
-        let delivery: Delivery = serde_json::from_value(delivery).expect("a delivery");
         let attempts: Vec<Attempt> = serde_json::from_value(attempts).expect("attempts");
         WholeDelivery {
-            delivery: DeliveryView::of(delivery),
+            delivery: serde_json::from_value(delivery).expect("a delivery"),
             attempts: attempts.into_iter().map(AttemptView::of).collect(),
             event: RawValue::from_string(r#"{"price":10.50}"#.to_owned()).expect("JSON"),
             event_warnings: Vec::new(),

@@ -1,5 +1,7 @@
 //! Writes of one item, which can be sent alone, in a batch, or in a transaction.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
@@ -70,6 +72,37 @@ impl Change {
     pub fn remove(mut self, attribute: impl Into<Path>) -> Self {
         self.assignments.push(Assignment::Remove(attribute.into()));
         self
+    }
+
+    /// Sets and removes the attributes that differ between two forms of an item with this key.
+    pub fn between<T: Serialize>(
+        key: impl Into<Key>,
+        (old, new): (&T, &T),
+        doing: &'static str,
+    ) -> Result<Self, TableError> {
+        let (mut old, new) = (write_item(old, doing)?, write_item(new, doing)?);
+        let mut change = Self::of(key);
+        // Sorted, so that equal changes are equal statements.
+        for (attribute, value) in new.into_iter().collect::<BTreeMap<_, _>>() {
+            if old.remove(&attribute).as_ref() != Some(&value) {
+                change = change.set(attribute, Value(value));
+            }
+        }
+        Ok(old.into_keys().collect::<BTreeSet<_>>().into_iter().fold(change, Self::remove))
+    }
+
+    /// The item after this change, as the table would leave it; the change may only set and remove attributes.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn applied<T: Serialize + DeserializeOwned>(&self, item: &T) -> T {
+        let mut item = write_item(item, "applying a change").expect("an item");
+        for assignment in &self.assignments {
+            match assignment {
+                Assignment::Set(path, Value(value)) => drop(item.insert(path.spelt(str::to_owned), value.clone())),
+                Assignment::Remove(path) => drop(item.remove(&path.spelt(str::to_owned))),
+                other => panic!("{other:?} is neither set nor removed"),
+            }
+        }
+        read_item(item, "applying a change").expect("a readable item")
     }
 }
 

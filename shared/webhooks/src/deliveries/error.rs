@@ -2,9 +2,9 @@
 
 use crate::{
     deliveries::{
-        delivery::{MAX_ATTEMPTS, Status},
         jobs::{MAX_RANGES, TooManyRanges},
         queries::cursor::NotACursor,
+        state::delivery::{MAX_ATTEMPTS, Status},
     },
     subscriptions::error::WebhookError,
 };

@@ -4,9 +4,9 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `delivery`, `attempt` | a delivery, its states and its attempts, as stored |
+//! | `state` | the life of a delivery: its states, what happens next, and what each event makes of it |
 //! | `view` | deliveries and attempts, as clients see them |
-//! | `store` | the items of the table and the keys of the indexes |
+//! | `store` | deliveries in the table |
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
 //! | `feed` | the feed of a webhook that is pulled: reading it, and the answers of its readers |
@@ -14,23 +14,20 @@
 //! | `requests` | resend or cancel a delivery, recover a range, erase an event |
 //! | `jobs` | background work on many deliveries, a page at a time: recoveries, cancellations, erasures |
 //! | `queries` | show, list and diagnose |
-//! | `lease_times` | the times that claims, messages and the sweep agree on |
 
-pub mod attempt;
-pub mod delivery;
 pub mod dispatch;
 pub mod error;
 pub mod feed;
 pub mod jobs;
-pub(crate) mod lease_times;
 pub mod queries;
 pub mod queue;
 pub mod requests;
+pub mod state;
 pub mod store;
 pub mod sweep;
 pub mod view;
 
-pub use delivery::{Delivery, Status};
 pub use error::DeliveryError;
+pub use state::delivery::{Delivery, Status};
 pub use store::Deliveries;
 pub use view::DeliveryView;

@@ -32,14 +32,14 @@ use tokio::{
 use crate::{
     deliveries::{
         jobs::Worker,
-        lease_times::{GRACE, OPENS_AFTER},
         queue::{
             Lane, Queue,
             message::{AttemptMessage, DeliveryOwner},
         },
+        state::times::{GRACE, OPENS_AFTER},
         store::{
             Deliveries,
-            item::{DUE_SHARDS, DueEntry},
+            attributes::{DUE_SHARDS, DueEntry},
             skip_unreadable,
         },
     },

@@ -1,18 +1,18 @@
 //! Deliveries and attempts as their owner sees them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliveries::{
+use crate::deliveries::state::{
     attempt::{Attempt, ErrorCode},
-    delivery::{CancelReason, Delivery, Status, WaitingFor},
+    delivery::{CancelReason, Status, WaitingFor},
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId};
 use problem::Violation;
 
 /// A delivery as its owner sees it, without its event and attempts.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryView {
     /// The number of attempts over all its schedules.
@@ -50,47 +50,19 @@ pub struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Whether its event was sent by a test of the webhook.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
     /// The event's type.
     pub r#type: String,
     /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
     /// a webhook that is pulled.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The reason for its wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// The webhook.
     pub webhook_identifier: WebhookId,
-}
-
-impl DeliveryView {
-    /// The view of a stored delivery.
-    pub fn of(delivery: Delivery) -> Self {
-        let cancel_reason = delivery.shown_cancel_reason();
-        Self {
-            attempt_count: delivery.attempt_count,
-            cancel_reason,
-            created_date: delivery.created_date,
-            erased_date: delivery.erased_date,
-            event_identifier: delivery.id.event(),
-            held_by: delivery.held_by,
-            id: delivery.id,
-            last_error_code: delivery.last_error,
-            last_http_status: delivery.last_http_status,
-            last_update: delivery.last_update,
-            next_attempt_date: delivery.next_attempt_date,
-            owner_identifier: delivery.owner_identifier,
-            status: delivery.status,
-            subject: delivery.subject,
-            test: delivery.test,
-            r#type: delivery.r#type,
-            url: delivery.url,
-            waiting_for: delivery.waiting_for,
-            webhook_identifier: delivery.webhook_identifier,
-        }
-    }
 }
 
 /// An attempt as its owner sees it.
@@ -138,9 +110,8 @@ mod tests {
     use super::*;
     use crate::{
         deliveries::{
-            attempt::SentTo,
-            delivery::MAX_ATTEMPTS,
-            store::{item::tests::head, shown},
+            state::{attempt::SentTo, delivery::MAX_ATTEMPTS},
+            store::shown,
         },
         events::payload::Payload,
     };
@@ -201,18 +172,6 @@ mod tests {
         let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec![warning; 5] };
         let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
-    }
-
-    #[test]
-    fn a_cancelled_delivery_always_has_a_reason() {
-        let mut delivery = head().delivery;
-        assert_eq!(DeliveryView::of(delivery.clone()).cancel_reason, None);
-        delivery.status = Status::Cancelled;
-        let shown = DeliveryView::of(delivery.clone());
-        assert_eq!(shown.cancel_reason, Some(CancelReason::WebhookDisabled), "as release 1.0.0 stored it");
-        delivery.cancel_reason = Some(CancelReason::WebhookRemoved);
-        let shown = serde_json::to_value(DeliveryView::of(delivery)).expect("JSON");
-        assert_eq!(shown["cancelReason"], CancelReason::WebhookRemoved.as_str());
     }
 
     #[test]

@@ -24,9 +24,9 @@ use super::{
 use crate::{
     deliveries::{
         Deliveries,
-        dispatch::schedule::ScheduleSettings,
         queue::message::{AttemptMessage, DeliveryOwner},
         queue::{Lane, Queue},
+        state::schedule::ScheduleSettings,
     },
     subscriptions::{
         Webhook, Webhooks,

@@ -34,7 +34,7 @@ pub mod stats;
 pub(crate) mod store;
 pub(crate) mod tally;
 pub mod test_event;
-mod webhook;
+pub(crate) mod webhook;
 mod webhook_status;
 
 pub use error::WebhookError;

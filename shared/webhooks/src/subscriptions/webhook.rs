@@ -299,12 +299,12 @@ impl WebhookView {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::subscriptions::{endpoint::Kept, masked::Headers};
     use base::testing::CountingRandom;
 
-    pub(in crate::subscriptions) fn webhook() -> Webhook {
+    pub(crate) fn webhook() -> Webhook {
         let now = Time::from_millis(1_795_167_900_123);
         Webhook {
             created_date: now,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    deliveries::{attempt::ErrorCode, queries::advice::Cause},
+    deliveries::{queries::advice::Cause, state::attempt::ErrorCode},
     subscriptions::breaker::{Health, HealthItem},
 };
 use base::Time;

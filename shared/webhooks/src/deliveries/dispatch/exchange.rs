@@ -6,18 +6,20 @@ use tokio::{join, time::timeout};
 
 use crate::{
     deliveries::{
-        attempt::Attempt,
-        delivery::CancelReason,
         dispatch::{
-            claim::Claimed,
+            act::Turn,
             dispatcher::{DispatchError, Dispatcher},
             metrics::AttemptMetric,
             prefetch::CurrentWebhook,
             request::Prepared,
-            schedule::Next,
         },
         queue::{Lane, message::DeliveryOwner},
-        store::held::Ended,
+        state::{
+            attempt::Attempt,
+            decide::{Decision, decide},
+            schedule::Next,
+        },
+        store::{claim::Claimed, held::Ended},
     },
     events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
@@ -40,15 +42,15 @@ impl Dispatcher {
     /// Makes the claimed attempt as this span of a trace, and records it. `None` if no attempt was recorded: the
     /// webhook was removed or disabled or is now pulled, too little of the lease is left, or another worker has claimed
     /// the delivery.
-    pub(crate) async fn attempt(
+    pub(super) async fn attempt(
         &self,
-        entity: &AuthorizedEntity,
-        claimed: &Claimed,
+        turn: Turn<'_>,
         webhook: CurrentWebhook,
         event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Option<AttemptOutcome>, DispatchError> {
-        let Some((webhook, prepared)) = self.prepare(entity, claimed, webhook, event, trace).await? else {
+        let Turn { entity, claimed, .. } = turn;
+        let Some((webhook, prepared)) = self.prepare(turn, webhook, event, trace).await? else {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
@@ -80,7 +82,7 @@ impl Dispatcher {
             None => Vec::new(),
         };
         let outcome = attempt.outcome();
-        let recorded = self.deliveries.record(claimed, attempt, next, ended, along).await;
+        let recorded = self.deliveries.record(claimed, &attempt, next, ended, along).await;
         let Some(next) = recorded.map_err(DispatchError::Unrecorded)? else {
             let delivery = &claimed.delivery().id;
             let attempt = claimed.attempt();
@@ -102,31 +104,16 @@ impl Dispatcher {
     /// `None` when the delivery was cancelled or put into a feed, or its claim released.
     async fn prepare(
         &self,
-        entity: &AuthorizedEntity,
-        claimed: &Claimed,
-        webhook: CurrentWebhook,
+        turn: Turn<'_>,
+        CurrentWebhook { mut webhook, read }: CurrentWebhook,
         event: &StoredEvent,
         trace: &Trace,
     ) -> Result<Option<(SigningWebhook, Prepared)>, DispatchError> {
-        let CurrentWebhook { mut webhook, read } = webhook;
+        let claimed = turn.claimed;
         let mut prepared = self.request(claimed, &webhook, event, trace).await?;
         if read.elapsed() > MAX_READING_AGE {
-            let current = self.sources().webhook(entity, &DeliveryOwner::of(claimed.delivery())).await?;
-            let Some(current) = current else {
-                self.cancel(claimed, CancelReason::WebhookRemoved).await?;
-                return Ok(None);
-            };
-            if !current.webhook.webhook.enabled {
-                self.cancel(claimed, CancelReason::WebhookDisabled).await?;
-                self.wake_next(Ended::cancelled(claimed.head()), &current.webhook.webhook, self.clock.now()).await;
-                return Ok(None);
-            }
-            if current.webhook.webhook.is_pulled() {
-                // It has no address any more.
-                self.put_into_feed(claimed, &current.webhook.webhook, self.clock.now()).await?;
-                return Ok(None);
-            }
-            webhook = current.webhook;
+            let Some(current) = self.current_webhook(turn, event).await? else { return Ok(None) };
+            webhook = current;
             // This is quick: the keys that open the secrets were read above.
             prepared = self.request(claimed, &webhook, event, trace).await?;
         }
@@ -139,6 +126,25 @@ impl Dispatcher {
             return Ok(None);
         }
         Ok(Some((webhook, prepared)))
+    }
+
+    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled or put into a feed.
+    async fn current_webhook(
+        &self,
+        turn: Turn<'_>,
+        event: &StoredEvent,
+    ) -> Result<Option<SigningWebhook>, DispatchError> {
+        let claimed = turn.claimed;
+        let current = self.sources().webhook(turn.entity, &DeliveryOwner::of(claimed.delivery())).await?;
+        let now = self.clock.now();
+        let webhook = current.as_ref().map(|current| &current.webhook.webhook);
+        // The delivery had its turn in the line, at the breaker and under the rate limit.
+        match (decide(&turn.facts(current.as_ref(), Some(event), None, now), None), webhook) {
+            (Decision::Cancel(reason), webhook) => self.cancel(claimed, reason, webhook, now).await?,
+            (Decision::PutIntoFeed, Some(webhook)) => self.put_into_feed(claimed, webhook, now).await?,
+            _ => return Ok(current.map(|current| current.webhook)),
+        }
+        Ok(None)
     }
 
     async fn request(
@@ -154,7 +160,7 @@ impl Dispatcher {
     /// Disables a webhook whose endpoint answered 410. This precedes the record of the attempt: after a crash in
     /// between, no message would lead to the webhook again. An error is logged, and the next 410 disables the webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
-        let operational = claimed.is_operational();
+        let operational = claimed.delivery().is_operational();
         let id = &webhook.webhook.id;
         let reason = Reason::Gone { endpoint: &webhook.webhook.endpoint, operational };
         match timeout(STEP_LIMIT, self.health_tracker.disabler.disable(entity, id, reason, now)).await {

@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use crate::deliveries::{
-    dispatch::{claim::Claimed, schedule::Next},
-    queue::Lane,
-};
+use crate::deliveries::{queue::Lane, state::schedule::Next, store::claim::Claimed};
 use base::Time;
 use base::metric::{Metrics, Name, Number};
 

@@ -7,8 +7,8 @@ use tokio::{join, time::Instant};
 
 use crate::{
     deliveries::{
-        dispatch::claim::Claimed,
         queue::message::{AttemptMessage, DeliveryOwner},
+        store::claim::Claimed,
     },
     events::store::{Events, StoredEvent},
     subscriptions::{Webhooks, breaker::HealthItem, health::Healths, store::SigningWebhook},

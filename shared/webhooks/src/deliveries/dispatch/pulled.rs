@@ -3,37 +3,24 @@
 
 use crate::{
     deliveries::{
-        delivery::{CancelReason, WaitingFor},
         dispatch::{
-            claim::Claimed,
             counting::RecordedAttempt,
             dispatcher::{DispatchError, Dispatcher},
-            prefetch::Prefetch,
-            schedule::Next,
         },
         feed::outcome::{Outcome, OutcomeRecorder},
         queue::Lane,
-        store::{Deliveries, held::Ended, item::UNREAD_LIMIT},
+        state::{index::UNREAD_LIMIT, schedule::Next},
+        store::{Deliveries, claim::Claimed, held::Ended},
     },
     subscriptions::{Webhook, breaker::HealthItem, operational::WebhookUnread},
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, Time};
+use base::Time;
 use storage::{TableError, table::Transaction};
 
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a new delivery into the feed of a webhook that is pulled, by one write and without a claim. Returns false
-    /// for another webhook, and if the delivery already has a head.
-    pub(super) async fn added_to_feed(&self, prefetch: &Prefetch, delivery: &DeliveryId) -> Result<bool, TableError> {
-        let is_pulled = prefetch.webhook().is_some_and(|found| found.webhook.is_pulled());
-        match prefetch.event.as_ref().filter(|event| is_pulled && event.item.erased_date.is_none()) {
-            Some(event) => self.deliveries.add_unread(&event.item, delivery, self.clock.now()).await,
-            None => Ok(false),
-        }
-    }
-
     /// Puts a claimed delivery into the feed of its webhook. If it was there before and has not been read for long,
     /// this publishes an event.
     pub(super) async fn put_into_feed(
@@ -42,10 +29,10 @@ impl Dispatcher {
         webhook: &Webhook,
         now: Time,
     ) -> Result<(), TableError> {
-        let change = Deliveries::to_feed(claimed, now);
+        let change = Deliveries::into_feed(claimed, now)?;
         let delivery = claimed.delivery();
-        let was_there = delivery.waiting_for == Some(WaitingFor::Reader);
-        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !claimed.is_operational() {
+        let was_there = claimed.head().is_in_feed();
+        if was_there && now.since(delivery.created_date) >= UNREAD_LIMIT && !delivery.is_operational() {
             let unread = WebhookUnread {
                 webhook_identifier: &webhook.id,
                 name: &webhook.name,
@@ -62,7 +49,7 @@ impl Dispatcher {
             return Ok(());
         }
         // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
-        self.deliveries.cancel(claimed, CancelReason::Erased, now).await
+        self.deliveries.cancel_erased(claimed, now).await
     }
 
     /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that ended, and
@@ -90,7 +77,7 @@ impl Dispatcher {
         } else if let Some(webhook) = webhook {
             self.wake_next(Ended::attempted(claimed.head()), webhook, now).await;
         }
-        let operational = claimed.is_operational();
+        let operational = claimed.delivery().is_operational();
         let webhook = claimed.delivery().webhook_identifier.clone();
         let entity = entity.clone();
         Ok(Some(RecordedAttempt { entity, webhook, outcome, health_before: health, operational }))

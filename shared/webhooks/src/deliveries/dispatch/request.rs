@@ -5,8 +5,9 @@ use hyper::body::Bytes;
 
 use crate::{
     deliveries::{
-        attempt::{HEADERS, SentTo},
-        dispatch::{claim::Claimed, signature},
+        dispatch::signature,
+        state::attempt::{HEADERS, SentTo},
+        store::claim::Claimed,
     },
     events::store::StoredEvent,
     subscriptions::{headers, masked::Headers, secret::SigningSecret, store::SigningWebhook},

@@ -12,15 +12,15 @@ use tokio::{join, time::Instant};
 
 use crate::{
     deliveries::{
-        attempt::ErrorCode,
-        delivery::{Delivery, Status},
-        dispatch::{
-            claim::{Claimed, carries_operational},
-            counting::{self, RecordedAttempt},
-        },
+        dispatch::counting::{self, RecordedAttempt},
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
-        store::item::HeadItem,
+        state::{
+            attempt::ErrorCode,
+            delivery::{Delivery, Status},
+            head::Head,
+        },
+        store::claim::Claimed,
     },
     subscriptions::{Webhook, WebhookError, tally::AttemptOutcome},
 };
@@ -140,7 +140,7 @@ struct Answered {
     recorded: Option<(Delivery, AttemptOutcome)>,
     /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
     /// record.
-    ended: Option<HeadItem>,
+    ended: Option<Head>,
 }
 
 impl Feeds {
@@ -201,7 +201,7 @@ impl Feeds {
         let Some(head) = head else { return Ok(expired()) };
         let delivery = head.delivery().clone();
         let now = self.clock.now();
-        if head.lease.as_ref() == Some(&receipt.lease) && delivery.attempt_count.saturating_add(1) == receipt.attempt {
+        if head.is_leased_by(&receipt.lease) && head.next_attempt() == receipt.attempt {
             let claimed = Claimed::by_reader(head, receipt.lease.clone()).until(until);
             if let Some((counted, next)) = self.recorder().record(&claimed, outcome, now).await? {
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
@@ -217,14 +217,14 @@ impl Feeds {
         let is_last = delivery.attempt_count == receipt.attempt;
         let was_reported = delivery.last_error == Some(ErrorCode::Reported);
         let recorded = match outcome {
-            Outcome::Confirmed if is_last && delivery.status == Status::Delivered => Recorded::Confirmed,
+            Outcome::Confirmed if is_last && head.status() == Status::Delivered => Recorded::Confirmed,
             Outcome::Reported(_) if is_last && was_reported => Recorded::Failed,
             _ => Recorded::Expired,
         };
         if recorded == Recorded::Expired {
             return Ok(expired());
         }
-        let next = delivery.next_attempt_date;
+        let next = head.next_time();
         Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(head) })
     }
 
@@ -249,7 +249,7 @@ impl Feeds {
             webhook: webhook.clone(),
             outcome: outcome.clone(),
             health_before: health.clone(),
-            operational: carries_operational(delivery),
+            operational: delivery.is_operational(),
         });
         counting::count(recorded.collect(), &self.health_tracker, &self.stats, self.clock.now()).await;
     }

@@ -72,7 +72,7 @@ impl Feeds {
         let given = receipts.into_iter().map(|receipt| async move {
             let Some(head) = self.deliveries.head(&receipt.delivery).await? else { return Ok(None) };
             // Otherwise it was answered, or another reader got it.
-            if head.delivery.attempt_count.saturating_add(1) != receipt.attempt {
+            if head.next_attempt() != receipt.attempt {
                 return Ok(None);
             }
             let event = self.deliveries.events.find(&head.event()).await?;

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        dispatch::claim::HeldByReader,
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, VISIBILITIES, integer, receipt::Receipt},
+        store::claim::HeldByReader,
     },
     subscriptions::{Webhook, WebhookError},
 };

@@ -8,10 +8,9 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        dispatch::schedule::Next,
         feed::{DEFAULT_LIMIT, Feeds, PARALLEL, outcome::Outcome},
         queries::range::KeyRange,
-        store::{index_group::IndexGroup, item::HeadItem},
+        state::{head::Head, index::IndexGroup, schedule::Next},
     },
     events::store::StoredEvent,
     subscriptions::Webhook,
@@ -61,8 +60,8 @@ impl Passed {
     }
 
     /// Passes over a delivery until this time.
-    fn until(&mut self, time: Time, head: &HeadItem, read: Time) {
-        let passed = PassedOver::Until { time, is_held: head.lease.is_some(), read };
+    fn until(&mut self, time: Time, head: &Head, read: Time) {
+        let passed = PassedOver::Until { time, is_held: head.lease().is_some(), read };
         self.0.insert(head.delivery.id.clone(), passed);
     }
 
@@ -90,7 +89,7 @@ impl Passed {
 
 /// Deliveries that can be given to a reader, with their events, and those whose events cannot be read.
 pub(super) struct Free {
-    pub(super) free: Vec<(HeadItem, StoredEvent)>,
+    pub(super) free: Vec<(Head, StoredEvent)>,
     pub(super) unreadable: Vec<DeliveryId>,
 }
 
@@ -134,7 +133,7 @@ fn pages(limit: usize) -> impl Iterator<Item = usize> {
 
 impl Feeds {
     /// Whether a reader of this entity may get a delivery with this event.
-    pub(super) fn is_readable(entity: &AuthorizedEntity, head: &HeadItem, event: &StoredEvent) -> bool {
+    pub(super) fn is_readable(entity: &AuthorizedEntity, head: &Head, event: &StoredEvent) -> bool {
         head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
     }
 
@@ -145,7 +144,7 @@ impl Feeds {
         webhook: &WebhookId,
         limit: usize,
         passed: &mut Passed,
-    ) -> Result<Vec<HeadItem>, TableError> {
+    ) -> Result<Vec<Head>, TableError> {
         passed.forget_some();
         let mut range = KeyRange::since(Time::from_millis(0));
         let (mut found, mut expired) = (Vec::new(), Vec::new());
@@ -167,7 +166,7 @@ impl Feeds {
                     expired.push(head);
                     continue;
                 }
-                match head.claimable_at {
+                match head.claimable_at() {
                     // The dispatcher cancels it.
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
@@ -199,7 +198,7 @@ impl Feeds {
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
-        found: Vec<HeadItem>,
+        found: Vec<Head>,
         limit: usize,
     ) -> Result<Free, TableError> {
         let events = stream::iter(found).map(async |head| {
@@ -239,17 +238,17 @@ impl Feeds {
 
     /// Records the attempt of a former reader that did not answer in time, or of a worker that ended while the webhook
     /// was called. `None` when nothing is left to read, or another reader is about to get it.
-    async fn without_former_reader(&self, webhook: &Webhook, head: HeadItem) -> Result<Option<HeadItem>, TableError> {
+    async fn without_former_reader(&self, webhook: &Webhook, head: Head) -> Result<Option<Head>, TableError> {
         if !head.has_attempt_to_record() {
             return Ok(Some(head));
         }
         let id = &head.delivery.id;
         let now = self.clock.now();
-        let attempt = head.delivery.attempt_count.saturating_add(1);
+        let attempt = head.next_attempt();
         let until = Instant::now() + RECORD_LIMIT;
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
-        if !claimed.has_unknown_outcome() {
+        if claimed.unknown().is_none() {
             // Its worker has put it back into the feed meanwhile.
             self.deliveries.release(&claimed).await?;
             return Ok(None);
@@ -267,18 +266,18 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::store::item::tests::{LATER, NOW, head};
+    use crate::deliveries::state::head::tests::{LATER, NOW, head};
     use base::{EventId, SystemRandom};
 
     /// A delivery that waits, or that a reader holds.
-    fn waiting(lease: Option<&str>) -> HeadItem {
-        let mut head = HeadItem { lease: lease.map(str::to_owned), ..head() };
+    fn waiting(lease: Option<&str>) -> Head {
+        let mut head = if lease.is_some() { head().leased(LATER) } else { head() };
         head.delivery.id = DeliveryId::of(&EventId::new(NOW, &SystemRandom), 0);
         head
     }
 
     /// Which of these are not passed over after the next look has forgotten some.
-    fn forgotten(passed: &mut Passed, heads: &[HeadItem]) -> Vec<usize> {
+    fn forgotten(passed: &mut Passed, heads: &[Head]) -> Vec<usize> {
         passed.forget_some();
         let is_forgotten = |position: &usize| !passed.has(&heads[*position].delivery.id, NOW);
         (0..heads.len()).filter(is_forgotten).collect()

@@ -9,7 +9,7 @@ use crate::{
     deliveries::{
         dispatch::request::signed_headers,
         feed::{Feeds, receipt::Receipt},
-        store::item::HeadItem,
+        state::head::Head,
     },
     events::store::StoredEvent,
     subscriptions::{masked::Headers, secret::SigningSecret, store::SigningWebhook},
@@ -71,7 +71,7 @@ impl Feeds {
     pub(super) async fn give(
         &self,
         signing: &Signing,
-        head: HeadItem,
+        head: Head,
         event: StoredEvent,
         Hold { lease, end }: Hold,
         began: Instant,
@@ -93,13 +93,13 @@ impl Feeds {
         let body = event.payload(signing.webhook.webhook.payload).into_owned();
         let headers = signed_headers(&delivery, &signing.secrets, now, &body, &trace, &Headers::new());
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let attempt = head.delivery.attempt_count.saturating_add(1);
+        let attempt = head.next_attempt();
         Ok(Some(FeedDelivery {
             receipt: Receipt { delivery: delivery.clone(), attempt, lease }.to_string(),
             delivery_identifier: delivery,
             attempt_number: attempt,
             // Later, if the reader has extended its lease.
-            visible_from: head.claimable_at.unwrap_or(until),
+            visible_from: head.claimable_at().unwrap_or(until),
             headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
             body,
         }))

@@ -19,8 +19,11 @@ use std::ops::RangeInclusive;
 
 use crate::{
     deliveries::{
-        dispatch::schedule::{RetrySchedule, ScheduleSettings},
-        store::{Deliveries, held::Ended, item::HeadItem},
+        state::{
+            head::Head,
+            schedule::{RetrySchedule, ScheduleSettings},
+        },
+        store::{Deliveries, held::Ended},
     },
     subscriptions::{
         Webhook, Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
@@ -86,7 +89,7 @@ impl Feeds {
     }
 
     /// Puts the delivery that is held by `last`, which is final, into the feed.
-    async fn wake_next(&self, last: &HeadItem, webhook: &Webhook, now: Time) {
+    async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
         // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
         let _woken = self.deliveries.wake_next_or_log(Ended::attempted(last), webhook, now).await;
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        attempt::{Attempt, ErrorCode},
-        dispatch::{
-            claim::Claimed,
-            exchange::{exhausted, log},
+        dispatch::exchange::{exhausted, log},
+        state::{
+            Unknown,
+            attempt::{Attempt, ErrorCode},
             schedule::{Next, RetrySchedule},
         },
-        store::Deliveries,
+        store::{Deliveries, claim::Claimed},
     },
     subscriptions::{announcing::Announcer, tally::AttemptOutcome},
 };
@@ -70,11 +70,10 @@ impl OutcomeRecorder<'_> {
         outcome: &Outcome,
         now: Time,
     ) -> Result<Option<(AttemptOutcome, Next)>, TableError> {
-        let attempt = if let Some(claimed_at) = claimed.interrupted_at() {
-            Attempt::interrupted(claimed.attempt(), claimed_at)
-        } else {
-            let began = claimed.handed_out_at().unwrap_or(now);
-            Attempt::of_reader(claimed.attempt(), began, now, outcome.error())
+        let attempt = match claimed.unknown() {
+            Some(Unknown::Worker(claimed_at)) => Attempt::interrupted(claimed.attempt(), claimed_at),
+            Some(Unknown::Reader(began)) => Attempt::of_reader(claimed.attempt(), began, now, outcome.error()),
+            None => Attempt::of_reader(claimed.attempt(), now, now, outcome.error()),
         };
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
@@ -88,7 +87,7 @@ impl OutcomeRecorder<'_> {
             None => Vec::new(),
         };
         let counted = attempt.outcome();
-        let recorded = self.deliveries.record(claimed, attempt, next, now, along).await?;
+        let recorded = self.deliveries.record(claimed, &attempt, next, now, along).await?;
         Ok(recorded.map(|next| (counted, next)))
     }
 
@@ -98,7 +97,8 @@ impl OutcomeRecorder<'_> {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
         }
-        let is_repeated = matches!(outcome, Outcome::Unknown { ended, .. } if *ended || claimed.spares_schedule());
+        let is_repeated =
+            matches!(outcome, Outcome::Unknown { ended, .. } if *ended || claimed.head().spares_schedule());
         let dice = random::unit(self.random);
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);

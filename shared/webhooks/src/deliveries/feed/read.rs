@@ -16,7 +16,7 @@ use crate::{
             integer,
             receipt::Receipt,
         },
-        store::item::HeadItem,
+        state::head::Head,
     },
     subscriptions::WebhookError,
 };
@@ -173,12 +173,8 @@ impl Feeds {
     }
 
     /// The receipt of a reader that is about to get this delivery.
-    fn receipt(&self, head: &HeadItem) -> Receipt {
-        Receipt {
-            delivery: head.delivery.id.clone(),
-            attempt: head.delivery.attempt_count.saturating_add(1),
-            lease: random::uuid(&*self.random),
-        }
+    fn receipt(&self, head: &Head) -> Receipt {
+        Receipt { delivery: head.delivery.id.clone(), attempt: head.next_attempt(), lease: random::uuid(&*self.random) }
     }
 }
 

@@ -6,7 +6,8 @@ use crate::deliveries::{
         job::{PAGE, PageResult, Progress, count_done},
         passes::Passes,
     },
-    store::{Deliveries, index_group::IndexGroup},
+    state::index::IndexGroup,
+    store::Deliveries,
 };
 use auth::EntityId;
 use base::{Time, WebhookId};

@@ -13,7 +13,7 @@ use crate::deliveries::{
         scope::RecoveryScope,
     },
     queries::range::{KeyRange, ListPosition},
-    store::index_group::IndexGroup,
+    state::index::IndexGroup,
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId};

@@ -2,9 +2,14 @@
 
 use crate::{
     deliveries::{
-        delivery::{CancelReason, MAX_ATTEMPTS},
         jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
-        store::{Deliveries, index_group::IndexGroup, item::HeadItem, skip_unreadable},
+        state::{
+            Open,
+            delivery::{CancelReason, MAX_ATTEMPTS},
+            head::Head,
+            index::IndexGroup,
+        },
+        store::{Deliveries, skip_unreadable},
     },
     subscriptions::store::Webhooks,
 };
@@ -58,27 +63,20 @@ async fn recover(
         return Ok(false);
     }
     let Some(head) = head.filter(|head| is_wanted(head, part, now)) else { return Ok(false) };
-    let written = match part {
-        Part::Failed(_) => deliveries.reopen_for_sweep(head.delivery(), now).await?,
-        Part::Waiting(_) | Part::PutOff(_) => deliveries.expedite_for_sweep(&head, now).await?,
-    };
-    Ok(written.is_done())
+    Ok(deliveries.request_by_job(&head, now).await?.is_done())
 }
 
 /// Whether this part recovers the delivery.
-fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
-    let delivery = head.delivery();
-    if head.is_erased() || delivery.cancel_reason.is_some_and(CancelReason::forbids_recovery) {
+fn is_wanted(head: &Head, part: &Part, now: Time) -> bool {
+    let is_put_off = head.state.open().is_some_and(Open::is_put_off);
+    if head.is_erased() || head.state.cancel_reason().is_some_and(CancelReason::forbids_recovery) {
         return false;
     }
     match part {
-        Part::Failed(_) => {
-            IndexGroup::of(delivery.status, delivery.attempt_count, delivery.next_attempt_date, now)
-                == IndexGroup::Recoverable
-        }
+        Part::Failed(_) => IndexGroup::of(head, now) == IndexGroup::Recoverable,
         // A put-off attempt belongs to the schedule; any other would be an additional attempt, which the limit forbids.
-        Part::Waiting(_) => head.waits(now) && (head.put_off || delivery.attempt_count < MAX_ATTEMPTS),
-        Part::PutOff(_) => head.waits(now) && head.put_off,
+        Part::Waiting(_) => head.waits(now) && (is_put_off || head.delivery.attempt_count < MAX_ATTEMPTS),
+        Part::PutOff(_) => head.waits(now) && is_put_off,
     }
 }
 
@@ -86,10 +84,12 @@ fn is_wanted(head: &HeadItem, part: &Part, now: Time) -> bool {
 mod tests {
     use super::*;
     use crate::deliveries::{
-        delivery::Status,
         jobs::{Include, RecoveryScope},
         queries::range::KeyRange,
-        store::item::tests::{LATER, NOW, head},
+        state::{
+            State, Wait,
+            head::tests::{LATER, NOW, head},
+        },
     };
     use auth::EntityId;
     use base::testing::CountingRandom;
@@ -105,31 +105,29 @@ mod tests {
         [part(Include::Failed), part(Include::Waiting), Part::PutOff(KeyRange::since(NOW))]
     }
 
-    fn wanted(head: &HeadItem) -> [bool; 3] {
+    fn wanted(head: &Head) -> [bool; 3] {
         parts().map(|part| is_wanted(head, &part, NOW))
     }
 
     #[test]
     fn each_part_recovers_its_kind_and_no_delivery_under_way() {
-        let waiting = |put_off, attempt_count| {
-            let mut head = HeadItem { claimable_at: Some(LATER), put_off, ..head() };
-            head.delivery.next_attempt_date = Some(LATER);
+        let waiting = |wait, attempt_count| {
+            let mut head = head().waiting(LATER, wait);
             head.delivery.attempt_count = attempt_count;
             head
         };
-        assert_eq!(wanted(&waiting(false, 2)), [false, true, false]);
-        assert_eq!(wanted(&waiting(true, 2)), [false, true, true]);
-        assert_eq!(wanted(&waiting(false, MAX_ATTEMPTS)), [false; 3], "it has had all that may be asked for");
-        assert_eq!(wanted(&waiting(true, MAX_ATTEMPTS)), [false, true, true], "its schedule has this attempt anyway");
-        assert_eq!(wanted(&HeadItem { lease: Some("worker".into()), ..waiting(true, 2) }), [false; 3]);
-        assert_eq!(wanted(&HeadItem { claimable_at: Some(NOW), ..waiting(true, 2) }), [false; 3], "it is due");
-        let mut failed = HeadItem { claimable_at: None, ..waiting(false, 2) };
-        failed.delivery.status = Status::Failed;
-        failed.delivery.next_attempt_date = None;
-        assert_eq!(wanted(&failed), [true, false, false]);
-        failed.delivery.cancel_reason = Some(CancelReason::Owner);
-        assert_eq!(wanted(&failed), [false; 3], "its owner cancelled it");
-        failed.delivery.cancel_reason = Some(CancelReason::WebhookDisabled);
-        assert_eq!(wanted(&failed), [true, false, false], "its webhook is enabled again");
+        let retry = |attempt_count| waiting(Wait::Schedule, attempt_count);
+        let put_off = |attempt_count| waiting(Wait::Breaker, attempt_count);
+        assert_eq!(wanted(&retry(2)), [false, true, false]);
+        assert_eq!(wanted(&put_off(2)), [false, true, true]);
+        assert_eq!(wanted(&retry(MAX_ATTEMPTS)), [false; 3], "it has had all that may be asked for");
+        assert_eq!(wanted(&put_off(MAX_ATTEMPTS)), [false, true, true], "its schedule has this attempt anyway");
+        assert_eq!(wanted(&put_off(2).leased(LATER)), [false; 3]);
+        assert_eq!(wanted(&put_off(2).waiting(NOW, Wait::Breaker)), [false; 3], "it is due");
+        let ended = |state| wanted(&retry(2).with(state));
+        assert_eq!(ended(State::Failed), [true, false, false]);
+        assert_eq!(ended(State::Cancelled(CancelReason::Owner)), [false; 3], "its owner cancelled it");
+        let disabled = ended(State::Cancelled(CancelReason::WebhookDisabled));
+        assert_eq!(disabled, [true, false, false], "its webhook is enabled again");
     }
 }

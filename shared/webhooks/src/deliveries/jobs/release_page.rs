@@ -8,7 +8,8 @@ use crate::{
             job::{PAGE, PageResult, Progress, count_done},
             passes::Passes,
         },
-        store::{Deliveries, index_group::IndexGroup},
+        state::index::IndexGroup,
+        store::Deliveries,
     },
     subscriptions::store::Webhooks,
 };

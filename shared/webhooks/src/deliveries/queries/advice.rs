@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::attempt::{Attempt, ErrorCode};
+use crate::deliveries::state::attempt::{Attempt, ErrorCode};
 
 /// Causes why deliveries do not arrive, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
 //! index `byWebhook`. A delivery enters it when the sweep opens it, at the latest; until then, its event is among the
-//! new ones ([`super::fresh`]).
+//! new ones (`store::opened`).
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::deliveries::{
     queries::range::{KeyRange, ListPosition},
-    store::{Deliveries, index_group::IndexGroup},
+    state::index::IndexGroup,
+    store::{Deliveries, attributes},
 };
 use base::{DeliveryId, Time, WebhookId};
 use storage::table::{PageEnd, Query, TableError};
@@ -119,5 +120,5 @@ impl Deliveries {
 }
 
 pub(super) fn query(webhook: &WebhookId, group: IndexGroup, range: &KeyRange) -> Query {
-    range.narrow(Query::index("byWebhook", "webhookKey", group.key(webhook)), DeliveryId::PREFIX)
+    range.narrow(attributes::of_group(webhook, group), DeliveryId::PREFIX)
 }

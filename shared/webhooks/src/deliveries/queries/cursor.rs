@@ -93,7 +93,7 @@ fn context(list: List, entity: &EntityId, filters: &Filters) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{delivery::Status, queries::range::tests::position_at};
+    use crate::deliveries::{queries::range::tests::position_at, state::delivery::Status};
     use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;
     use storage::sealing::ring;

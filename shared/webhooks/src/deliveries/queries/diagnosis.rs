@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::{
     deliveries::{
-        delivery::{Status, WaitingFor},
         error::DeliveryError,
         queries::{
             advice::{Advice, Cause},
@@ -16,7 +15,8 @@ use crate::{
             filters::Filters,
             range::KeyRange,
         },
-        store::{Deliveries, StoredHead, index_group::IndexGroup},
+        state::{delivery::Status, index::IndexGroup},
+        store::{Deliveries, StoredHead},
         view::{AttemptView, DeliveryView, WholeDelivery},
     },
     subscriptions::{WebhookError, WebhookView, show::Showing, stats::WebhookStats},
@@ -137,13 +137,13 @@ impl Diagnosing {
     async fn of_waiting(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<Vec<Obstacle>, TableError> {
         let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
         let heads = self.deliveries.heads(&waiting.found).await?;
-        let waiting: Vec<_> = heads.into_iter().filter_map(StoredHead::head).map(|head| head.delivery).collect();
-        let held = waiting.iter().find_map(|delivery| Some((&delivery.id, delivery.held_by.as_ref()?)));
+        let waiting: Vec<_> = heads.into_iter().filter_map(StoredHead::head).collect();
+        let held = waiting.iter().find_map(|head| Some((&head.delivery.id, head.held_by()?)));
         let held = held.map(|(id, before)| Obstacle {
             cause: Cause::Held,
             detail: Some(format!("`{id}` waits for `{before}`, the delivery before it about the same subject.")),
         });
-        let is_limited = waiting.iter().any(|delivery| delivery.waiting_for == Some(WaitingFor::Rate));
+        let is_limited = waiting.iter().filter_map(|head| head.state.open()).any(|open| open.wait.slot().is_some());
         let limited = is_limited.then_some(Obstacle { cause: Cause::RateLimited, detail: None });
         Ok(held.into_iter().chain(limited).collect())
     }

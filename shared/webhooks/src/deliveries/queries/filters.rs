@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use crate::{
-    deliveries::{
-        attempt::ErrorCode,
-        delivery::{Delivery, Status},
-    },
+    deliveries::state::{attempt::ErrorCode, delivery::Status, head::Head},
     events::{catalogue, subject, unknown},
 };
 use auth::EntityId;
@@ -87,8 +84,9 @@ impl Filters {
     }
 
     /// Whether a delivery is wanted, except for its event and its time.
-    pub(crate) fn wants(&self, delivery: &Delivery) -> bool {
-        (self.statuses.is_empty() || self.statuses.contains(&delivery.status))
+    pub(crate) fn wants(&self, head: &Head) -> bool {
+        let delivery = &head.delivery;
+        (self.statuses.is_empty() || self.statuses.contains(&head.status()))
             && self.kind.is_none_or(|kind| kind == delivery.r#type)
             && self.webhook.as_ref().is_none_or(|webhook| *webhook == delivery.webhook_identifier)
             && (self.subject.is_none() || self.subject == delivery.subject)

@@ -18,7 +18,8 @@ use crate::deliveries::{
         page::{Filling, MAX_ENTRIES_READ},
         range::{KeyRange, ListPosition},
     },
-    store::{Deliveries, item::HeadItem},
+    state::head::Head,
+    store::Deliveries,
     view::DeliveryView,
 };
 use auth::AuthorizedEntity;
@@ -133,7 +134,7 @@ impl Deliveries {
         start: Option<&NextPage>,
         limit: usize,
         now: Time,
-    ) -> Result<(Vec<HeadItem>, Option<NextPage>), DeliveryError> {
+    ) -> Result<(Vec<Head>, Option<NextPage>), DeliveryError> {
         let mut filling = Filling::new(entity.id(), filters, limit, now);
         if filters.event.is_none() && filters.are_indexed() {
             let next = self.fill_from_indexes(&mut filling, entity, range, start, now).await?;

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::{
     deliveries::{
-        delivery::Status,
         error::DeliveryError,
         queries::{
             cursor::{self, Cursor, List},
@@ -15,7 +14,8 @@ use crate::{
             page::{MAX_ENTRIES_READ, MAX_HEADS_READ},
             range::{KeyRange, ListPosition},
         },
-        store::{Deliveries, item::HeadItem},
+        state::{delivery::Status, head::Head},
+        store::Deliveries,
     },
     events::store::EventItem,
 };
@@ -160,7 +160,7 @@ fn position(event: &EventId) -> ListPosition {
 }
 
 impl ListedEvent {
-    fn of(event: &EventItem, deliveries: Vec<HeadItem>) -> Self {
+    fn of(event: &EventItem, deliveries: Vec<Head>) -> Self {
         let mut listed = Self {
             id: event.id().clone(),
             r#type: event.r#type.clone(),
@@ -169,7 +169,7 @@ impl ListedEvent {
             erased_date: event.erased_date,
             deliveries: Vec::new(),
         };
-        deliveries.into_iter().for_each(|head| listed.add(head.delivery.status, head.delivery.webhook_identifier));
+        deliveries.into_iter().for_each(|head| listed.add(head.status(), head.delivery.webhook_identifier));
         listed
     }
 
@@ -188,7 +188,10 @@ impl ListedEvent {
 mod tests {
     use super::*;
     use crate::{
-        deliveries::store::item::tests::{NOW, event_and_head},
+        deliveries::state::{
+            State,
+            head::tests::{NOW, event_and_head},
+        },
         events::store::Target,
     };
     use base::testing::CountingRandom;
@@ -201,10 +204,10 @@ mod tests {
         let webhooks = [1, 2, 3].map(|_| WebhookId::new(NOW, &random));
         let targets = webhooks.iter().map(|webhook| Target::of(webhook.clone(), String::new()));
         let item = EventItem::new(&event, targets.collect(), NOW, Duration::from_secs(60));
-        let states = [Status::Delivered, Status::Retrying, Status::Delivered];
-        let deliveries = webhooks.iter().zip(states).map(|(webhook, status)| {
+        let states = [State::Delivered, State::Failed, State::Delivered];
+        let deliveries = webhooks.iter().zip(states).map(|(webhook, state)| {
             let mut head = head.clone();
-            head.delivery.status = status;
+            head.state = state;
             head.delivery.webhook_identifier = webhook.clone();
             head
         });
@@ -214,7 +217,7 @@ mod tests {
             count: of.len(),
             webhook_identifiers: of.iter().map(|index| webhooks[*index].clone()).collect(),
         };
-        assert_eq!(listed.deliveries, [in_state(Status::Delivered, &[0, 2]), in_state(Status::Retrying, &[1])]);
+        assert_eq!(listed.deliveries, [in_state(Status::Delivered, &[0, 2]), in_state(Status::Failed, &[1])]);
         assert_eq!((listed.id, listed.timestamp), (event.id, NOW));
     }
 }

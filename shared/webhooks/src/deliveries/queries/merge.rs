@@ -14,7 +14,6 @@ use futures::future::try_join_all;
 
 use crate::{
     deliveries::{
-        delivery::Status,
         error::DeliveryError,
         queries::{
             by_webhook::{self, Entry, INDEX_LAG, position_of_end},
@@ -24,17 +23,13 @@ use crate::{
             range::{KeyRange, ListPosition},
             streams::{Listed, MAX_NEW_READ, Merge, Source, Stream},
         },
-        store::{
-            Deliveries,
-            index_group::{self, IndexGroup},
-        },
+        state::{delivery::Status, index::IndexGroup},
+        store::{Deliveries, attributes},
     },
-    events::store,
     subscriptions::{Webhook, request_limits::RequestLimits},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId};
-use storage::table::{Condition, Query, is};
 use storage::{Allowance, TableError};
 
 const LOOKING: &str = "looking through deliveries";
@@ -206,10 +201,7 @@ impl Deliveries {
         let Filling { entity, filters, .. } = filling;
         let query = match source {
             Source::Group(webhook, group) => by_webhook::query(webhook, *group, range),
-            Source::Undelivered => {
-                let query = Query::index(store::BY_ENTITY, "entityKey", index_group::undelivered_key(entity));
-                range.narrow(query, DeliveryId::PREFIX)
-            }
+            Source::Undelivered => range.narrow(attributes::undelivered(entity), DeliveryId::PREFIX),
             Source::New(new) => {
                 let new = range.clone().within(new.clone());
                 let all = Filters { kind: filters.kind, ..Filters::default() };
@@ -221,9 +213,7 @@ impl Deliveries {
         if range.is_empty() {
             return Ok(Listed::default());
         }
-        let statuses = filters.statuses.iter().map(|status| is("status", status.as_str())).reduce(Condition::or);
-        let kind = filters.kind.map(|kind| is("type", kind));
-        let query = statuses.into_iter().chain(kind).fold(query, Query::only);
+        let query = attributes::filtered(query, &filters.statuses, filters.kind);
         let query = query.newest_first().limit(limit).skipping_unreadable();
         let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
         let found = page.entries.into_iter().map(|entry| (entry.id, None)).collect();

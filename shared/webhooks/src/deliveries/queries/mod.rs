@@ -6,7 +6,6 @@ pub mod check_filter;
 pub mod cursor;
 pub mod diagnosis;
 pub mod filters;
-pub(crate) mod fresh;
 pub mod list;
 pub mod list_events;
 mod merge;

@@ -70,7 +70,7 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::store::item::tests::{NOW, head};
+    use crate::deliveries::state::head::tests::{NOW, head};
     use base::testing::CountingRandom;
 
     fn body(data: &str) -> String {

@@ -8,7 +8,8 @@ use crate::{
             filters::Filters,
             range::{KeyRange, ListPosition},
         },
-        store::{Deliveries, StoredHead, index_group::IndexGroup, item::HeadItem},
+        state::{head::Head, index::IndexGroup},
+        store::{Deliveries, StoredHead},
     },
     events::store::{EventItem, Target},
 };
@@ -31,7 +32,7 @@ pub(super) type Candidate = (DeliveryId, Option<Arc<EventItem>>);
 pub(super) struct Filling<'a> {
     pub(super) entity: &'a EntityId,
     pub(super) filters: &'a Filters,
-    pub(super) heads: Vec<HeadItem>,
+    pub(super) heads: Vec<Head>,
     pub(super) limit: usize,
     /// How many deliveries were read.
     read: usize,
@@ -71,13 +72,12 @@ impl<'a> Filling<'a> {
 
     /// Adds the wanted deliveries of these, the newest first. Returns the position after which the next page begins if
     /// this one is full.
-    fn add(&mut self, deliveries: impl Iterator<Item = HeadItem>) -> Option<ListPosition> {
-        let is_own = |head: &HeadItem| head.delivery.owner_identifier == *self.entity;
-        let is_repeated = |head: &HeadItem| self.indexed_until.is_some_and(|until| was_indexed(head, until));
+    fn add(&mut self, deliveries: impl Iterator<Item = Head>) -> Option<ListPosition> {
+        let is_own = |head: &Head| head.delivery.owner_identifier == *self.entity;
+        let is_repeated = |head: &Head| self.indexed_until.is_some_and(|until| was_indexed(head, until));
         // The range begins at the deployment's retention, and an event may be kept for less.
-        let is_listed = |head: &HeadItem| {
-            is_own(head) && head.is_kept(self.now) && self.filters.wants(&head.delivery) && !is_repeated(head)
-        };
+        let is_listed =
+            |head: &Head| is_own(head) && head.is_kept(self.now) && self.filters.wants(head) && !is_repeated(head);
         self.heads.extend(deliveries.filter(is_listed));
         if self.heads.len() <= self.limit {
             return None;
@@ -89,9 +89,8 @@ impl<'a> Filling<'a> {
 
 /// Whether a delivery was certainly in the index `byWebhook` at this time, in its present state. The sweep puts a
 /// delivery into the group `Open` without a change of `lastUpdate`, so that the time is unknown there.
-fn was_indexed(head: &HeadItem, at: Time) -> bool {
-    let waiting = IndexGroup::Waiting.key(&head.delivery.webhook_identifier);
-    let waits_for_retry = head.webhook_key.as_ref() == Some(&waiting) && head.delivery.attempt_count > 0;
+fn was_indexed(head: &Head, at: Time) -> bool {
+    let waits_for_retry = head.index.group == Some(IndexGroup::Waiting) && head.delivery.attempt_count > 0;
     head.delivery.last_update < at && (head.is_final() || waits_for_retry)
 }
 
@@ -146,19 +145,19 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{
-        delivery::Status,
-        store::item::tests::{LATER, NOW, event_and_head, head},
+    use crate::deliveries::state::{
+        State,
+        head::tests::{LATER, NOW, event_and_head, head},
+        index::Index,
     };
-    use base::WebhookId;
 
-    fn foreign() -> HeadItem {
+    fn foreign() -> Head {
         let mut head = head();
         head.delivery.owner_identifier = EntityId::parse("other").expect("an entity");
         head
     }
 
-    fn stored(head: HeadItem) -> (Candidate, StoredHead) {
+    fn stored(head: Head) -> (Candidate, StoredHead) {
         ((head.delivery.id.clone(), None), StoredHead::of(Some(head)))
     }
 
@@ -191,24 +190,23 @@ mod tests {
 
     #[test]
     fn a_postponed_delivery_is_left_out_only_if_an_index_surely_showed_it() {
-        let group = |group: IndexGroup, webhook: &WebhookId| Some(group.key(webhook));
-        let head = head();
-        let webhook = &head.delivery.webhook_identifier;
+        let in_group = |head: Head, group| {
+            let index = Index { group, ..head.index };
+            Head { index, ..head }
+        };
         let retried = |count| {
-            let mut head = HeadItem { webhook_key: group(IndexGroup::Waiting, webhook), ..head.clone() };
+            let mut head = in_group(head().opened(|open| open.is_retry = true), Some(IndexGroup::Waiting));
             head.delivery.attempt_count = count;
-            head.delivery.status = Status::Retrying;
             head
         };
-        let delivered =
-            HeadItem { claimable_at: None, webhook_key: group(IndexGroup::Delivered, webhook), ..head.clone() };
-        for shown in [delivered.clone(), retried(1)] {
+        let delivered = in_group(head().with(State::Delivered), Some(IndexGroup::Delivered));
+        for shown in [delivered, retried(1)] {
             assert!(was_indexed(&shown, LATER), "{shown:?}");
             assert!(!was_indexed(&shown, shown.delivery.last_update), "it may have entered since");
         }
         // The sweep opens a delivery, and puts it there, without a change of `lastUpdate`.
-        let opened = HeadItem { webhook_key: group(IndexGroup::Open, webhook), ..retried(1) };
-        let unopened = HeadItem { webhook_key: None, ..retried(1) };
+        let opened = in_group(retried(1), Some(IndexGroup::Open));
+        let unopened = in_group(retried(1), None);
         for unknown in [opened, unopened, retried(0)] {
             assert!(!was_indexed(&unknown, LATER), "{unknown:?}");
         }

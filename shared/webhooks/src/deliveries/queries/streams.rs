@@ -11,7 +11,7 @@ use crate::{
             page::{Candidate, MAX_ENTRIES_READ},
             range::{KeyRange, ListPosition},
         },
-        store::index_group::IndexGroup,
+        state::index::IndexGroup,
     },
     events::store::EventItem,
 };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::{delivery::Delivery, store::item::HeadItem};
+use crate::deliveries::state::{delivery::Delivery, head::Head};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -71,7 +71,7 @@ impl DeliveryOwner {
 
 impl AttemptMessage {
     /// The first message for this attempt of a delivery.
-    pub fn of(head: &HeadItem, attempt: u32) -> Self {
+    pub fn of(head: &Head, attempt: u32) -> Self {
         let delivery = head.delivery();
         Self::new(delivery.id.clone(), attempt, DeliveryOwner::of(delivery))
     }

@@ -20,8 +20,8 @@ use futures::{
 use tokio::time::timeout;
 
 use crate::deliveries::{
-    lease_times::MAX_DELAY,
     queue::message::{ATTEMPTS_AT_ONCE, AttemptMessage},
+    state::times::MAX_DELAY,
 };
 use auth::EntityId;
 use base::batcher::{Batcher, Calls, Unanswered};
@@ -251,7 +251,7 @@ impl FromEnvironment for QueueSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::store::item::tests::{NOW, head};
+    use crate::deliveries::state::head::tests::{NOW, head};
 
     #[test]
     fn announced_attempts_are_read_back() {

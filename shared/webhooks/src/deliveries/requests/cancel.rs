@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        delivery::Status,
         error::DeliveryError,
         queue::{Lane, Queue},
+        state::{delivery::Status, head::Head},
         store::{
             Deliveries, StoredDelivery,
             held::{Ended, Woken},
-            item::HeadItem,
         },
         view::WholeDelivery,
     },
@@ -55,7 +54,7 @@ impl Cancelling {
 
     /// Wakes the next delivery about the subject, if this one held it. A person waits for it, so it uses the quick
     /// lane.
-    async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &HeadItem) -> Result<(), TableError> {
+    async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Head) -> Result<(), TableError> {
         if cancelled.delivery.subject.is_none() {
             return Ok(());
         }
@@ -77,7 +76,7 @@ impl Cancelling {
             let now = self.clock.now();
             let read = self.deliveries.find(entity, id, now).await?.ok_or(DeliveryError::NotFound)?;
             if read.head.is_final() {
-                return match read.head.delivery.status {
+                return match read.head.status() {
                     Status::Cancelled => Ok(read),
                     status => Err(DeliveryError::Final(status)),
                 };

@@ -10,7 +10,8 @@ use crate::{
         error::DeliveryError,
         jobs::{Include, Jobs, RecoveryScope},
         queries::{by_webhook::INDEX_LAG, range::KeyRange},
-        store::{Deliveries, index_group::IndexGroup},
+        state::index::IndexGroup,
+        store::Deliveries,
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
 };

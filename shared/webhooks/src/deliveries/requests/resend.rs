@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::{
     deliveries::{
-        delivery::{MAX_ATTEMPTS, WaitingFor},
         error::DeliveryError,
         queue::{Lane, Queue, message::AttemptMessage},
-        store::{Deliveries, StoredDelivery, item::HeadItem},
+        state::{Open, Wait, delivery::MAX_ATTEMPTS, head::Head},
+        store::{Deliveries, StoredDelivery},
         view::{DeliveryView, WholeDelivery},
     },
     subscriptions::{WebhookError, Webhooks, request_limits::RequestLimits},
@@ -67,26 +67,25 @@ impl Step {
         }
     }
 
-    fn of(head: &HeadItem, is_ordered: bool, now: Time) -> Self {
-        match head.claimable_at {
-            None => Self::Reopen,
+    fn of(head: &Head, is_ordered: bool, now: Time) -> Self {
+        let Some(open) = head.state.open() else { return Self::Reopen };
+        let is_claimed = open.claim.lease.is_some();
+        match open.wait {
             // Its time is that of the next look, which would hold it again.
-            Some(_) if head.delivery.held_by.is_some() && head.lease.is_none() => Self::AttemptNow,
+            Wait::Before(_) if !is_claimed => Self::AttemptNow,
             // A mere announcement would let a dispatcher hold it.
-            Some(time) if time <= now && is_ordered && may_be_held(head) => Self::AttemptNow,
-            Some(time) if time <= now => Self::Announce,
-            Some(_) if head.lease.is_some() => Self::Nothing,
-            Some(_) => Self::AttemptNow,
+            _ if open.claimable_at() <= now && is_ordered && may_be_held(head, open) => Self::AttemptNow,
+            _ if open.claimable_at() <= now => Self::Announce,
+            _ if is_claimed => Self::Nothing,
+            _ => Self::AttemptNow,
         }
     }
 }
 
 /// Whether a dispatcher may hold an unclaimed delivery at its next attempt. One in a feed was checked before.
-fn may_be_held(head: &HeadItem) -> bool {
-    head.lease.is_none()
-        && head.asked_at.is_none()
-        && head.delivery.attempt_count == 0
-        && head.delivery.waiting_for != Some(WaitingFor::Reader)
+fn may_be_held(head: &Head, open: &Open) -> bool {
+    let is_unclaimed = open.claim.lease.is_none() && open.asked_at.is_none();
+    is_unclaimed && head.delivery.attempt_count == 0 && open.wait != Wait::Reader
 }
 
 impl Resent {
@@ -152,8 +151,7 @@ impl Resending {
             let step = Step::of(head, webhook.is_ordered(), now);
             let record = self.answers.record(once, &(), id, now).await?;
             let changed = match step {
-                Step::Reopen => Some(self.deliveries.reopen(&head.delivery, record.clone(), now).await?),
-                Step::AttemptNow => Some(self.deliveries.expedite(head, record.clone(), now).await?),
+                Step::Reopen | Step::AttemptNow => Some(self.deliveries.request(head, record.clone(), now).await?),
                 Step::Announce | Step::Nothing => None,
             };
             let is_done = changed.as_ref().is_some_and(Written::is_done);
@@ -207,40 +205,37 @@ impl Resending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::store::item::tests::{LATER, NOW, head};
+    use crate::deliveries::state::{
+        State,
+        head::tests::{LATER, NOW, head},
+    };
 
     #[test]
     fn final_deliveries_reopen_waiting_ones_expedite_due_ones_are_announced() {
-        let at =
-            |claimable_at, lease: Option<&str>| HeadItem { claimable_at, lease: lease.map(str::to_owned), ..head() };
-        let step = |head: &HeadItem| Step::of(head, false, NOW);
-        assert_eq!(step(&at(None, None)), Step::Reopen);
-        assert_eq!(step(&at(Some(LATER), None)), Step::AttemptNow);
-        assert_eq!(step(&at(Some(NOW), None)), Step::Announce);
-        assert_eq!(step(&at(Some(LATER), Some("worker"))), Step::Nothing);
-        assert_eq!(step(&at(Some(NOW), Some("dead worker"))), Step::Announce);
+        let step = |head: &Head| Step::of(head, false, NOW);
+        let at = |time| head().waiting(time, Wait::Schedule);
+        assert_eq!(step(&head().with(State::Failed)), Step::Reopen);
+        assert_eq!(step(&at(LATER)), Step::AttemptNow);
+        assert_eq!(step(&at(NOW)), Step::Announce);
+        assert_eq!(step(&at(NOW).leased(LATER)), Step::Nothing);
+        assert_eq!(step(&at(NOW).leased(NOW)), Step::Announce, "its worker is dead");
     }
 
     #[test]
     fn a_held_delivery_is_sent_although_its_look_is_due() {
         for look in [NOW, LATER] {
-            let mut held = HeadItem { claimable_at: Some(look), ..head() };
-            held.delivery.held_by = Some(held.delivery.id.clone());
+            let held = head().waiting(look, Wait::Before(head().delivery.id));
             assert_eq!(Step::of(&held, true, NOW), Step::AttemptNow, "{look}");
         }
     }
 
     #[test]
     fn a_due_delivery_of_an_ordered_webhook_is_asked_for_before_a_dispatcher_can_hold_it() {
-        let due = HeadItem { claimable_at: Some(NOW), ..head() };
-        assert_eq!(Step::of(&due, true, NOW), Step::AttemptNow);
-        assert_eq!(Step::of(&HeadItem { asked_at: Some(NOW), ..due.clone() }, true, NOW), Step::Announce);
-        assert_eq!(
-            Step::of(&HeadItem { lease: Some("dead worker".to_owned()), ..due.clone() }, true, NOW),
-            Step::Announce
-        );
-        let mut in_feed = due;
-        in_feed.delivery.waiting_for = Some(WaitingFor::Reader);
-        assert_eq!(Step::of(&in_feed, true, NOW), Step::Announce, "it stays in its feed");
+        let step = |head: &Head| Step::of(head, true, NOW);
+        let due = head().waiting(NOW, Wait::Schedule);
+        assert_eq!(step(&due), Step::AttemptNow);
+        assert_eq!(step(&due.clone().opened(|open| open.asked_at = Some(NOW))), Step::Announce);
+        assert_eq!(step(&due.clone().leased(NOW)), Step::Announce, "its worker is dead");
+        assert_eq!(step(&due.waiting(NOW, Wait::Reader)), Step::Announce, "it stays in its feed");
     }
 }

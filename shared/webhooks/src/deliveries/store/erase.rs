@@ -13,20 +13,21 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        attempt::Attempt,
-        delivery::{CancelReason, Status},
+        state::{
+            head::Head,
+            index::{Announcer, Index},
+            transition::{Transition, apply},
+        },
         store::{
             Deliveries,
-            cancel::{cancelling, if_unchanged},
-            index_group::IndexGroup,
-            item::{ATTEMPT, AttemptItem, HeadItem, head_key, partition},
-            skip_unreadable,
+            attributes::{ATTEMPT, AttemptItem, HeadChange, head_key, insertion, partition},
+            head_write, skip_unreadable,
         },
     },
     events::store::EventItem,
 };
 use base::{DeliveryId, Time};
-use storage::table::{Change, Put, Query, Table, TableError, Value, is, is_new};
+use storage::table::{Query, Table, TableError, Write};
 
 /// How many deliveries of an event are erased at once. Each may have more than a hundred large attempts.
 const PAGE: usize = 10;
@@ -68,13 +69,13 @@ impl Deliveries {
 /// with a response body is added.
 async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: Time) -> Result<(), TableError> {
     for _ in 0..TRIES {
-        let head = table.read::<HeadItem>(head_key(id), ERASING).await;
+        let head = table.read::<Head>(head_key(id), ERASING).await;
         let consequence = "the delivery is not erased, since its item cannot be read; an operator must remove the item";
         let Some(head) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
         let Some(head) = head else {
-            let Some(cancelled) = HeadItem::new(event, id) else { return Ok(()) };
-            let put = Put::item(&cancelled, ERASING)?.only_if(is_new());
-            if table.write_together(put, ERASING).await?.is_done() {
+            let Some(cancelled) = Head::new(event, id) else { return Ok(()) };
+            let index = Index::after(&cancelled, &cancelled, Announcer::Sweep, now);
+            if table.write_together(insertion(&cancelled, index, ERASING)?, ERASING).await?.is_done() {
                 return Ok(());
             }
             continue;
@@ -87,40 +88,25 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
 }
 
 /// The change of a head. Lost when the delivery has changed since it was read.
-fn erasing(head: &HeadItem, event: &EventItem, now: Time) -> Result<Change, TableError> {
-    let delivery = &head.delivery;
-    let change = if_unchanged(head).set_some("erasedDate", event.erased_date).remove("subject");
-    let change = if head.attempts.is_empty() {
-        change
-    } else {
-        let attempts: Vec<_> = head.attempts.iter().cloned().map(Attempt::without_answer).collect();
-        change.set("attempts", Value::of(&attempts, ERASING)?)
-    };
-    let no_recovery = IndexGroup::Unrecoverable.key(&delivery.webhook_identifier);
-    Ok(match delivery.status {
-        Status::Delivered => change,
-        Status::Failed | Status::Cancelled => change.set("webhookKey", no_recovery),
+fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableError> {
+    let erased = event.erased_date.map_or_else(|| head.clone(), |date| apply(head, Transition::Erase(date), now));
+    let index = match erased.state.open() {
         // The attempt under way is still to be recorded. No reader sees the delivery any more, and its due time may be a
         // day away: the dispatcher looks at the end of the lease.
-        Status::Pending | Status::Retrying if head.has_attempt_to_record() => {
-            change.set_some("dueAt", head.due_at.and(head.claimable_at))
-        }
-        Status::Pending | Status::Retrying => cancelling(change, delivery, CancelReason::Erased, now),
-    })
+        Some(open) => head.index.due_at.map(|_| Index { due_at: Some(open.claimable_at()), ..head.index }),
+        None => Index::after(head, &erased, Announcer::Sweep, now).filter(|index| index.group != head.index.group),
+    };
+    head_write(head, &erased, index, |change: HeadChange| change.if_as_read(head), ERASING)
 }
 
 async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), TableError> {
     let rows = table.rows(Query::partition(partition(id)), ERASING).await?;
     let mut changes = Vec::new();
     for row in rows {
-        if !row.sort().starts_with(ATTEMPT) {
-            continue;
-        }
-        let key = (partition(id), row.sort().to_owned());
-        let attempt = row.read::<AttemptItem>(ERASING)?.attempt;
-        if attempt.has_answer() {
-            let change = Change::of(key).set_some("error", attempt.error_without_reason()).remove("responseBody");
-            changes.push(change.only_if(is("attemptNumber", attempt.attempt_number)));
+        if row.sort().starts_with(ATTEMPT) {
+            let sort_key = row.sort().to_owned();
+            let attempt = row.read::<AttemptItem>(ERASING)?.attempt;
+            changes.extend(AttemptItem::erasing(id, &sort_key, &attempt));
         }
     }
     let writes: Vec<_> = changes.into_iter().map(|change| table.write_together(change, ERASING).boxed()).collect();
@@ -131,56 +117,58 @@ async fn erase_large_attempts(table: &Table, id: &DeliveryId) -> Result<(), Tabl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::{
-        lease_times::{CLOCK_SKEW, LEASE},
-        store::item::tests::{LATER, NOW, erased_event_and_head},
+    use crate::deliveries::state::{
+        State, Unknown,
+        attempt::Attempt,
+        delivery::CancelReason,
+        head::tests::{LATER, NOW, erased_event_and_head},
+        times::{CLOCK_SKEW, LEASE},
     };
+    use storage::table::Change;
 
-    fn change_of(head: &HeadItem, event: &EventItem) -> String {
-        format!("{:?}", erasing(head, event, NOW).expect("it can be written"))
+    fn change_of(head: &Head, event: &EventItem) -> Change {
+        match erasing(head, event, NOW).expect("it can be written") {
+            Write::Change(change) => change,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn an_open_delivery_is_cancelled_and_one_under_way_is_marked() {
         let (event, head) = erased_event_and_head();
-        let waiting = HeadItem { claimable_at: Some(LATER), ..head };
-        assert!(change_of(&waiting, &event).contains("cancelled"));
-        let leased = HeadItem { lease: Some("worker".into()), claimable_at: Some(NOW + LEASE), ..waiting.clone() };
-        let marked = change_of(&leased, &event);
-        assert!(!marked.contains("cancelled") && marked.contains("erasedDate") && marked.contains("subject"));
-        let dead = HeadItem { claimable_at: Some(NOW - CLOCK_SKEW), ..leased };
-        assert!(!change_of(&dead, &event).contains("cancelled"), "its attempt is still to be recorded");
+        let after = |head: &Head| change_of(head, &event).applied(head);
+        let cancelled = after(&head);
+        assert_eq!((&cancelled.state, cancelled.index.due_at), (&State::Cancelled(CancelReason::Erased), None));
+        for end in [NOW + LEASE, NOW - CLOCK_SKEW] {
+            let marked = after(&head.clone().leased(end));
+            assert!(!marked.is_final() && marked.is_erased() && marked.delivery.subject.is_none());
+            assert_eq!(marked.index.due_at, Some(end), "its attempt is still to be recorded");
+        }
     }
 
     #[test]
     fn a_reader_that_did_not_answer_leaves_an_attempt_to_record() {
         let (event, head) = erased_event_and_head();
         for end in [NOW + LEASE, NOW - LEASE] {
-            let read = HeadItem {
-                lease: Some("reader".into()),
-                handed_out_at: Some(NOW - LEASE),
-                claimable_at: Some(end),
-                due_at: Some(LATER),
-                ..head.clone()
-            };
-            let change = erasing(&read, &event, NOW).expect("it can be written");
-            let text = format!("{change:?}");
-            assert!(!text.contains("cancelled") && text.contains("erasedDate"), "{text}");
-            let looks_at_its_end =
-                if_unchanged(&read).set_some("erasedDate", event.erased_date).remove("subject").set("dueAt", end);
-            assert_eq!(change, looks_at_its_end);
+            let mut read =
+                head.clone().leased(end).opened(|open| open.claim.unknown = Some(Unknown::Reader(NOW - LEASE)));
+            read.index.due_at = Some(LATER);
+            let marked = change_of(&read, &event).applied(&read);
+            assert!(!marked.is_final() && marked.is_erased());
+            assert_eq!(marked.index, Index { due_at: Some(end), ..read.index }, "the dispatcher looks at its end");
         }
     }
 
     #[test]
     fn a_final_delivery_keeps_its_outcome_and_is_not_recovered() {
         let (event, head) = erased_event_and_head();
-        for (status, moves) in [(Status::Delivered, false), (Status::Failed, true), (Status::Cancelled, true)] {
-            let mut head = HeadItem { claimable_at: None, ..head.clone() };
-            head.delivery.status = status;
-            let change = change_of(&head, &event);
-            assert_eq!(change.contains("UNRECOVERABLE"), moves, "{status:?}");
-            assert!(!change.contains("cancelReason"), "{status:?}");
+        let disabled = State::Cancelled(CancelReason::WebhookDisabled);
+        for state in [State::Delivered, State::Failed, disabled] {
+            let head = head.clone().with(state.clone());
+            let erased = change_of(&head, &event).applied(&head);
+            assert_eq!(erased.state, state);
+            let group = erased.index.group.map(|group| group.as_str());
+            assert_eq!(group, Some(if state == State::Delivered { "delivered" } else { "unrecoverable" }));
         }
     }
 
@@ -192,15 +180,7 @@ mod tests {
         )
         .expect("an attempt");
         head.attempts = vec![attempt];
-        let change = change_of(&head, &event);
+        let change = format!("{:?}", change_of(&head, &event));
         assert!(change.contains("attemptDate") && !change.contains("Jane Doe"), "{change}");
-    }
-
-    #[test]
-    fn a_delivery_that_no_worker_has_claimed_is_cancelled_from_the_start() {
-        let (event, head) = erased_event_and_head();
-        let new = HeadItem::new(&event, &head.delivery.id).expect("a target");
-        assert!(new.is_final() && new.is_erased() && new.delivery.subject.is_none());
-        assert_eq!(new.delivery.cancel_reason, Some(CancelReason::Erased));
     }
 }

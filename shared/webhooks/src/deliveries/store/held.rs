@@ -12,21 +12,20 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     deliveries::{
-        delivery::WaitingFor,
-        lease_times::{CLAIM_LIMIT, CLOCK_SKEW, GRACE},
         queue::message::{AttemptMessage, DeliveryOwner},
-        store::{
-            Deliveries,
-            index_group::IndexGroup,
-            item::{HeadItem, due_shard, head_key, next_look},
-            skip_unreadable,
+        state::{
+            Wait,
+            head::Head,
+            index::{Announcer, Index},
+            times::CLAIM_LIMIT,
         },
+        store::{Deliveries, attributes::HeadChange, skip_unreadable},
     },
     events::store::EventItem,
     subscriptions::Webhook,
 };
 use base::{DeliveryId, Time, WebhookId, logging};
-use storage::table::{Change, Put, TableError, Written, absent, is, is_new, more, present};
+use storage::table::{TableError, Written};
 
 /// The age from which a delivery without a head is opened by the next of its line. Unless the sweep lags, it has passed
 /// the event: the publication wrote it late, and died before it opened its deliveries.
@@ -35,7 +34,6 @@ const UNOPENED_AFTER: Duration = Duration::from_secs(5 * 60);
 /// The most deliveries of a line that are passed because they ended out of their turn.
 const LONGEST_WALK: usize = 200;
 
-const HOLDING: &str = "holding a delivery";
 const WAKING: &str = "waking a held delivery";
 
 /// A delivery that became due because the one before it is final.
@@ -50,19 +48,19 @@ pub(crate) enum Woken {
 /// A delivery that became final, for waking the next one of its line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended<'a> {
-    last: &'a HeadItem,
+    last: &'a Head,
     /// Whether all before it are final as well.
     in_turn: bool,
 }
 
 impl<'a> Ended<'a> {
     /// A delivery whose last attempt was made.
-    pub(crate) fn attempted(last: &'a HeadItem) -> Self {
+    pub(crate) fn attempted(last: &'a Head) -> Self {
         Self { last, in_turn: !last.out_of_turn }
     }
 
     /// A delivery that was cancelled.
-    pub(crate) fn cancelled(last: &'a HeadItem) -> Self {
+    pub(crate) fn cancelled(last: &'a Head) -> Self {
         Self { last, in_turn: false }
     }
 }
@@ -89,8 +87,8 @@ pub(crate) enum Wake {
 }
 
 impl Wake {
-    fn not_held(head: Option<&HeadItem>) -> Self {
-        Self::NotHeld { ended_early: head.is_some_and(HeadItem::ended_early) }
+    fn not_held(head: Option<&Head>) -> Self {
+        Self::NotHeld { ended_early: head.is_some_and(Head::ended_early) }
     }
 
     pub(crate) fn woken(self) -> Option<Woken> {
@@ -130,7 +128,7 @@ impl Deliveries {
         }
         let event = skip_unreadable(self.events.item(&id.event()).await, id, consequence)?.flatten();
         let Some(event) = event.filter(|event| event.is_kept(now)) else { return Ok(StateInLine::EndedInTurn) };
-        if head.is_none() && HeadItem::new(&event, id).is_some_and(|new| !new.is_final()) {
+        if head.is_none() && Head::new(&event, id).is_some_and(|new| !new.is_final()) {
             if now.since(event.first_attempt()) > UNOPENED_AFTER {
                 self.open_forgotten(&event, now).await;
             }
@@ -149,21 +147,6 @@ impl Deliveries {
         if let Some(error) = failed {
             tracing::warn!(error, eventId = %event.id(), "deliveries that nothing else opens were not opened");
         }
-    }
-
-    /// Holds a delivery without a head until `before` is final. Returns false if the delivery has a head already, is
-    /// final or expired, or is not due.
-    pub(crate) async fn add_held(
-        &self,
-        event: &EventItem,
-        id: &DeliveryId,
-        before: &DeliveryId,
-        now: Time,
-    ) -> Result<bool, TableError> {
-        let head = HeadItem::new(event, id).filter(|head| head.is_kept(now) && !head.is_final());
-        let Some(head) = head.filter(|_| event.first_attempt() <= now + CLOCK_SKEW) else { return Ok(false) };
-        let put = Put::item(&head.held(before, now), HOLDING)?.only_if(is_new());
-        Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, HOLDING).await?.is_done())
     }
 
     /// Wakes the delivery that is held by one that ended. `None` if none is held: the attempt of the next one
@@ -202,18 +185,18 @@ impl Deliveries {
         now: Time,
     ) -> Result<Wake, TableError> {
         if in_turn && webhook.is_pulled() && webhook.enabled {
-            let change = not_held(into_feed(held, webhook, now), held, now).only_if(is("heldBy", by.as_str()));
+            let in_feed = Index::in_feed(held.time(), now);
+            let change = HeadChange::waking(held, &Wait::Reader, in_feed, &webhook.id, now).if_held_by(by);
             match self.write_woken(change, held, by, now).await? {
                 Written::Done(_) => return Ok(Wake::Woken(Woken::InFeed)),
                 Written::Lost(Some(head)) if head.is_held() => {}
                 Written::Lost(head) => return Ok(Wake::not_held(head.as_ref())),
             }
         }
-        let change = due_now(held, &webhook.id).set("dueAt", now + GRACE).set("sweeps", 0_u32);
-        match self.write_woken(not_held(change, held, now), held, by, now).await? {
+        match self.write_woken(due_now(held, &webhook.id, Announcer::Message, now), held, by, now).await? {
             Written::Done(head) => {
-                let next = head.delivery.attempt_count.saturating_add(1);
-                let message = AttemptMessage::new(held.clone(), next, DeliveryOwner::of(head.delivery()));
+                let message =
+                    AttemptMessage::new(held.clone(), head.next_attempt(), DeliveryOwner::of(head.delivery()));
                 Ok(Wake::Woken(Woken::Due(message.since(webhook.last_update).waiting())))
             }
             Written::Lost(head) => Ok(Wake::not_held(head.as_ref())),
@@ -222,14 +205,15 @@ impl Deliveries {
 
     async fn write_woken(
         &self,
-        change: Change,
+        change: HeadChange,
         held: &DeliveryId,
         by: &DeliveryId,
         now: Time,
-    ) -> Result<Written<HeadItem>, TableError> {
+    ) -> Result<Written<Head>, TableError> {
+        let change = change.if_held().if_open().if_not_erased().if_unleased();
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
-        let written: Written<HeadItem> = table.write_together_and_read(change, WAKING).await?;
-        let is_own = |head: &HeadItem| !head.is_held() && head.delivery.last_update == now && !head.is_final();
+        let written: Written<Head> = table.write_together_and_read(change.into(), WAKING).await?;
+        let is_own = |head: &Head| !head.is_held() && head.delivery.last_update == now && !head.is_final();
         let written = written.or_own(is_own);
         if written.is_done() {
             tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
@@ -248,9 +232,8 @@ impl Deliveries {
         let mut ended = erased.clone();
         for _ in 0..LONGEST_WALK {
             let Some(next) = self.events.next_in_line(&ended).await? else { return Ok(()) };
-            // No message announces it, as for a delivery that a job makes due.
-            let change = due_now(&next, webhook).set("dueAt", now).set("sweeps", 1_u32);
-            match self.write_woken(not_held(change, &next, now), &next, erased, now).await? {
+            let change = due_now(&next, webhook, Announcer::Sweep, now);
+            match self.write_woken(change, &next, erased, now).await? {
                 Written::Lost(Some(head)) if head.ended_early() => ended = next,
                 Written::Done(_) | Written::Lost(_) => return Ok(()),
             }
@@ -275,32 +258,7 @@ impl Deliveries {
     }
 }
 
-/// Completes a change that ends the hold of a delivery, on condition that it is still held.
-fn not_held(change: Change, held: &DeliveryId, now: Time) -> Change {
-    change
-        .set("nextAttemptDate", now)
-        .set("claimableAt", now)
-        .set("dueShard", due_shard(held))
-        .set("lastUpdate", now)
-        .remove("heldBy")
-        .only_if(present("heldBy"))
-        // Any time matches: only a final delivery has none.
-        .only_if(more("claimableAt", Time::from_millis(0)))
-        .only_if(absent("erasedDate"))
-        .only_if(absent("lease"))
-}
-
-/// The change of a held delivery that is to be sent, without its due time.
-fn due_now(held: &DeliveryId, webhook: &WebhookId) -> Change {
-    Change::of(head_key(held)).set("webhookKey", IndexGroup::Open.key(webhook)).remove("putOff").remove("waitingFor")
-}
-
-/// The change that puts a held delivery directly into its webhook's feed, without a dispatcher.
-fn into_feed(held: &DeliveryId, webhook: &Webhook, now: Time) -> Change {
-    Change::of(head_key(held))
-        .set("dueAt", next_look(held.time(), now))
-        .set("sweeps", 1_u32)
-        .set("webhookKey", IndexGroup::Unread.key(&webhook.id))
-        .set("putOff", true)
-        .set("waitingFor", WaitingFor::Reader.as_str())
+/// The change of a held delivery that is to be sent.
+fn due_now(held: &DeliveryId, webhook: &WebhookId, announcer: Announcer, now: Time) -> HeadChange {
+    HeadChange::waking(held, &Wait::Schedule, Index::due_now(announcer, now), webhook, now)
 }

@@ -1,15 +1,28 @@
-//! Deliveries in the table: opening and reading them, and finding overdue ones. Every change is conditional, so that a
-//! repeated, late or reordered change has no effect.
+//! Deliveries in the table. What an event makes of a delivery is decided in `state::transition`; here it is written: the
+//! difference between the head that was read and its new form, on condition that it is still as it was read, so that a
+//! repeated, late or reordered change has no effect. A few changes are made without a read, for the sake of their cost:
+//! a claim, an extension, and those of deliveries of which only the identifier is known.
+//!
+//! | module | change |
+//! |---|---|
+//! | `attributes` | the items and their attributes, which no other file names |
+//! | `open` | a due time for each delivery of a new event |
+//! | `claim` | the claim of an attempt, and its end: record, release, wait |
+//! | `held` | waiting for the delivery before, and waking the next |
+//! | `reopen` | attempts that a person or a job requests |
+//! | `cancel`, `erase` | the end of a delivery, or of its content |
+//! | `rate` | the slots of a webhook with a rate limit |
+//! | `opened` | how far the sweep has opened the deliveries of new events |
 
+pub(crate) mod attributes;
 mod cancel;
+pub(crate) mod claim;
 mod erase;
 pub(crate) mod held;
-pub mod index_group;
-pub mod item;
-pub mod open;
+mod open;
+pub(crate) mod opened;
+pub(crate) mod rate;
 mod reopen;
-pub(crate) mod slot;
-mod waiting;
 
 use futures::{
     FutureExt,
@@ -19,8 +32,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     deliveries::{
-        attempt::Attempt,
-        store::item::{ATTEMPT, AttemptItem, DueEntry, HeadItem, head_key, partition, shard_key},
+        state::{attempt::Attempt, head::Head, index::Index},
+        store::attributes::{ATTEMPT, AttemptItem, DueEntry, HeadChange, head_key, insertion, partition, shard_key},
         view::{AttemptView, WholeDelivery},
     },
     events::store::{EventItem, Events},
@@ -29,7 +42,7 @@ use crate::{
 use auth::{AuthorizedEntity, EntityId};
 use base::{DeliveryId, Time, logging};
 use problem::Violation;
-use storage::table::{Change, Page, PageEnd, Query, Table, TableError, Written, is};
+use storage::table::{Page, PageEnd, Query, Table, TableError, Write, Written};
 
 /// The most bytes of addresses and header names of all attempts in one response.
 const MAX_REQUESTS: usize = 96 * 1024;
@@ -45,9 +58,7 @@ pub struct Deliveries {
 /// A stored delivery with its event and its whole attempt history.
 #[derive(Debug)]
 pub(crate) struct StoredDelivery {
-    pub(crate) head: HeadItem,
-    /// Whether the table has the head. Otherwise no worker has claimed the delivery.
-    has_head: bool,
+    pub(crate) head: Head,
     /// Every attempt, the oldest first.
     attempts: Vec<Attempt>,
     event: Box<RawValue>,
@@ -57,10 +68,10 @@ pub(crate) struct StoredDelivery {
 impl StoredDelivery {
     /// The delivery with a head that was read later; `None` if an attempt was recorded in between, so that the history
     /// must be read again.
-    pub(crate) fn with_head(self, head: HeadItem) -> Option<Self> {
+    pub(crate) fn with_head(self, head: Head) -> Option<Self> {
         let has_all_attempts = head.delivery.attempt_count == self.head.delivery.attempt_count;
         let head = head.erased_with_its_event(self.head.delivery.erased_date);
-        has_all_attempts.then_some(Self { head, has_head: true, ..self })
+        has_all_attempts.then_some(Self { head, ..self })
     }
 
     /// The delivery as its owner sees it at this moment.
@@ -75,7 +86,7 @@ impl StoredDelivery {
 #[derive(Debug)]
 pub(crate) enum StoredHead {
     /// Its head.
-    Head(Box<HeadItem>),
+    Head(Box<Head>),
     /// No item: the delivery is neither claimed nor opened yet, or is gone.
     Missing,
     /// An item that cannot be read.
@@ -84,12 +95,12 @@ pub(crate) enum StoredHead {
 
 impl StoredHead {
     /// The result of a read that did not fail.
-    pub(crate) fn of(head: Option<HeadItem>) -> Self {
+    pub(crate) fn of(head: Option<Head>) -> Self {
         head.map_or(Self::Missing, |head| Self::Head(Box::new(head)))
     }
 
     /// The head, if it can be read.
-    pub(crate) fn head(self) -> Option<HeadItem> {
+    pub(crate) fn head(self) -> Option<Head> {
         match self {
             Self::Head(head) => Some(*head),
             Self::Missing | Self::Unreadable => None,
@@ -97,10 +108,10 @@ impl StoredHead {
     }
 
     /// The head, or the state of a delivery of this event that no worker has claimed.
-    pub(crate) fn or_new(self, event: &EventItem, id: &DeliveryId) -> Option<HeadItem> {
+    pub(crate) fn or_new(self, event: &EventItem, id: &DeliveryId) -> Option<Head> {
         match self {
             Self::Head(head) => Some(*head),
-            Self::Missing => HeadItem::new(event, id),
+            Self::Missing => Head::new(event, id),
             Self::Unreadable => None,
         }
     }
@@ -137,6 +148,21 @@ pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptVi
     shown
 }
 
+/// The write of a delivery's new form, with these places in the indexes (`None` leaves them as they are): the whole head
+/// if the table has none, and otherwise the difference, on the conditions that `guard` adds.
+fn head_write(
+    read: &Head,
+    new: &Head,
+    index: Option<Index>,
+    guard: impl FnOnce(HeadChange) -> HeadChange,
+    doing: &'static str,
+) -> Result<Write, TableError> {
+    if !read.is_stored {
+        return insertion(new, index, doing).map(Write::from);
+    }
+    HeadChange::between(read, new, index, doing).map(|change| guard(change).into())
+}
+
 impl Deliveries {
     /// The deliveries in this table.
     pub fn new(table: Table) -> Self {
@@ -149,7 +175,7 @@ impl Deliveries {
         let table = self.table.clone();
         async move {
             let key = ("EVT#".to_owned(), "-".to_owned());
-            let _nothing = table.read_eventual::<HeadItem>(key, "opening a connection to the table").await;
+            let _nothing = table.read_eventual::<Head>(key, "opening a connection to the table").await;
         }
         .boxed()
     }
@@ -180,12 +206,11 @@ impl Deliveries {
     ) -> Result<Option<StoredDelivery>, TableError> {
         const DOING: &str = "reading a delivery with its attempts";
         let event_id = id.event();
-        let head = self.table.read::<HeadItem>(head_key(id), DOING);
+        let head = self.table.read::<Head>(head_key(id), DOING);
         let (stored, event) = tokio::try_join!(head, self.events.find(&event_id))?;
         // Event and delivery are kept equally long, but not removed in the same second.
         let Some(event) = event else { return Ok(None) };
-        let has_head = stored.is_some();
-        let Some(head) = stored.or_else(|| HeadItem::new(&event.item, id)) else { return Ok(None) };
+        let Some(head) = stored.or_else(|| Head::new(&event.item, id)) else { return Ok(None) };
         if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {
             return Ok(None);
         }
@@ -208,17 +233,17 @@ impl Deliveries {
         let event_warnings = event.item.warnings;
         let event =
             RawValue::from_string(event.body).map_err(|_| TableError::Missing("well-formed JSON in an event"))?;
-        Ok(Some(StoredDelivery { head, has_head, attempts, event, event_warnings }))
+        Ok(Some(StoredDelivery { head, attempts, event, event_warnings }))
     }
 
     /// The head of a delivery that a worker has claimed or the sweep has opened.
-    pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<HeadItem>, TableError> {
+    pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<Head>, TableError> {
         self.table.read(head_key(id), "looking at the head of a delivery").await
     }
 
     /// The state of the deliveries of an event, in the order of their numbers, by an eventually consistent read. A
     /// delivery that cannot be read is left out.
-    pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<HeadItem>, TableError> {
+    pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<Head>, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
         let stored = self.heads(&ids).await?;
         let heads = ids.iter().zip(stored).filter_map(|(id, stored)| stored.or_new(event, id));
@@ -251,17 +276,37 @@ impl Deliveries {
         self.table.page(query, "looking for overdue deliveries").await
     }
 
+    /// Writes the new form of a delivery, like [`head_write`], and returns it. Lost when it has changed since it was
+    /// read.
+    async fn write_head_and_read(
+        &self,
+        read: &Head,
+        new: &Head,
+        index: Option<Index>,
+        guard: impl FnOnce(HeadChange) -> HeadChange,
+        doing: &'static str,
+    ) -> Result<Written<Head>, TableError> {
+        if read.is_stored {
+            let change = guard(HeadChange::between(read, new, index, doing)?);
+            return self.table.write_together_and_read(change.into(), doing).await;
+        }
+        let put = insertion(new, index, doing)?;
+        let stored = put.read_back(doing)?;
+        let written = self.table.write_together(put, doing).await?;
+        Ok(if written.is_done() { Written::Done(stored) } else { Written::Lost(None) })
+    }
+
     /// Postpones the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
     /// longer due, or another sweep has moved the time.
-    pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<HeadItem>, TableError> {
-        let postponed = Change::of(head_key(&entry.delivery))
-            .set("dueAt", until)
-            .set("sweeps", entry.sweeps.saturating_add(1))
-            .only_if(is("dueAt", entry.due_at))
+    pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<Head>, TableError> {
+        let sweeps = entry.sweeps.saturating_add(1);
+        let postponed = HeadChange::postponed(&entry.delivery, until, sweeps)
+            .if_due_at(entry.due_at)
             // The index lags: an attempt may have been recorded without a change of the due time.
-            .only_if(is("attemptCount", entry.attempt_count));
-        let written: Written<HeadItem> = self.table.write_together_and_read(postponed, "postponing a due time").await?;
-        let is_own = |head: &HeadItem| head.due_at == Some(until) && head.sweeps == entry.sweeps.saturating_add(1);
+            .if_attempts(entry.attempt_count);
+        let written: Written<Head> =
+            self.table.write_together_and_read(postponed.into(), "postponing a due time").await?;
+        let is_own = |head: &Head| head.index.due_at == Some(until) && head.index.sweeps == sweeps;
         Ok(written.or_own(is_own))
     }
 }

@@ -8,16 +8,18 @@
 use futures::{StreamExt, TryStreamExt, stream};
 
 use crate::{
-    deliveries::store::{
-        Deliveries, StoredHead,
-        index_group::IndexGroup,
-        item::{HeadItem, due_shard, head_key},
-        skip_unreadable,
+    deliveries::{
+        state::{head::Head, index::Index},
+        store::{
+            Deliveries, StoredHead,
+            attributes::{HeadChange, insertion},
+            head_write, skip_unreadable,
+        },
     },
     events::store::EventItem,
 };
 use base::{DeliveryId, Time};
-use storage::table::{Change, Put, TableError, absent, is, is_new};
+use storage::table::{Put, TableError};
 
 /// How many deliveries of an event are opened at once.
 const AT_ONCE: usize = 32;
@@ -41,8 +43,8 @@ impl Deliveries {
 
     /// The writes of the heads of a new event's deliveries, with a due time.
     pub(crate) fn opened_heads(&self, event: &EventItem, now: Time) -> Result<Vec<Put>, TableError> {
-        let heads = event.deliveries().filter_map(|(id, _)| HeadItem::new(event, &id));
-        heads.map(|head| Ok(Put::item(&head.due(now), OPENING)?.only_if(is_new()))).collect()
+        let heads = event.deliveries().filter_map(|(id, _)| Head::new(event, &id));
+        heads.map(|head| insertion(&head, Some(Index::opened(&head, now)), OPENING)).collect()
     }
 
     /// Gives a delivery a due time, if it is not final and has none. `head` may be stale: every write is conditional.
@@ -54,19 +56,15 @@ impl Deliveries {
         now: Time,
     ) -> Result<bool, TableError> {
         for _ in 0..TRIES {
-            let written = match &head {
-                StoredHead::Head(head) if head.is_final() || head.due_at.is_some() => return Ok(false),
-                StoredHead::Unreadable => return Ok(false),
-                StoredHead::Head(head) => self.table.write_together(opening(head, now), OPENING).await?,
-                StoredHead::Missing => {
-                    let new = HeadItem::new(event, id);
-                    // The deliveries of an erased event are left to the job that erases them.
-                    let Some(new) = new.filter(|head| !head.is_final()) else { return Ok(false) };
-                    let put = Put::item(&new.due(now), OPENING)?.only_if(is_new());
-                    self.table.write_together(put, OPENING).await?
-                }
+            // The deliveries of an erased event are left to the job that erases them.
+            let open = head.or_new(event, id).filter(|head| !head.is_final() && head.index.due_at.is_none());
+            let Some(open) = open else { return Ok(false) };
+            let due = Some(Index::opened(&open, now));
+            let unchanged = |change: HeadChange| {
+                change.if_not_due().if_attempts(open.delivery.attempt_count).if_claimable_at(&open)
             };
-            if written.is_done() {
+            let write = head_write(&open, &open, due, unchanged, OPENING)?;
+            if self.table.write_together(write, OPENING).await?.is_done() {
                 return Ok(true);
             }
             let consequence = "the delivery is not opened, since its item cannot be read";
@@ -75,17 +73,4 @@ impl Deliveries {
         }
         Err(TableError::code(OPENING, "ConditionalCheckFailedException"))
     }
-}
-
-/// The change that gives an open delivery its due time: the end of its lease, or its next attempt.
-fn opening(head: &HeadItem, now: Time) -> Change {
-    let due = head.claimable_at.unwrap_or(now).max(now);
-    let group = IndexGroup::of_open(head.claimable_at, now);
-    let change = Change::of(head_key(&head.delivery.id))
-        .set("dueAt", due)
-        .set("dueShard", due_shard(&head.delivery.id))
-        .set("webhookKey", group.key(&head.delivery.webhook_identifier))
-        .only_if(absent("dueAt"))
-        .only_if(is("attemptCount", head.delivery.attempt_count));
-    head.claimable_at.iter().fold(change, |change, time| change.only_if(is("claimableAt", *time)))
 }

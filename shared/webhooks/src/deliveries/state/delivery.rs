@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::attempt::ErrorCode;
+use crate::{deliveries::state::attempt::ErrorCode, subscriptions::operational::is_operational};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -111,23 +111,17 @@ impl CancelReason {
     }
 }
 
-/// A delivery as stored in the table, without its event and attempts.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What is known of a delivery besides its state, its event and its attempts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
     /// The number of attempts over all its schedules.
     pub attempt_count: u32,
-    /// Why it was cancelled; `None` if it was not, or if release 1.0.0 cancelled it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel_reason: Option<CancelReason>,
     /// When its event was published.
     pub created_date: Time,
     /// When the content of its event was erased, along with the responses in its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
-    /// The delivery that must be final before this one is sent; `None` unless this one waits for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_by: Option<DeliveryId>,
     /// The delivery's identifier.
     pub id: DeliveryId,
     /// Why the last attempt never completed, or failed in the reader of a feed; `None` otherwise.
@@ -138,13 +132,8 @@ pub struct Delivery {
     pub last_http_status: Option<u16>,
     /// When its state last changed.
     pub last_update: Time,
-    /// When the next attempt is due, if its time is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_attempt_date: Option<Time>,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
-    /// Its state.
-    pub status: Status,
     /// The subject of its event, such as a booking's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -157,10 +146,6 @@ pub struct Delivery {
     /// a webhook that is pulled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// The reason for its wait. The table does not store [`WaitingFor::Limit`] and [`WaitingFor::Schedule`], which are
-    /// derived from times and cost no write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_for: Option<WaitingFor>,
     /// The webhook.
     pub webhook_identifier: WebhookId,
 }
@@ -171,10 +156,29 @@ impl Delivery {
         self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
     }
 
-    /// The reason of a cancelled delivery. Release 1.0.0 stored none, and cancelled deliveries whose webhook was
-    /// disabled or removed. They count as disabled: a recovery takes them, and a removed webhook has no recovery.
-    pub(crate) fn shown_cancel_reason(&self) -> Option<CancelReason> {
-        let is_cancelled = self.status == Status::Cancelled;
-        self.cancel_reason.or_else(|| is_cancelled.then_some(CancelReason::WebhookDisabled))
+    /// Whether it carries an operational event. A test does not count, even with the sample of an operational type: the
+    /// person who sends it wants to see whether the endpoint works.
+    pub(crate) fn is_operational(&self) -> bool {
+        !self.test && is_operational(&self.r#type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{deliveries::state::head::tests::head, events::catalogue};
+
+    #[test]
+    fn an_operational_event_is_operational_unless_it_is_a_test() {
+        let is_operational = |kind: &str, test: bool| {
+            let mut delivery = head().delivery;
+            delivery.r#type = kind.to_owned();
+            delivery.test = test;
+            delivery.is_operational()
+        };
+        let operational = catalogue::all().iter().filter(|kind| is_operational(kind.value, false));
+        let operational: Vec<_> = operational.map(|kind| kind.value).collect();
+        assert_eq!(operational.len(), 4, "{operational:?}");
+        assert!(operational.contains(&"webhook.failing") && !operational.contains(&"webhook.test"));
+        assert!(catalogue::all().iter().all(|kind| !is_operational(kind.value, true)));
     }
 }

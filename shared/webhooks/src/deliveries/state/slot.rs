@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{deliveries::lease_times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
+use crate::{deliveries::state::times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
 use base::Time;
 
 /// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that

@@ -1,0 +1,194 @@
+//! Acting on a claimed delivery: what `state::decide` says is carried out.
+
+use tracing::Instrument;
+
+use crate::{
+    deliveries::{
+        dispatch::{
+            counting::RecordedAttempt,
+            dispatcher::{DispatchError, Dispatcher},
+            prefetch::{AttemptInputs, CurrentWebhook},
+        },
+        queue::Lane,
+        state::{
+            Wait,
+            decide::{Decision, Facts, decide},
+            delivery::CancelReason,
+            transition::Transition,
+        },
+        store::{claim::Claimed, held::Ended},
+    },
+    events::store::StoredEvent,
+    subscriptions::{Webhook, breaker::HealthItem, tally::AttemptOutcome},
+};
+use auth::AuthorizedEntity;
+use base::{Time, random};
+use storage::TableError;
+
+/// Webhook, event and health of a delivery that can be sent.
+pub(super) struct Ready {
+    pub(super) webhook: CurrentWebhook,
+    pub(super) event: StoredEvent,
+    pub(super) health: Option<HealthItem>,
+}
+
+/// A claimed delivery, with the entity that owns it and the lane of its message.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) entity: &'a AuthorizedEntity,
+    pub(super) claimed: &'a Claimed,
+    pub(super) lane: Lane,
+}
+
+impl<'a> Turn<'a> {
+    /// What is known about the delivery.
+    pub(super) fn facts(
+        self,
+        webhook: Option<&'a CurrentWebhook>,
+        event: Option<&'a StoredEvent>,
+        health: Option<&'a HealthItem>,
+        now: Time,
+    ) -> Facts<'a> {
+        Facts {
+            head: self.claimed.head(),
+            webhook: webhook.map(|current| &current.webhook.webhook),
+            lane: self.lane,
+            event: event.map(|event| &event.item),
+            health,
+            now,
+        }
+    }
+
+    /// The attempt that was recorded, to be counted.
+    pub(super) fn recorded(self, outcome: AttemptOutcome, health_before: Option<HealthItem>) -> RecordedAttempt {
+        let delivery = self.claimed.delivery();
+        RecordedAttempt {
+            entity: self.entity.clone(),
+            webhook: delivery.webhook_identifier.clone(),
+            outcome,
+            health_before,
+            operational: delivery.is_operational(),
+        }
+    }
+}
+
+impl Dispatcher {
+    /// The decision on a delivery, for which the delivery before it is read if that matters.
+    pub(super) async fn decide(&self, facts: &Facts<'_>) -> Result<Decision, TableError> {
+        let open_before = match facts.before() {
+            Some(before) => self.deliveries.open_before(before, facts.now).await?,
+            None => None,
+        };
+        Ok(decide(facts, open_before))
+    }
+
+    /// Makes the attempt, or does what is to be done in its place.
+    pub(super) async fn act(
+        &self,
+        turn: Turn<'_>,
+        inputs: AttemptInputs,
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let AttemptInputs { webhook, event, health } = inputs;
+        let Turn { entity, claimed, .. } = turn;
+        let now = self.clock.now();
+        let decision = self.decide(&turn.facts(webhook.as_ref(), event.as_ref(), health.as_ref(), now)).await?;
+        match (decision, webhook, event) {
+            (Decision::RecordUnknownOutcome, webhook, _) => {
+                let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
+                return self.record_unknown_outcome(entity, claimed, webhook, health, now).await;
+            }
+            (Decision::Cancel(reason), webhook, _) => {
+                self.cancel(claimed, reason, webhook.as_ref().map(|current| &current.webhook.webhook), now).await?;
+            }
+            (Decision::WaitForContent(until), ..) => {
+                tracing::warn!(deliveryId = %claimed.delivery().id, "put off: its event is not written yet");
+                self.wait_for_content(claimed, until, now).await?;
+            }
+            (decision, Some(webhook), Some(event)) => {
+                return self.act_on(turn, decision, Ready { webhook, event, health }, now).await;
+            }
+            // It is final, or the decision was made with values that were not read.
+            (_, _, _) => self.deliveries.release(claimed).await?,
+        }
+        Ok(None)
+    }
+
+    /// Makes the attempt, or lets the delivery wait.
+    async fn act_on(
+        &self,
+        turn: Turn<'_>,
+        decision: Decision,
+        ready: Ready,
+        now: Time,
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let claimed = turn.claimed;
+        let webhook = &ready.webhook.webhook.webhook;
+        match decision {
+            Decision::Hold(before) => self.hold(claimed, &before, webhook, now).await?,
+            Decision::PutIntoFeed => self.put_into_feed(claimed, webhook, now).await?,
+            Decision::PassToSlowLane => {
+                self.deliveries.release(claimed).await?;
+                self.queue.announce(Lane::Slow, claimed.message(claimed.attempt()), now, now).await;
+            }
+            Decision::WaitForBreaker(until) => {
+                // Random, so that the waiting deliveries do not all come at once.
+                let until = until + until.since(now).mul_f64(0.1 * random::unit(&*self.random));
+                self.wait_for_breaker(claimed, webhook, until, now).await?;
+            }
+            Decision::Probe => return self.probe(turn, ready, now).await,
+            Decision::SendInTurn if !self.reaches_its_slot(claimed, webhook).await? => {}
+            Decision::Send | Decision::SendInTurn => return self.send(turn, ready).await,
+            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::WaitForContent(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// Sends the delivery. Its attempt is a span of the trace of its event.
+    pub(super) async fn send(
+        &self,
+        turn: Turn<'_>,
+        Ready { webhook, event, health }: Ready,
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let trace = event.item.trace().next_span(&*self.random);
+        let span = tracing::info_span!("attempt", trace_id = %trace.trace_id(), span_id = %trace.span_id());
+        let outcome = self.attempt(turn, webhook, &event, &trace).instrument(span).await?;
+        Ok(outcome.map(|outcome| turn.recorded(outcome, health)))
+    }
+
+    /// Cancels a claimed delivery, and wakes the next one about its subject. A webhook that was removed has no line.
+    pub(super) async fn cancel(
+        &self,
+        claimed: &Claimed,
+        reason: CancelReason,
+        webhook: Option<&Webhook>,
+        now: Time,
+    ) -> Result<(), TableError> {
+        tracing::info!(deliveryId = %claimed.delivery().id, reason = reason.as_str(), "cancelled");
+        self.deliveries.end_claim(claimed, Transition::Cancel(reason), now).await?;
+        if let Some(webhook) = webhook {
+            self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
+        }
+        Ok(())
+    }
+
+    /// Lets a delivery wait for what its request is made of. No message announces it, since nobody knows when it is
+    /// there.
+    pub(super) async fn wait_for_content(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
+        self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Content, until }, now).await
+    }
+
+    /// Lets a delivery wait for the breaker of its webhook.
+    pub(super) async fn wait_for_breaker(
+        &self,
+        claimed: &Claimed,
+        webhook: &Webhook,
+        until: Time,
+        now: Time,
+    ) -> Result<(), TableError> {
+        tracing::info!(deliveryId = %claimed.delivery().id, %until, "put off: the breaker of its webhook is open");
+        self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Breaker, until }, now).await?;
+        let lane = Lane::of(webhook.is_slow(until));
+        self.queue.announce(lane, claimed.message(claimed.attempt()), until, now).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! The probe of an open breaker: one attempt that shows whether the endpoint answers again.
+
+use crate::{
+    deliveries::dispatch::{
+        act::{Ready, Turn},
+        counting::RecordedAttempt,
+        dispatcher::{DispatchError, Dispatcher},
+    },
+    subscriptions::breaker::{HealthItem, PROBE_LEASE},
+};
+use base::{Time, logging};
+
+impl Dispatcher {
+    /// Makes the attempt as the probe, unless another delivery is the probe already.
+    pub(super) async fn probe(
+        &self,
+        turn: Turn<'_>,
+        ready: Ready,
+        now: Time,
+    ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let Some(health) = &ready.health else { return self.send(turn, ready).await };
+        let webhook = &ready.webhook.webhook.webhook;
+        let until = now + PROBE_LEASE;
+        let taken = self.health_tracker.healths.take_probe(turn.entity, &webhook.id, health, until, now).await?;
+        if !taken.is_done() {
+            self.wait_for_breaker(turn.claimed, webhook, health.after_probe(now), now).await?;
+            return Ok(None);
+        }
+        let health = HealthItem { probe_until: Some(until), ..health.clone() };
+        let pause_ends = health.open_until;
+        let Some(recorded) = self.send(turn, Ready { health: Some(health), ..ready }).await? else { return Ok(None) };
+        self.end_pause(recorded, pause_ends).await;
+        Ok(None)
+    }
+
+    /// Closes the breaker if the probe succeeded, and counts the probe at once: many deliveries may wait for it, and must
+    /// not wait for the rest of this batch.
+    async fn end_pause(&self, probe: RecordedAttempt, pause_ends: Option<Time>) {
+        let now = self.clock.now();
+        let is_early = pause_ends.is_some_and(|end| now < end);
+        if probe.outcome.completed() && is_early {
+            // Counting the attempt would close the breaker as well, but without the job that attempts the waiting
+            // deliveries. So if the pause cannot be ended, the attempt is not counted, and the breaker stays open.
+            if let Err(error) = self.pauses.close(&probe.entity, &probe.webhook, now).await {
+                tracing::warn!(
+                    error = %logging::chain(&error),
+                    webhookId = %probe.webhook,
+                    "the breaker could not be closed; it stays open until the end of its pause"
+                );
+                return;
+            }
+        }
+        self.count(vec![probe]).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! The decision on a delivery whose turn it is: before its first claim, after a claim, and once more when a webhook was
+//! read again.
+
+use std::time::Duration;
+
+use crate::{
+    deliveries::{
+        queue::Lane,
+        state::{Wait, delivery::CancelReason, head::Head, times::GRACE},
+    },
+    events::store::EventItem,
+    subscriptions::{
+        Webhook,
+        breaker::{BreakerDecision, HealthItem},
+    },
+};
+use base::{DeliveryId, Time};
+use storage::idempotency;
+
+/// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
+/// any other, so that a thousand requests do not keep reading the breaker of a silent endpoint.
+const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
+
+/// The longest pause of a delivery without content to send.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// What is known about a delivery whose turn it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) head: &'a Head,
+    /// `None` if it was removed.
+    pub(crate) webhook: Option<&'a Webhook>,
+    /// The lane of the message that announced the attempt.
+    pub(crate) lane: Lane,
+    /// `None` if it was not written yet.
+    pub(crate) event: Option<&'a EventItem>,
+    /// The health of the webhook.
+    pub(crate) health: Option<&'a HealthItem>,
+    pub(crate) now: Time,
+}
+
+/// What happens to the delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Nothing: it is final.
+    Drop,
+    /// A former attempt without a known outcome is recorded first.
+    RecordUnknownOutcome,
+    Cancel(CancelReason),
+    /// It waits until this time for its event, which is not written yet.
+    WaitForContent(Time),
+    /// It waits for the end of this delivery, which is before it in the line of its subject.
+    Hold(DeliveryId),
+    PutIntoFeed,
+    /// A request would take long: it belongs to the other lane.
+    PassToSlowLane,
+    /// It waits until this time for the breaker of its webhook.
+    WaitForBreaker(Time),
+    /// It is sent at its turn under the rate limit of its webhook.
+    SendInTurn,
+    /// It is sent, if the probe of the open breaker is still free. The line of a rate limit may be hours long, and most
+    /// deliveries in it have lost their turns to the breaker, so a probe does not wait in it.
+    Probe,
+    /// It is sent now.
+    Send,
+}
+
+impl Facts<'_> {
+    /// The delivery before this one in the line of its subject, if it matters whether that one is final: `decide` needs
+    /// to know then. A delivery in a feed was checked before it was put there; later and requested attempts are not held.
+    pub(crate) fn before(&self) -> Option<&DeliveryId> {
+        let open = self.head.state.open()?;
+        let is_first = self.head.delivery.may_be_first() && open.asked_at.is_none();
+        let is_in_line = self.webhook.is_some_and(Webhook::is_ordered) && is_first && open.wait != Wait::Reader;
+        let target = self.event.and_then(|event| event.targets.get(self.head.delivery.id.ordinal()));
+        let before = target.and_then(|target| target.after.as_ref());
+        before.filter(|_| is_in_line && self.receiver().is_ok())
+    }
+
+    /// The webhook that the delivery may be sent to, or the decision that depends neither on other deliveries nor on the
+    /// endpoint.
+    fn receiver(&self) -> Result<&Webhook, Decision> {
+        if self.head.is_final() {
+            return Err(Decision::Drop);
+        }
+        if self.head.has_unknown_outcome() {
+            return Err(Decision::RecordUnknownOutcome);
+        }
+        // The event that was read may be stale, and the head may be erased after its event.
+        if self.head.is_erased() || self.event.is_some_and(|event| event.erased_date.is_some()) {
+            return Err(Decision::Cancel(CancelReason::Erased));
+        }
+        let webhook = self.webhook.ok_or(Decision::Cancel(CancelReason::WebhookRemoved))?;
+        // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
+        if self.now >= self.head.expires() {
+            return Err(Decision::Cancel(CancelReason::Expired));
+        }
+        if !webhook.enabled {
+            return Err(Decision::Cancel(CancelReason::WebhookDisabled));
+        }
+        if self.event.is_none() { Err(self.without_event()) } else { Ok(webhook) }
+    }
+
+    /// A late publication opens its deliveries before it writes the event. If it died in between, it was never
+    /// acknowledged, and the client may repeat it while the idempotency key is kept.
+    fn without_event(&self) -> Decision {
+        let created = self.head.delivery.created_date;
+        if self.now.since(created) > idempotency::RETENTION {
+            return Decision::Cancel(CancelReason::Expired);
+        }
+        Decision::WaitForContent(after_pause(created, self.now))
+    }
+
+    /// The decision of the breaker. An operational event is never the probe, since its outcome is not counted. It does
+    /// not wait for another delivery to become the probe, since the webhook may get no other events.
+    fn at_breaker(&self) -> BreakerDecision {
+        let Some(health) = self.health else { return BreakerDecision::Go };
+        let asked_at = self.head.state.open().and_then(|open| open.asked_at);
+        let was_requested = asked_at.is_some_and(|asked| self.now < asked + REQUESTED_RECENTLY);
+        let decision = if was_requested { health.decision_when_requested(self.now) } else { health.decision(self.now) };
+        match decision {
+            BreakerDecision::Probe if self.head.delivery.is_operational() => BreakerDecision::Go,
+            decision => decision,
+        }
+    }
+}
+
+/// When a delivery without content is looked at again: after about its age, so that a long wait costs few reads.
+pub(crate) fn after_pause(created: Time, now: Time) -> Time {
+    now + now.since(created).clamp(GRACE, LONGEST_PAUSE)
+}
+
+/// Decides on a delivery. `open_before` is the open delivery that it waits for, if [`Facts::before`] asked for it.
+pub(crate) fn decide(facts: &Facts<'_>, open_before: Option<DeliveryId>) -> Decision {
+    let webhook = match facts.receiver() {
+        Ok(webhook) => webhook,
+        Err(decision) => return decision,
+    };
+    if let Some(before) = open_before {
+        return Decision::Hold(before);
+    }
+    if webhook.is_pulled() {
+        return Decision::PutIntoFeed;
+    }
+    if webhook.is_slow(facts.now) && facts.lane == Lane::Quick {
+        return Decision::PassToSlowLane;
+    }
+    match facts.at_breaker() {
+        BreakerDecision::Wait(until) => Decision::WaitForBreaker(until),
+        BreakerDecision::Probe => Decision::Probe,
+        BreakerDecision::Go if webhook.rate_limit.is_some() => Decision::SendInTurn,
+        BreakerDecision::Go => Decision::Send,
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

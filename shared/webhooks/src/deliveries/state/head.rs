@@ -1,0 +1,345 @@
+//! The head of a delivery: what is known of it, with its state, but without its event and its larger attempts.
+
+use base::{DeliveryId, EventId, Time};
+
+use crate::{
+    deliveries::state::{
+        Lease, Open, State, Wait,
+        attempt::Attempt,
+        delivery::{CancelReason, Delivery, Status},
+        index::Index,
+        times::{CLOCK_SKEW, OPENS_AFTER},
+    },
+    events::store::EventItem,
+};
+
+/// The most bytes of attempts in a head, with the names of their attributes.
+const MAX_INLINE: usize = 1024;
+
+/// How many attempts without a known outcome use up none of the schedule: a reader that crashes again and again would use
+/// it up in minutes.
+pub(crate) const SPARED: u32 = 5;
+
+/// The head of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub(crate) delivery: Delivery,
+    pub(crate) state: State,
+    /// Attempts made before the current schedule began.
+    pub(crate) schedule_base: u32,
+    /// How many attempts had no known outcome, and used up none of the schedule: those of readers that did not answer,
+    /// and of workers that ended.
+    pub(crate) unanswered: u32,
+    /// Whether a person requested the first attempt, which does not wait for the deliveries before it.
+    pub(crate) out_of_turn: bool,
+    /// Attempts that are small enough for the head.
+    pub(crate) attempts: Vec<Attempt>,
+    /// Its places in the indexes.
+    pub(crate) index: Index,
+    /// The end of its retention, in seconds since 1970.
+    pub(crate) expires_at: i64,
+    /// Whether the table has the head. Otherwise it is derived from its event, and the first write inserts it.
+    pub(crate) is_stored: bool,
+}
+
+impl Head {
+    /// A delivery of an event that nothing has happened to; `None` if the event has no such delivery.
+    pub(crate) fn new(event: &EventItem, id: &DeliveryId) -> Option<Self> {
+        let target = event.targets.get(id.ordinal()).filter(|_| id.event() == *event.id())?;
+        let first_attempt = event.first_attempt();
+        let created = event.id().time();
+        let asked_at = event.is_test.then_some(first_attempt);
+        let erased = event.erased_date;
+        Some(Self {
+            delivery: Delivery {
+                attempt_count: 0,
+                created_date: created,
+                erased_date: erased,
+                id: id.clone(),
+                last_error: None,
+                last_http_status: None,
+                last_update: erased.unwrap_or(created),
+                owner_identifier: event.owner_identifier.clone(),
+                subject: event.subject.clone().filter(|_| erased.is_none()),
+                test: event.is_test,
+                r#type: event.r#type.clone(),
+                url: target.url.clone(),
+                webhook_identifier: target.webhook.clone(),
+            },
+            state: match erased {
+                Some(_) => State::Cancelled(CancelReason::Erased),
+                None => State::Open(Open { asked_at, ..Open::first(first_attempt) }),
+            },
+            schedule_base: 0,
+            unanswered: 0,
+            out_of_turn: false,
+            attempts: Vec::new(),
+            index: Index::default(),
+            expires_at: event.expires_at,
+            is_stored: false,
+        })
+    }
+
+    /// What is known of the delivery besides its state.
+    pub fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// The delivery's state as its owner sees it.
+    pub(crate) fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// The delivery's event.
+    pub fn event(&self) -> EventId {
+        self.delivery.id.event()
+    }
+
+    /// The number of the next attempt, from 1.
+    pub(crate) fn next_attempt(&self) -> u32 {
+        self.delivery.attempt_count.saturating_add(1)
+    }
+
+    /// The lease of the next attempt.
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.state.open()?.claim.lease.as_ref()
+    }
+
+    /// Whether this lease gives the next attempt to its holder.
+    pub(crate) fn is_leased_by(&self, lease: &str) -> bool {
+        self.lease().is_some_and(|found| found.id == lease)
+    }
+
+    /// The earliest time of a claim; `None` if the delivery is final.
+    pub(crate) fn claimable_at(&self) -> Option<Time> {
+        self.state.open().map(Open::claimable_at)
+    }
+
+    /// When the next attempt is due; `None` if the delivery is final.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        self.state.open().map(|open| open.next)
+    }
+
+    /// Whether the delivery is final: it has no next attempt.
+    pub(crate) fn is_final(&self) -> bool {
+        self.state.open().is_none()
+    }
+
+    /// Whether the delivery waits for the end of another one.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held_by().is_some()
+    }
+
+    /// The delivery whose end it waits for.
+    pub(crate) fn held_by(&self) -> Option<&DeliveryId> {
+        self.state.open()?.wait.before()
+    }
+
+    /// Whether it is in the feed of its webhook, or was when someone requested it.
+    pub(crate) fn is_in_feed(&self) -> bool {
+        self.state.open().is_some_and(|open| open.wait == Wait::Reader)
+    }
+
+    /// Whether the sweep has opened the delivery, or may have passed its event. Before that, an early retry leaves due
+    /// time and index keys to the sweep, which saves their writes.
+    pub(crate) fn is_opened(&self, now: Time) -> bool {
+        self.index.due_at.is_some() || now >= self.delivery.created_date + OPENS_AFTER
+    }
+
+    /// Whether the delivery is within its retention.
+    pub(crate) fn is_kept(&self, now: Time) -> bool {
+        self.expires_at > now.as_seconds()
+    }
+
+    /// The end of the delivery's retention.
+    pub(crate) fn expires(&self) -> Time {
+        Time::from_millis(self.expires_at.saturating_mul(1000))
+    }
+
+    /// The head without the content of its event, if that is erased and the erasure has not reached the head yet.
+    pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
+        let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
+        let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
+        let delivery = Delivery { subject: None, erased_date: Some(erased), ..self.delivery };
+        Self { delivery, attempts, ..self }
+    }
+
+    /// Whether an attempt without a known outcome uses up none of the schedule.
+    pub(crate) fn spares_schedule(&self) -> bool {
+        self.unanswered < SPARED
+    }
+
+    /// Whether the content of its event is erased.
+    pub(crate) fn is_erased(&self) -> bool {
+        self.delivery.erased_date.is_some()
+    }
+
+    /// Whether the delivery ended without regard to those before it in the line of its subject: it was cancelled before
+    /// any attempt, or a person requested its first attempt.
+    pub(crate) fn ended_early(&self) -> bool {
+        let is_cancelled_unsent = self.status() == Status::Cancelled && self.delivery.attempt_count == 0;
+        self.is_final() && (self.out_of_turn || is_cancelled_unsent)
+    }
+
+    /// The end of the lease, while its holder may still record the attempt; clock skew is allowed for.
+    pub(crate) fn under_way_until(&self, now: Time) -> Option<Time> {
+        self.lease().map(|lease| lease.until).filter(|end| now < *end + CLOCK_SKEW)
+    }
+
+    /// Whether the next attempt was made before, by a reader or a worker of whom no outcome is known. It is recorded
+    /// before another attempt is made.
+    pub(crate) fn has_unknown_outcome(&self) -> bool {
+        self.state.open().is_some_and(|open| open.claim.unknown.is_some())
+    }
+
+    /// Whether a worker claimed the next attempt, and neither recorded its outcome nor released the claim before the
+    /// end of the lease.
+    pub(crate) fn is_abandoned(&self, now: Time) -> bool {
+        let is_over = self.lease().is_some_and(|lease| lease.until <= now + CLOCK_SKEW);
+        is_over && !self.has_unknown_outcome()
+    }
+
+    /// Whether an attempt is under way, or is still to be recorded.
+    pub(crate) fn has_attempt_to_record(&self) -> bool {
+        self.lease().is_some() || self.has_unknown_outcome()
+    }
+
+    /// Whether the next attempt is later than now, and nobody has claimed it.
+    pub(crate) fn waits(&self, now: Time) -> bool {
+        self.state.open().is_some_and(|open| open.is_later(now))
+    }
+
+    /// Whether some attempts had no room in the head.
+    pub(crate) fn has_large_attempts(&self) -> bool {
+        usize::try_from(self.delivery.attempt_count).unwrap_or(usize::MAX) > self.attempts.len()
+    }
+
+    /// Whether the head has room for a further attempt.
+    pub(crate) fn has_room_for(&self, attempt: &Attempt) -> bool {
+        self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{
+        deliveries::state::{
+            Claim, Unknown,
+            times::{GRACE, LEASE},
+        },
+        events::{Event, catalogue, store::Target},
+    };
+    use auth::EntityId;
+    use base::{WebhookId, testing::CountingRandom};
+    use serde_json::value::RawValue;
+    use std::time::Duration;
+
+    pub const NOW: Time = Time::from_millis(1_795_167_900_000);
+    pub const LATER: Time = Time::from_millis(1_795_167_960_000);
+
+    /// A delivery that the table has, and that is due.
+    pub fn head() -> Head {
+        event_and_head("{}").1
+    }
+
+    impl Head {
+        /// The head with its open state changed.
+        pub(crate) fn opened(mut self, change: impl FnOnce(&mut Open)) -> Self {
+            let State::Open(open) = &mut self.state else { panic!("{self:?} is final") };
+            change(open);
+            self
+        }
+
+        /// The head with a claim until this time.
+        pub(crate) fn leased(self, until: Time) -> Self {
+            let lease = Some(Lease { id: "worker".to_owned(), until });
+            self.opened(|open| open.claim.lease = lease)
+        }
+
+        /// The head with its next attempt at this time.
+        pub(crate) fn waiting(self, next: Time, wait: Wait) -> Self {
+            self.opened(|open| (open.next, open.wait) = (next, wait))
+        }
+
+        /// The head in this state.
+        pub(crate) fn with(self, state: State) -> Self {
+            Self { state, ..self }
+        }
+    }
+
+    /// An event with these data, and its delivery.
+    pub fn event_and_head(data: &str) -> (Event, Head) {
+        let random = CountingRandom::default();
+        let entity = EntityId::parse("hotel").expect("an entity");
+        let data = RawValue::from_string(data.to_owned()).expect("JSON");
+        let kind = catalogue::find("booking.created").expect("it exists");
+        let event = Event::new(EventId::new(NOW, &random), kind, NOW, entity.clone(), &data).expect("small");
+        let target = Target::of(WebhookId::new(NOW, &random), "https://hooks.example.com/".to_owned());
+        let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        let head = Head::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
+        let index = Index::opened(&head, NOW + GRACE);
+        (event, Head { index, is_stored: true, ..head })
+    }
+
+    /// An erased event, and its delivery as it was before.
+    pub fn erased_event_and_head() -> (EventItem, Head) {
+        let (event, head) = event_and_head("{}");
+        let target = Target::of(head.delivery.webhook_identifier.clone(), head.delivery.url.clone());
+        let mut item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        item.erased_date = Some(NOW);
+        (item, head)
+    }
+
+    #[test]
+    fn a_delivery_of_an_erased_event_is_cancelled_from_the_start() {
+        let (event, head) = erased_event_and_head();
+        let new = Head::new(&event, &head.delivery.id).expect("a target");
+        assert!(new.is_final() && new.is_erased() && new.delivery.subject.is_none());
+        assert_eq!(new.state, State::Cancelled(CancelReason::Erased));
+    }
+
+    #[test]
+    fn a_delivery_of_a_test_event_says_so_and_any_other_has_no_such_member() {
+        let (event, target) = (event_and_head("{}").0, head().delivery);
+        let target = Target::of(target.webhook_identifier, target.url);
+        for is_test in [true, false] {
+            let event = Event { is_test, ..event.clone() };
+            let item = EventItem::new(&event, vec![target.clone()], NOW, Duration::from_secs(60));
+            let head = Head::new(&item, &DeliveryId::of(&event.id, 0)).expect("it is a target");
+            let shown = serde_json::to_value(head.shown(NOW)).expect("JSON");
+            assert_eq!(shown.get("test"), Some(&true.into()).filter(|_| is_test));
+        }
+    }
+
+    #[test]
+    fn a_delivery_is_kept_until_the_last_second_of_its_retention() {
+        let head = head();
+        assert!(head.is_kept(NOW + Duration::from_millis(59_999)));
+        assert!(!head.is_kept(NOW + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn an_attempt_is_under_way_until_no_worker_can_record_it() {
+        let leased = head().leased(NOW + LEASE);
+        assert_eq!(leased.under_way_until(NOW), Some(NOW + LEASE));
+        assert_eq!(leased.under_way_until(NOW + LEASE), Some(NOW + LEASE), "clocks differ");
+        assert_eq!(leased.under_way_until(NOW + LEASE + CLOCK_SKEW), None, "its worker has died");
+        assert_eq!(head().under_way_until(NOW), None);
+    }
+
+    #[test]
+    fn an_attempt_is_abandoned_when_its_worker_can_no_longer_record_it() {
+        let end = NOW + LEASE;
+        let leased = head().leased(end);
+        assert!(!leased.is_abandoned(NOW) && leased.is_abandoned(end));
+        assert!(leased.has_attempt_to_record() && !leased.has_unknown_outcome());
+        let released = head().opened(|open| open.claim = Claim::default());
+        let known = [Unknown::Reader(NOW), Unknown::Worker(NOW)];
+        let known = known.map(|unknown| leased.clone().opened(|open| open.claim.unknown = Some(unknown)));
+        for head in known.into_iter().chain([released]) {
+            assert!(!head.is_abandoned(end), "{head:?}");
+            assert_eq!(head.has_attempt_to_record(), head.has_unknown_outcome());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The life of a delivery: its state, what happens next, and what each event makes of it. Everything here is pure: no
+//! table, no queue and no clock.
+//!
+//! | module | question |
+//! |---|---|
+//! | `delivery`, `attempt` | What is a delivery, and what is an attempt? |
+//! | `head` | What is known of a delivery? |
+//! | `decide` | What happens to a delivery whose turn it is? |
+//! | `transition` | What does an event make of it? |
+//! | `index` | Where do the indexes have it, and when does the sweep look at it? |
+//! | `shown` | What does it wait for, and until when? |
+//! | `schedule` | When is the next attempt? |
+//! | `slot` | When is its turn under a rate limit? |
+//! | `times` | Which times do claims, messages and the sweep agree on? |
+//!
+//! A new reason to wait is a new variant of [`Wait`]: the compiler then names the places that have to know it, which are
+//! `decide`, `shown`, `index` and the table's form of it (`store::attributes`).
+
+pub mod attempt;
+pub(crate) mod decide;
+pub mod delivery;
+pub(crate) mod head;
+pub(crate) mod index;
+pub mod schedule;
+pub(crate) mod shown;
+pub(crate) mod slot;
+pub(crate) mod times;
+pub(crate) mod transition;
+
+use base::{DeliveryId, Time};
+use delivery::{CancelReason, Status};
+use slot::Slot;
+
+/// The state of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It has a next attempt.
+    Open(Open),
+    /// An attempt succeeded.
+    Delivered,
+    /// No attempt succeeded, and none is due.
+    Failed,
+    /// It ended without a success. Release 1.0.0 stored no reason for a webhook that was disabled or removed; those
+    /// count as disabled, so that a recovery finds them, and a removed webhook has no recovery.
+    Cancelled(CancelReason),
+}
+
+/// A delivery that has a next attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// When the next attempt is due. If it waits for something without a time: when the dispatcher looks at it again.
+    pub(crate) next: Time,
+    /// Whether an attempt of the current schedule was made.
+    pub(crate) is_retry: bool,
+    pub(crate) wait: Wait,
+    /// When the schedule continues, if the next attempt was requested in between.
+    pub(crate) resume_at: Option<Time>,
+    /// When a person requested the next attempt.
+    pub(crate) asked_at: Option<Time>,
+    pub(crate) claim: Claim,
+}
+
+/// What the next attempt waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Its time in the schedule, or nothing if that is over.
+    Schedule,
+    /// The breaker of its webhook.
+    Breaker,
+    /// Its turn under the rate limit of its webhook.
+    Slot(Slot),
+    /// The end of this delivery, which is before it in the line of its subject.
+    Before(DeliveryId),
+    /// A reader: it is in the feed of its webhook, or was when someone requested it.
+    Reader,
+    /// What a request is made of: its event, which a late publication has not written yet, or a sealed value that an
+    /// operator has to repair.
+    Content,
+}
+
+/// Who may make or record the next attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Claim {
+    /// The worker or reader that has it, until the end of its lease.
+    pub(crate) lease: Option<Lease>,
+    /// The attempt that was made before, and is recorded before another one is made. With a lease: its reader still
+    /// holds it, or a worker is about to record it.
+    pub(crate) unknown: Option<Unknown>,
+}
+
+/// A lease: it gives the next attempt to one worker or reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// Proves, when the attempt is recorded, that the claim still holds.
+    pub(crate) id: String,
+    pub(crate) until: Time,
+}
+
+/// An attempt of which no outcome is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// A reader of the webhook's feed got the delivery at this time.
+    Reader(Time),
+    /// A worker claimed the attempt at this time, and ended without recording the outcome.
+    Worker(Time),
+}
+
+impl State {
+    /// The state as its owner sees it.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Self::Open(open) if open.is_retry => Status::Retrying,
+            Self::Open(_) => Status::Pending,
+            Self::Delivered => Status::Delivered,
+            Self::Failed => Status::Failed,
+            Self::Cancelled(_) => Status::Cancelled,
+        }
+    }
+
+    /// Why it was cancelled.
+    pub(crate) fn cancel_reason(&self) -> Option<CancelReason> {
+        match self {
+            Self::Cancelled(reason) => Some(*reason),
+            Self::Open(_) | Self::Delivered | Self::Failed => None,
+        }
+    }
+
+    /// Its next attempt, unless it is final.
+    pub(crate) fn open(&self) -> Option<&Open> {
+        match self {
+            Self::Open(open) => Some(open),
+            Self::Delivered | Self::Failed | Self::Cancelled(_) => None,
+        }
+    }
+}
+
+impl Open {
+    /// A first attempt that is due at this time.
+    pub(crate) fn first(next: Time) -> Self {
+        let claim = Claim::default();
+        Self { next, is_retry: false, wait: Wait::Schedule, resume_at: None, asked_at: None, claim }
+    }
+
+    /// The earliest time of a claim: that of the attempt, or the end of the lease.
+    pub(crate) fn claimable_at(&self) -> Time {
+        self.claim.lease.as_ref().map_or(self.next, |lease| lease.until)
+    }
+
+    /// Whether the next attempt is later than now, and nobody has claimed it.
+    pub(crate) fn is_later(&self, now: Time) -> bool {
+        self.claim.lease.is_none() && now < self.next
+    }
+
+    /// Whether the next attempt waits for something other than its schedule, which it belongs to nevertheless.
+    pub(crate) fn is_put_off(&self) -> bool {
+        self.wait != Wait::Schedule
+    }
+}
+
+impl Wait {
+    /// The delivery whose end it waits for.
+    pub(crate) fn before(&self) -> Option<&DeliveryId> {
+        match self {
+            Self::Before(before) => Some(before),
+            _ => None,
+        }
+    }
+
+    /// Its turn under the rate limit of its webhook.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Slot(slot) => Some(*slot),
+            _ => None,
+        }
+    }
+}

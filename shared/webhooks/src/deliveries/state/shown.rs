@@ -1,0 +1,140 @@
+//! What an open delivery waits for, as its owner sees it. Waiting for a permit writes nothing, so it is derived from an
+//! overdue attempt.
+
+use crate::deliveries::{
+    state::{State, Wait, delivery::WaitingFor, head::Head, times::GRACE},
+    view::DeliveryView,
+};
+use base::Time;
+
+impl Head {
+    /// The reason for the delivery's wait; `None` when it is final, its attempt is under way, or it is due now.
+    pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
+        let open = self.state.open()?;
+        let is_under_way = open.claim.lease.as_ref().is_some_and(|lease| now < lease.until);
+        let is_early = now < open.next;
+        match open.wait {
+            _ if is_under_way => None,
+            // Its time is only that of the next look.
+            Wait::Before(_) => Some(WaitingFor::Order),
+            // After a failure that a reader reported, the feed has it again after the wait of the schedule.
+            Wait::Reader if !is_early => Some(WaitingFor::Reader),
+            Wait::Breaker if is_early => Some(WaitingFor::Breaker),
+            Wait::Slot(_) if is_early => Some(WaitingFor::Rate),
+            _ if is_early => Some(WaitingFor::Schedule),
+            // The time for the queue is over, and the sweep announces the delivery again.
+            _ => (open.next + GRACE <= now).then_some(WaitingFor::Limit),
+        }
+    }
+
+    /// The delivery as its owner sees it at this moment.
+    pub(crate) fn shown(self, now: Time) -> DeliveryView {
+        let waiting_for = self.waiting_for(now);
+        let (mut next_attempt_date, mut held_by) = (None, None);
+        if let State::Open(open) = &self.state {
+            next_attempt_date = match (&open.wait, waiting_for) {
+                // A reader may get it at any time, and the delivery before may become final at any time.
+                (_, Some(WaitingFor::Reader | WaitingFor::Order)) => None,
+                (Wait::Slot(slot), Some(WaitingFor::Rate)) => Some(slot.at),
+                _ => Some(open.next),
+            };
+            held_by = open.wait.before().filter(|_| waiting_for == Some(WaitingFor::Order)).cloned();
+        }
+        let (status, cancel_reason) = (self.status(), self.state.cancel_reason());
+        let delivery = self.delivery;
+        DeliveryView {
+            attempt_count: delivery.attempt_count,
+            cancel_reason,
+            created_date: delivery.created_date,
+            erased_date: delivery.erased_date,
+            event_identifier: delivery.id.event(),
+            held_by,
+            id: delivery.id,
+            last_error_code: delivery.last_error,
+            last_http_status: delivery.last_http_status,
+            last_update: delivery.last_update,
+            next_attempt_date,
+            owner_identifier: delivery.owner_identifier,
+            status,
+            subject: delivery.subject,
+            test: delivery.test,
+            r#type: delivery.r#type,
+            url: delivery.url,
+            waiting_for,
+            webhook_identifier: delivery.webhook_identifier,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliveries::state::{
+        delivery::CancelReason,
+        head::tests::{LATER, NOW, head},
+        slot::Slot,
+    };
+
+    /// What a delivery waits for now, and `GRACE` after its time.
+    fn waits_for(wait: &Wait, next: Time) -> Option<WaitingFor> {
+        head().waiting(next, wait.clone()).waiting_for(NOW)
+    }
+
+    #[test]
+    fn a_delivery_says_what_it_waits_for_while_it_waits() {
+        let slot = Slot { at: LATER, since: NOW, missed_by: 0 };
+        for (wait, early) in [
+            (Wait::Schedule, WaitingFor::Schedule),
+            (Wait::Content, WaitingFor::Schedule),
+            (Wait::Breaker, WaitingFor::Breaker),
+            (Wait::Slot(slot), WaitingFor::Rate),
+        ] {
+            assert_eq!(waits_for(&wait, LATER), Some(early));
+            assert_eq!(waits_for(&wait, NOW), None, "it is due, and goes at once");
+            assert_eq!(waits_for(&wait, NOW - GRACE), Some(WaitingFor::Limit));
+        }
+        assert_eq!(head().waiting(LATER, Wait::Slot(slot)).shown(NOW).next_attempt_date, Some(slot.at));
+    }
+
+    #[test]
+    fn a_delivery_whose_attempt_is_under_way_waits_for_nothing() {
+        let leased = head().waiting(NOW, Wait::Schedule).leased(LATER);
+        assert_eq!(leased.waiting_for(NOW + GRACE), None);
+        assert!(!leased.waits(NOW));
+        assert_eq!(leased.waiting_for(LATER), Some(WaitingFor::Limit), "its worker has died");
+    }
+
+    #[test]
+    fn a_held_delivery_waits_for_its_order_until_it_is_made_due() {
+        let held = head().waiting(LATER, Wait::Before(head().delivery.id));
+        for now in [NOW, LATER + GRACE] {
+            assert_eq!(held.waiting_for(now), Some(WaitingFor::Order));
+            let shown = held.clone().shown(now);
+            assert!(shown.held_by.is_some() && shown.next_attempt_date.is_none());
+        }
+        assert!(held.leased(LATER).shown(NOW).held_by.is_none(), "its attempt may be under way");
+    }
+
+    #[test]
+    fn a_feed_has_a_delivery_at_once_or_after_a_reported_failure() {
+        assert_eq!(waits_for(&Wait::Reader, NOW), Some(WaitingFor::Reader));
+        assert_eq!(waits_for(&Wait::Reader, LATER), Some(WaitingFor::Schedule));
+        assert_eq!(head().waiting(NOW, Wait::Reader).shown(NOW).next_attempt_date, None);
+    }
+
+    #[test]
+    fn a_final_delivery_waits_for_nothing() {
+        for state in [State::Delivered, State::Failed, State::Cancelled(CancelReason::Owner)] {
+            let shown = head().with(state.clone()).shown(NOW);
+            assert!(shown.waiting_for.is_none() && shown.next_attempt_date.is_none(), "{state:?}");
+            assert_eq!(shown.cancel_reason, state.cancel_reason());
+        }
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_contract() {
+        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Order, WaitingFor::Schedule] {
+            assert_eq!(serde_json::to_value(word).expect("JSON"), word.as_str());
+        }
+    }
+}
