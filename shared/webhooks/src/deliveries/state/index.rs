@@ -140,10 +140,11 @@ fn next_look(created: Time, now: Time) -> Time {
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
-/// The time of the dispatcher's next look at a held delivery. Usually the end of the delivery before it makes it due;
-/// the look is for crashes, and for predecessors that the job of a removed webhook cancelled.
+/// The time of the dispatcher's next look at a held delivery. Usually the end of the delivery before it makes it due; the
+/// look is for crashes, and for predecessors that the job of a removed webhook cancelled. So a line that lost its
+/// wake-ups continues within a minute while it is young, and a long wait costs few looks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
-    now + now.since(created).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
+    now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }
 
 impl Index {
@@ -288,6 +289,20 @@ mod tests {
             Some(IndexGroup::Waiting),
             "the job that ends the wait finds it"
         );
+    }
+
+    #[test]
+    fn a_held_delivery_is_looked_at_soon_while_it_is_young_and_seldom_later() {
+        let minute = Duration::from_secs(60);
+        let wait = |age: Duration| next_look_at_held(NOW, NOW + age).since(NOW + age);
+        assert_eq!([Duration::ZERO, minute].map(wait), [OPENS_AFTER; 2]);
+        assert_eq!(wait(8 * minute), minute);
+        assert_eq!(wait(30 * 24 * 60 * minute), LONGEST_LOOK_AT_HELD);
+        let mut looks = (0, NOW);
+        while looks.1 < NOW + 75 * 60 * minute {
+            looks = (looks.0 + 1, next_look_at_held(NOW, looks.1));
+        }
+        assert_eq!(looks.0, 72, "over a whole schedule");
     }
 
     #[test]
