@@ -74,6 +74,11 @@ impl Change {
         self
     }
 
+    /// Whether it sets and removes nothing, which the table refuses.
+    pub fn is_empty(&self) -> bool {
+        self.assignments.is_empty()
+    }
+
     /// Sets and removes the attributes that differ between two forms of an item with this key.
     pub fn between<T: Serialize>(
         key: impl Into<Key>,

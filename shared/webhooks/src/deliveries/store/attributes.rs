@@ -253,6 +253,8 @@ impl HeadChange {
     ) -> Result<Self, TableError> {
         let new = Head { index: read.index, ..new.clone() };
         let change = Change::between(head_key(&read.delivery.id), (read, &new), doing)?;
+        // A repetition may change nothing, and its conditions still decide.
+        let change = if change.is_empty() { change.set("lastUpdate", new.delivery.last_update) } else { change };
         Ok(index.into_iter().fold(Self(change), |change, index| {
             change.placed(index, &new.delivery.id, &new.delivery.webhook_identifier)
         }))
@@ -548,6 +550,12 @@ mod tests {
             let new = Head { index: read.index, ..new };
             let change: Change = HeadChange::between(&read, &new, None, "testing").expect("a change").into();
             prop_assert_eq!(change.applied(&read), new);
+        }
+
+        #[test]
+        fn a_change_is_never_empty(head in heads()) {
+            let change = Change::from(HeadChange::between(&head, &head, None, "testing").expect("a change"));
+            prop_assert!(!change.is_empty() && change.applied(&head) == head);
         }
 
         #[test]
