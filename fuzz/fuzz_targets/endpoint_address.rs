@@ -8,7 +8,7 @@ use outbound::{
     addresses::{AddressRules, is_public},
     endpoint_url::EndpointUrl,
 };
-use webhooks::subscriptions::masked;
+use webhooks::subscriptions::endpoint::masked;
 use url::Host;
 
 fuzz_target!(|text: &str| {

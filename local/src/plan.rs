@@ -13,7 +13,7 @@ use payments::panel::PanelSettings;
 use webhooks::{
     deliveries::state::schedule::ScheduleSettings,
     events::{share::ShareSettings, subject::SubjectMembers, validation::EventValidation},
-    subscriptions::breaker::BreakerSettings,
+    subscriptions::health::breaker::BreakerSettings,
 };
 
 use template::{Function, Template};

@@ -11,7 +11,7 @@ use issuer::applications::new_application::NewApplication;
 use storage::{IdempotencyStore, KeyRings, SecretError, Secrets, Table};
 use webhooks::{
     canary::{self, CanarySecret, SECRET, fresh_signing_key},
-    subscriptions::{WebhookError, Webhooks, register::Registration},
+    subscriptions::{WebhookError, Webhooks, webhook::register::Registration},
 };
 
 /// Why the canary was not provided.

@@ -9,11 +9,11 @@ use crate::whole_table;
 use auth::AuthorizedEntity;
 use storage::{Table, TableError};
 use webhooks::subscriptions::{
-    failing::{trace, webhook_of},
-    show::Showing,
+    health::failing::{trace, webhook_of},
+    webhook::show::Showing,
 };
 
-pub use webhooks::subscriptions::failing::{FailingState, FailingWebhook};
+pub use webhooks::subscriptions::health::failing::{FailingState, FailingWebhook};
 
 /// The number of webhooks that are read concurrently.
 const AT_ONCE: usize = 16;

@@ -22,9 +22,9 @@ const REPEATING: [(&str, &str, &[&str]); 4] = [
 
 const ATTEMPT: &str = "shared/webhooks/src/deliveries/state/attempt.rs";
 const DELIVERY: &str = "shared/webhooks/src/deliveries/state/delivery.rs";
-const WEBHOOK: &str = "shared/webhooks/src/subscriptions/webhook.rs";
+const WEBHOOK: &str = "shared/webhooks/src/subscriptions/webhook/mod.rs";
 const PAYLOAD: &str = "shared/webhooks/src/events/payload.rs";
-const SIGNATURE: &str = "shared/webhooks/src/subscriptions/key_pair.rs";
+const SIGNATURE: &str = "shared/webhooks/src/subscriptions/endpoint/key_pair.rs";
 const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
@@ -49,8 +49,8 @@ const OF_CODE: [(&str, &str, &str); 28] = [
     ("WebhookChange/order", WEBHOOK, "DeliveryOrder"),
     ("WebhookChange/payload", PAYLOAD, "Payload"),
     ("WebhookChange/signature", SIGNATURE, "SignatureScheme"),
-    ("WebhookDeliveryState", "shared/webhooks/src/subscriptions/webhook_status.rs", "DeliveryState"),
-    ("WebhookHealth", "shared/webhooks/src/subscriptions/breaker.rs", "Health"),
+    ("WebhookDeliveryState", "shared/webhooks/src/subscriptions/webhook/status.rs", "DeliveryState"),
+    ("WebhookHealth", "shared/webhooks/src/subscriptions/health/breaker.rs", "Health"),
     ("WebhookRequest/delivery", WEBHOOK, "Delivering"),
     ("WebhookRequest/order", WEBHOOK, "DeliveryOrder"),
     ("WebhookRequest/payload", PAYLOAD, "Payload"),

@@ -17,15 +17,14 @@ use webhooks::{
     events::{publish::Publisher, subject::SubjectMembers},
     subscriptions::{
         Webhooks,
-        change::Changing,
-        health::Healths,
-        register::Registration,
-        remove::Removal,
+        endpoint::rotate::Rotation,
+        health::{
+            Healths,
+            resume::{Pauses, Resuming},
+        },
         request_limits::RequestLimits,
-        resume::{Pauses, Resuming},
-        rotate::Rotation,
-        show::Showing,
         test_event::Testing,
+        webhook::{change::Changing, register::Registration, remove::Removal, show::Showing},
     },
 };
 

@@ -61,7 +61,7 @@ mod tests {
     use storage::IdempotencyError;
     use webhooks::{
         deliveries::jobs::RecoveryScope,
-        subscriptions::{WebhookError, register::NewWebhook},
+        subscriptions::{WebhookError, webhook::register::NewWebhook},
     };
 
     use super::*;
@@ -113,7 +113,7 @@ mod tests {
             include_str!("../../../shared/webhooks/src/deliveries/queries/filters.rs"),
             include_str!("../../../shared/webhooks/src/events/unknown.rs"),
             include_str!("../../../shared/webhooks/src/subscriptions/error.rs"),
-            include_str!("../../../shared/webhooks/src/subscriptions/members.rs"),
+            include_str!("../../../shared/webhooks/src/subscriptions/webhook/members.rs"),
         ]
         .concat();
         // The code composes these two phrases.

@@ -15,7 +15,7 @@ use webhooks::{
         state::schedule::ScheduleSettings,
     },
     events::{publish::Publisher, subject::SubjectMembers},
-    subscriptions::{WebhookError, breaker::BreakerSettings},
+    subscriptions::{WebhookError, health::breaker::BreakerSettings},
 };
 
 /// The webhook's identifier in the path.

@@ -11,10 +11,7 @@ use base::{Random, WebhookId, logging};
 use payments::{ProviderName, tokens};
 use storage::table::{Change, Key, Path, Scan, Scanned, Table, TableError, Written, begins_with, is};
 use storage::{KeyRing, SealError};
-use webhooks::subscriptions::{
-    endpoint::{KeptEndpoint, SealContext},
-    key_pair, masked, secret,
-};
+use webhooks::subscriptions::endpoint::{KeptEndpoint, SealContext, key_pair, masked, secret};
 
 /// The most tries for an item with concurrent changes. The next pass finds it again.
 const TRIES: u32 = 5;

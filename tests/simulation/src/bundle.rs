@@ -37,16 +37,15 @@ use webhooks::{
     },
     subscriptions::{
         Webhooks,
-        breaker::BreakerSettings,
-        change::Changing,
-        health::Healths,
-        register::Registration,
-        remove::Removal,
+        endpoint::rotate::Rotation,
+        health::{
+            Healths,
+            breaker::BreakerSettings,
+            resume::{Pauses, Resuming},
+        },
         request_limits::RequestLimits,
-        resume::{Pauses, Resuming},
-        rotate::Rotation,
-        show::Showing,
         test_event::Testing,
+        webhook::{change::Changing, register::Registration, remove::Removal, show::Showing},
     },
 };
 

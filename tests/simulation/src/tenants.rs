@@ -19,7 +19,11 @@ use webhooks::{
         NewEvent,
         ingest::{BusEvent, Ingested},
     },
-    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest, test_event::TestRequest},
+    subscriptions::{
+        endpoint::rotate::RotationRequest,
+        test_event::TestRequest,
+        webhook::{change::WebhookChange, register::NewWebhook},
+    },
 };
 
 use crate::{

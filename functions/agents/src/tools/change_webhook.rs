@@ -8,7 +8,7 @@ use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
 use storage::Once;
-use webhooks::subscriptions::change::WebhookChange;
+use webhooks::subscriptions::webhook::change::WebhookChange;
 
 use crate::{
     arguments, schemas,

@@ -7,7 +7,7 @@ use auth::{
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
-use webhooks::subscriptions::register::NewWebhook;
+use webhooks::subscriptions::webhook::register::NewWebhook;
 
 use crate::{
     arguments, schemas,

@@ -7,7 +7,7 @@ use auth::{
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::Value;
-use webhooks::subscriptions::rotate::RotationRequest;
+use webhooks::subscriptions::endpoint::rotate::RotationRequest;
 
 use crate::{
     arguments, schemas,

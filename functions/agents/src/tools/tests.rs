@@ -13,7 +13,11 @@ use problem::Problem;
 use serde_json::Value;
 use webhooks::{
     deliveries::jobs::RecoveryScope,
-    subscriptions::{change::WebhookChange, register::NewWebhook, rotate::RotationRequest, test_event::TestRequest},
+    subscriptions::{
+        endpoint::rotate::RotationRequest,
+        test_event::TestRequest,
+        webhook::{change::WebhookChange, register::NewWebhook},
+    },
 };
 
 use super::*;

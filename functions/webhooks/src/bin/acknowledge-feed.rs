@@ -10,7 +10,7 @@ use webhooks::{
         feed::{Feeds, acknowledge::Acknowledgement, extend::Extension},
         state::schedule::ScheduleSettings,
     },
-    subscriptions::breaker::BreakerSettings,
+    subscriptions::health::breaker::BreakerSettings,
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

@@ -6,9 +6,11 @@ use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use storage::{IdempotencyStore, KeyRings, Once};
 use webhooks::subscriptions::{
-    change::{Changing, WebhookChange},
-    resume::Pauses,
-    show::Showing,
+    health::resume::Pauses,
+    webhook::{
+        change::{Changing, WebhookChange},
+        show::Showing,
+    },
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

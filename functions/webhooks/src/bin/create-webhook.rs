@@ -7,7 +7,7 @@ use problem::Problem;
 use storage::{IdempotencyStore, KeyRings};
 use webhooks::subscriptions::{
     Webhooks,
-    register::{NewWebhook, Registration},
+    webhook::register::{NewWebhook, Registration},
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

@@ -12,7 +12,7 @@ use webhooks::{
     deliveries::{
         Deliveries, dispatch::dispatcher::Dispatcher, queue::QueueSettings, state::schedule::ScheduleSettings,
     },
-    subscriptions::breaker::BreakerSettings,
+    subscriptions::health::breaker::BreakerSettings,
 };
 
 type Settings = ((QueueSettings, ScheduleSettings, BreakerSettings), (SecretSettings, AddressRules));

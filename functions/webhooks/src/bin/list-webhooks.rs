@@ -3,7 +3,7 @@
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::subscriptions::show::Showing;
+use webhooks::subscriptions::webhook::show::Showing;
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())

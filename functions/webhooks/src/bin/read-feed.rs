@@ -13,7 +13,7 @@ use webhooks::{
         },
         state::schedule::ScheduleSettings,
     },
-    subscriptions::breaker::BreakerSettings,
+    subscriptions::health::breaker::BreakerSettings,
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

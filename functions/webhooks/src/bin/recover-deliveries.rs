@@ -12,7 +12,7 @@ use webhooks::{
         requests::recover::Recovery,
         state::schedule::ScheduleSettings,
     },
-    subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
+    subscriptions::{Webhooks, health::resume::Pauses, request_limits::RequestLimits},
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

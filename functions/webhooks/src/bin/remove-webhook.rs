@@ -7,7 +7,7 @@ use problem::{Problem, Removed};
 use storage::IdempotencyStore;
 use webhooks::{
     deliveries::jobs::Jobs,
-    subscriptions::{Webhooks, health::Healths, remove::Removal},
+    subscriptions::{Webhooks, health::Healths, webhook::remove::Removal},
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

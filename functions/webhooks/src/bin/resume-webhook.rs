@@ -5,9 +5,9 @@ use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::{Problem, no_input};
 use webhooks::subscriptions::{
+    health::resume::{Pauses, Resuming},
     request_limits::RequestLimits,
-    resume::{Pauses, Resuming},
-    show::Showing,
+    webhook::show::Showing,
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

@@ -7,7 +7,7 @@ use problem::Problem;
 use storage::{IdempotencyStore, KeyRings};
 use webhooks::subscriptions::{
     Webhooks,
-    rotate::{Rotation, RotationRequest},
+    endpoint::rotate::{Rotation, RotationRequest},
 };
 
 pub(crate) fn main() -> Result<(), StartError> {

@@ -4,7 +4,7 @@ use function::{Service, StartError};
 use functions_webhooks::webhook_id;
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
-use webhooks::subscriptions::show::Showing;
+use webhooks::subscriptions::webhook::show::Showing;
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::{
         deliveries::dispatch::signature,
-        subscriptions::{key_pair::SignatureScheme, secret::SigningSecret},
+        subscriptions::endpoint::{key_pair::SignatureScheme, secret::SigningSecret},
     };
     use base::{SystemRandom, testing::CountingRandom};
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::subscriptions::{
     WebhookError,
-    register::{NewWebhook, Registration},
-    secret::SigningSecret,
+    endpoint::secret::SigningSecret,
+    webhook::register::{NewWebhook, Registration},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{

@@ -1,42 +1,24 @@
 //! Webhooks: subscriptions of endpoints, with their secrets, their health and their statistics.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `webhook` | a webhook, and what its owner does with it: register, show, change, remove |
+//! | `endpoint` | where its events go: address, headers, and the secrets that sign |
+//! | `health` | whether its endpoint answers: breaker, pauses, disabling, the events about it |
+//! | `stats` | its attempts by hour |
+//! | `filter` | which events it wants, by their data |
+//! | `rate_limit`, `request_limits` | limits on its attempts, and on the requests of its owner |
+//! | `test_event` | a test by its owner |
 
-pub mod announcing;
-mod attempt_count;
-pub mod breaker;
-pub mod change;
-pub(crate) mod disable;
 pub mod endpoint;
 pub mod error;
-pub mod failing;
 pub mod filter;
-pub(crate) mod headers;
 pub mod health;
-pub mod health_tracker;
-mod held_stats;
-mod histogram;
-pub mod key_pair;
-pub mod masked;
-pub(crate) mod members;
-pub(crate) mod operational;
-#[cfg(test)]
-mod operational_tests;
-pub(crate) mod pace;
 pub(crate) mod rate_limit;
-pub mod register;
-pub mod remove;
 pub mod request_limits;
-pub mod resume;
-mod revision;
-pub mod rotate;
-pub mod secret;
-pub mod show;
 pub mod stats;
-pub(crate) mod store;
-pub(crate) mod tally;
 pub mod test_event;
-pub(crate) mod webhook;
-mod webhook_status;
+pub mod webhook;
 
 pub use error::WebhookError;
-pub use store::Webhooks;
-pub use webhook::{Webhook, WebhookView};
+pub use webhook::{Webhook, WebhookView, store::Webhooks};

@@ -19,7 +19,10 @@ use crate::{
         store::{claim::Claimed, held::Ended},
     },
     events::store::StoredEvent,
-    subscriptions::{Webhook, breaker::HealthItem, tally::AttemptOutcome},
+    subscriptions::{
+        Webhook,
+        health::{breaker::HealthItem, tally::AttemptOutcome},
+    },
 };
 use auth::AuthorizedEntity;
 use base::{Time, random};

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 
-use crate::subscriptions::{breaker::HealthItem, health_tracker::HealthTracker, stats::Stats, tally::AttemptOutcome};
+use crate::subscriptions::{
+    health::{breaker::HealthItem, tally::AttemptOutcome, tracker::HealthTracker},
+    stats::Stats,
+};
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId, logging};
 

@@ -31,7 +31,8 @@ use crate::{
     },
     events::store::Events,
     subscriptions::{
-        Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker, resume::Pauses,
+        Webhooks,
+        health::{announcing::Announcer, breaker::BreakerSettings, resume::Pauses, tracker::HealthTracker},
         stats::Stats,
     },
 };

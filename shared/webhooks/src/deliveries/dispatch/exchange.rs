@@ -23,8 +23,8 @@ use crate::{
     },
     events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
-        disable::Reason, operational::DeliveryExhausted, pace::SLOW_EXCHANGE, store::SigningWebhook,
-        tally::AttemptOutcome,
+        health::{disable::Reason, operational::DeliveryExhausted, pace::SLOW_EXCHANGE, tally::AttemptOutcome},
+        webhook::store::SigningWebhook,
     },
 };
 use auth::AuthorizedEntity;

@@ -11,7 +11,11 @@ use crate::{
         store::claim::Claimed,
     },
     events::store::{Events, StoredEvent},
-    subscriptions::{Webhooks, breaker::HealthItem, health::Healths, store::SigningWebhook},
+    subscriptions::{
+        Webhooks,
+        health::{Healths, breaker::HealthItem},
+        webhook::store::SigningWebhook,
+    },
 };
 use auth::AuthorizedEntity;
 use base::logging;

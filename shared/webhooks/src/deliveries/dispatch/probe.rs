@@ -6,7 +6,7 @@ use crate::{
         counting::RecordedAttempt,
         dispatcher::{DispatchError, Dispatcher},
     },
-    subscriptions::breaker::{HealthItem, PROBE_LEASE},
+    subscriptions::health::breaker::{HealthItem, PROBE_LEASE},
 };
 use base::{Time, logging};
 

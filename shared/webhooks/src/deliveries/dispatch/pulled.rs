@@ -12,7 +12,10 @@ use crate::{
         state::{index::UNREAD_LIMIT, schedule::Next},
         store::{Deliveries, claim::Claimed, held::Ended},
     },
-    subscriptions::{Webhook, breaker::HealthItem, operational::WebhookUnread},
+    subscriptions::{
+        Webhook,
+        health::{breaker::HealthItem, operational::WebhookUnread},
+    },
 };
 use auth::AuthorizedEntity;
 use base::Time;

@@ -10,7 +10,10 @@ use crate::{
         store::claim::Claimed,
     },
     events::store::StoredEvent,
-    subscriptions::{headers, masked::Headers, secret::SigningSecret, store::SigningWebhook},
+    subscriptions::{
+        endpoint::{headers, masked::Headers, secret::SigningSecret},
+        webhook::store::SigningWebhook,
+    },
 };
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};

@@ -5,7 +5,7 @@
 use aws_lc_rs::hmac;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-use crate::subscriptions::secret::SigningSecret;
+use crate::subscriptions::endpoint::secret::SigningSecret;
 use base::{EventId, Time};
 
 /// The value of `webhook-signature`: the signatures of each live secret and of the key pair beside it, separated by
@@ -31,7 +31,7 @@ fn signatures(secret: &SigningSecret, signed: &[u8]) -> impl Iterator<Item = Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::key_pair::{SignatureScheme, tests::of_the_specification};
+    use crate::subscriptions::endpoint::key_pair::{SignatureScheme, tests::of_the_specification};
     use base::{SystemRandom, testing::CountingRandom};
 
     #[test]

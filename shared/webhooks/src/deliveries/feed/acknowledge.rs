@@ -22,7 +22,7 @@ use crate::{
         },
         store::claim::Claimed,
     },
-    subscriptions::{Webhook, WebhookError, tally::AttemptOutcome},
+    subscriptions::{Webhook, WebhookError, health::tally::AttemptOutcome},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging};

@@ -12,7 +12,10 @@ use crate::{
         state::head::Head,
     },
     events::store::StoredEvent,
-    subscriptions::{masked::Headers, secret::SigningSecret, store::SigningWebhook},
+    subscriptions::{
+        endpoint::{masked::Headers, secret::SigningSecret},
+        webhook::store::SigningWebhook,
+    },
 };
 use base::{DeliveryId, Time};
 use storage::TableError;

@@ -26,8 +26,10 @@ use crate::{
         store::{Deliveries, held::Ended},
     },
     subscriptions::{
-        Webhook, Webhooks, announcing::Announcer, breaker::BreakerSettings, health_tracker::HealthTracker,
-        request_limits::RequestLimits, stats::Stats,
+        Webhook, Webhooks,
+        health::{announcing::Announcer, breaker::BreakerSettings, tracker::HealthTracker},
+        request_limits::RequestLimits,
+        stats::Stats,
     },
 };
 use base::{SharedClock, SharedRandom, Time};

@@ -12,7 +12,7 @@ use crate::{
         },
         store::{Deliveries, claim::Claimed},
     },
-    subscriptions::{announcing::Announcer, tally::AttemptOutcome},
+    subscriptions::health::{announcing::Announcer, tally::AttemptOutcome},
 };
 use base::{Random, Time, random};
 use storage::TableError;

@@ -11,7 +11,7 @@ use crate::{
         },
         store::{Deliveries, skip_unreadable},
     },
-    subscriptions::store::Webhooks,
+    subscriptions::webhook::store::Webhooks,
 };
 use auth::AuthorizedEntity;
 use base::{Clock, DeliveryId, Time, WebhookId};

@@ -11,7 +11,7 @@ use crate::{
         state::index::IndexGroup,
         store::Deliveries,
     },
-    subscriptions::store::Webhooks,
+    subscriptions::webhook::store::Webhooks,
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};

@@ -14,7 +14,11 @@ use crate::{
         },
         store::Deliveries,
     },
-    subscriptions::{error::WebhookError, health::Healths, remove::Removal, store::Webhooks},
+    subscriptions::{
+        error::WebhookError,
+        health::Healths,
+        webhook::{remove::Removal, store::Webhooks},
+    },
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId, random};

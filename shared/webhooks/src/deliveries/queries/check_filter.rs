@@ -16,8 +16,8 @@ use crate::{
     },
     subscriptions::{
         filter::{EventFilter, data::EventData, matching::Steps, outcomes::MAX_STEPS},
-        members,
         request_limits::RequestLimits,
+        webhook::members,
     },
 };
 use auth::{AuthorizedEntity, EntityId};

@@ -19,7 +19,7 @@ use crate::{
         store::{Deliveries, StoredHead},
         view::{AttemptView, DeliveryView, WholeDelivery},
     },
-    subscriptions::{WebhookError, WebhookView, show::Showing, stats::WebhookStats},
+    subscriptions::{WebhookError, WebhookView, stats::WebhookStats, webhook::show::Showing},
 };
 use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId};

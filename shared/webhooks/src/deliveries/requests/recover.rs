@@ -13,7 +13,7 @@ use crate::{
         state::index::IndexGroup,
         store::Deliveries,
     },
-    subscriptions::{Webhooks, request_limits::RequestLimits, resume::Pauses},
+    subscriptions::{Webhooks, health::resume::Pauses, request_limits::RequestLimits},
 };
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId};

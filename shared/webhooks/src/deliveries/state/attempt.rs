@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     events::payload::Payload,
-    subscriptions::{masked, tally::AttemptOutcome},
+    subscriptions::{endpoint::masked, health::tally::AttemptOutcome},
 };
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};

@@ -11,7 +11,7 @@ use crate::{
     events::store::EventItem,
     subscriptions::{
         Webhook,
-        breaker::{BreakerDecision, HealthItem},
+        health::breaker::{BreakerDecision, HealthItem},
     },
 };
 use base::{DeliveryId, Time};

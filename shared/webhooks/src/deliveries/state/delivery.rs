@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{deliveries::state::attempt::ErrorCode, subscriptions::operational::is_operational};
+use crate::{deliveries::state::attempt::ErrorCode, subscriptions::health::operational::is_operational};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 

@@ -4,15 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{
-    endpoint::Part,
+use crate::events::{catalogue, payload::Payload, unknown};
+use crate::subscriptions::{
+    endpoint::{Part, key_pair::SignatureScheme, masked::Headers},
     filter::EventFilter,
-    key_pair::SignatureScheme,
-    masked::Headers,
     rate_limit::{self, PerSecond},
     webhook::{Delivering, DeliveryOrder},
 };
-use crate::events::{catalogue, payload::Payload, unknown};
 use auth::EntityId;
 use outbound::AddressRules;
 use problem::{JsonBody, Metadata, Pointer, Rule, Violations, name, near::MAX_COMPARED};

@@ -1,7 +1,9 @@
 //! Disabling webhooks by the service, and announcing it.
 
 use crate::subscriptions::{
-    announcing::Announcer, endpoint::KeptEndpoint, health, operational::WebhookDisabled, store::Webhooks, webhook::key,
+    endpoint::KeptEndpoint,
+    health::{self, announcing::Announcer, operational::WebhookDisabled},
+    webhook::{key, store::Webhooks},
 };
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};

@@ -11,8 +11,7 @@ use crate::{
         error::WebhookError,
         health::{self, Healths},
         request_limits::RequestLimits,
-        show::Showing,
-        webhook::WebhookView,
+        webhook::{WebhookView, show::Showing},
     },
 };
 use auth::AuthorizedEntity;
@@ -21,16 +20,16 @@ use storage::table::{Change, Transaction, Write, Written};
 use storage::{Allowance, IdempotencyError, Record, Table};
 
 /// The parts of a webhook's state that a change of it resets.
-pub(super) struct Reset {
+pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
     /// disable the webhook again, and no delivery waits for the former address.
-    pub(super) failures: bool,
+    pub(in crate::subscriptions) failures: bool,
     /// Makes the deliveries that wait for a breaker, for their slot or for the one before them due now.
-    pub(super) put_off: bool,
+    pub(in crate::subscriptions) put_off: bool,
     /// The job that takes deliveries out of a feed, and its turn.
-    pub(super) release: Option<[Write; 2]>,
+    pub(in crate::subscriptions) release: Option<[Write; 2]>,
     /// The record of the request, if it has an idempotency key.
-    pub(super) record: Option<Record>,
+    pub(in crate::subscriptions) record: Option<Record>,
 }
 
 /// The pauses of webhooks whose breakers are open.
@@ -38,7 +37,7 @@ pub(super) struct Reset {
 pub struct Pauses {
     table: Table,
     healths: Healths,
-    pub(super) jobs: Jobs,
+    pub(in crate::subscriptions) jobs: Jobs,
 }
 
 impl Pauses {
@@ -78,7 +77,7 @@ impl Pauses {
 
     /// Makes a change atomically with the writes of a reset. `None` if there is nothing to reset: then the caller makes
     /// the change alone.
-    pub(super) async fn change_and_reset(
+    pub(in crate::subscriptions) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,

@@ -10,18 +10,22 @@
 use std::num::NonZeroU64;
 
 use crate::subscriptions::{
-    endpoint::{Kept, KeptEndpoint, Part, SealContext},
+    endpoint::{
+        Kept, KeptEndpoint, Part, SealContext,
+        key_pair::{SignatureScheme, SigningKeyPair},
+        masked::MASK,
+        secret::{self, SealedSecret},
+    },
     error::WebhookError,
-    key_pair::{SignatureScheme, SigningKeyPair},
-    masked::MASK,
-    members::{About, Members},
+    health::resume::{Pauses, Reset},
     rate_limit::NOT_PULLED,
-    resume::{Pauses, Reset},
-    revision::{self, EndpointChange, PartChange},
-    secret::{self, SealedSecret},
-    show::Showing,
-    store::SigningWebhook,
-    webhook::{Delivering, DeliveryOrder, Webhook, WebhookView},
+    webhook::{
+        Delivering, DeliveryOrder, Webhook, WebhookView,
+        members::{About, Members},
+        revision::{self, EndpointChange, PartChange},
+        show::Showing,
+        store::SigningWebhook,
+    },
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};

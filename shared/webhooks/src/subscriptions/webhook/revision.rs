@@ -3,14 +3,10 @@
 
 use crate::events::payload::Payload;
 use crate::subscriptions::{
-    endpoint::{Kept, Part},
+    endpoint::{Kept, Part, masked::Headers, secret::SealedSecret},
     filter::EventFilter,
-    masked::Headers,
-    members::Members,
     rate_limit::{PerSecond, RateLimit},
-    secret::SealedSecret,
-    store::SigningWebhook,
-    webhook::{Delivering, DeliveryOrder, Webhook, key},
+    webhook::{Delivering, DeliveryOrder, Webhook, key, members::Members, store::SigningWebhook},
 };
 use base::Time;
 use storage::table::{Change, Condition, TableError, Value, absent, is};

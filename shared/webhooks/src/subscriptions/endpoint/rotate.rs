@@ -11,11 +11,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::subscriptions::{
+    endpoint::{
+        key_pair::PublishedKey,
+        secret::{self, RevealedSecret, SealedSecret, SigningSecret},
+    },
     error::WebhookError,
-    key_pair::PublishedKey,
-    revision,
-    secret::{self, RevealedSecret, SealedSecret, SigningSecret},
-    store::Webhooks,
+    webhook::{revision, store::Webhooks},
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, SharedRandom, Time, WebhookId};
@@ -228,7 +229,7 @@ impl Webhooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::key_pair::{SignatureScheme, SigningKeyPair};
+    use crate::subscriptions::endpoint::key_pair::{SignatureScheme, SigningKeyPair};
     use auth::EntityId;
     use base::{SystemRandom, testing::CountingRandom};
     use proptest::prelude::*;

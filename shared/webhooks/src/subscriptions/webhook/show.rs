@@ -6,8 +6,7 @@ use crate::{
         error::WebhookError,
         health::Healths,
         stats::{Stats, WebhookStats},
-        store::Webhooks,
-        webhook::{Webhook, WebhookView},
+        webhook::{Webhook, WebhookView, store::Webhooks},
     },
 };
 use auth::AuthorizedEntity;
@@ -62,7 +61,7 @@ impl Showing {
     }
 
     /// Shows a webhook that was read already.
-    pub(super) async fn read(
+    pub(in crate::subscriptions) async fn read(
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,

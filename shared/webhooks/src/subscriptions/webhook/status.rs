@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     deliveries::{queries::advice::Cause, state::attempt::ErrorCode},
-    subscriptions::breaker::{Health, HealthItem},
+    subscriptions::health::breaker::{Health, HealthItem},
 };
 use base::Time;
 

@@ -1,18 +1,29 @@
 //! Webhooks, as stored in the table and as owners see them.
 
+pub mod change;
+pub(crate) mod members;
+pub mod register;
+pub mod remove;
+pub(in crate::subscriptions) mod revision;
+pub mod show;
+pub(in crate::subscriptions) mod status;
+pub(crate) mod store;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{
-    breaker::HealthItem,
-    endpoint::{KeptEndpoint, SealContext},
+use crate::subscriptions::{
+    endpoint::{
+        KeptEndpoint, SealContext,
+        key_pair::{PublishedKey, SignatureScheme},
+        secret::RevealedSecret,
+    },
     filter::EventFilter,
-    key_pair::{PublishedKey, SignatureScheme},
+    health::breaker::HealthItem,
     rate_limit::RateLimit,
-    secret::RevealedSecret,
-    webhook_status::WebhookStatus,
+    webhook::status::WebhookStatus,
 };
 use crate::{
     deliveries::queries::advice::Cause,
@@ -115,10 +126,10 @@ pub struct Webhook {
     /// The public keys, derived from the secrets and not written.
     #[serde(skip)]
     pub(crate) public_keys: Vec<PublishedKey>,
-    /// The end of its mark as slow: see [`super::pace`].
+    /// The end of its mark as slow: see [`super::health::pace`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slow_until: Option<Time>,
-    /// The number of its changes, from 1. A new signing secret does not count: see [`super::rotate`].
+    /// The number of its changes, from 1. A new signing secret does not count: see [`super::endpoint::rotate`].
     pub(crate) version: u64,
 }
 
@@ -126,14 +137,14 @@ pub struct Webhook {
 const READER_GRACE: Duration = Duration::from_secs(10 * 60);
 
 /// The prefix of the sort keys of webhooks.
-pub(super) const PREFIX: &str = "WHK#";
+pub(in crate::subscriptions) const PREFIX: &str = "WHK#";
 
-pub(super) fn partition(entity: &EntityId) -> String {
+pub(in crate::subscriptions) fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
 /// The key of a webhook in the table.
-pub(super) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
+pub(in crate::subscriptions) fn key(entity: &EntityId, webhook: &WebhookId) -> (String, String) {
     (partition(entity), format!("{PREFIX}{webhook}"))
 }
 
@@ -288,12 +299,12 @@ impl WebhookView {
     }
 
     /// The view with the time of the oldest delivery in the feed.
-    pub(super) fn with_oldest_unread(self, oldest: Option<Time>) -> Self {
+    pub(in crate::subscriptions) fn with_oldest_unread(self, oldest: Option<Time>) -> Self {
         Self { oldest_unread_date: oldest, ..self }
     }
 
     /// The view with a signing secret.
-    pub(super) fn with_secret(self, secret: RevealedSecret) -> Self {
+    pub(in crate::subscriptions) fn with_secret(self, secret: RevealedSecret) -> Self {
         Self { signing_secret: Some(secret), ..self }
     }
 }
@@ -301,7 +312,7 @@ impl WebhookView {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::subscriptions::{endpoint::Kept, masked::Headers};
+    use crate::subscriptions::endpoint::{Kept, masked::Headers};
     use base::testing::CountingRandom;
 
     pub(crate) fn webhook() -> Webhook {

@@ -2,14 +2,17 @@
 //! the values of headers and of the URL's query masked, and also the whole endpoint, sealed for this webhook only. So
 //! showing, listing and publishing need no key; changing and sending do.
 
+pub(crate) mod headers;
+pub mod key_pair;
+pub mod masked;
+pub mod rotate;
+pub mod secret;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::subscriptions::{
-    headers,
-    masked::{self, Headers, NothingKept},
-};
+use crate::subscriptions::endpoint::masked::{Headers, NothingKept};
 use auth::EntityId;
 use base::{Random, WebhookId};
 use outbound::{

@@ -158,7 +158,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_signing_secret_is_no_private_key() {
-        let context = crate::subscriptions::secret::context(&owner("hotel"), &webhook());
+        let context = crate::subscriptions::endpoint::secret::context(&owner("hotel"), &webhook());
         let pair = of_the_specification();
         let sealed = ring("a").seal(&SystemRandom, &context, pair.seed.expose());
         let kept = SealedKeyPair { sealed, public: pair.public_key() };

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::subscriptions::{
+    endpoint::{
+        masked::Headers,
+        secret::{self, SealedSecret, SigningSecret},
+    },
     error::WebhookError,
-    masked::Headers,
-    secret::{self, SealedSecret, SigningSecret},
     webhook::{PREFIX, Webhook, key, partition},
 };
 use auth::AuthorizedEntity;
@@ -44,7 +46,7 @@ impl From<WebhookItem> for Webhook {
 pub(crate) struct SigningWebhook {
     pub(crate) webhook: Webhook,
     /// The secrets that sign, the newest first, and perhaps some that no longer do.
-    pub(super) secrets: Vec<SealedSecret>,
+    pub(in crate::subscriptions) secrets: Vec<SealedSecret>,
 }
 
 impl SigningWebhook {
@@ -83,7 +85,7 @@ impl Webhooks {
     }
 
     /// Adds a webhook, atomically with these writes and with the record of a request that has an idempotency key.
-    pub(super) async fn add(
+    pub(in crate::subscriptions) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &Webhook,
@@ -131,7 +133,7 @@ impl Webhooks {
     }
 
     /// Changes a webhook, and returns the new state. Lost when a condition of the change fails, or the webhook is gone.
-    pub(super) async fn change(
+    pub(in crate::subscriptions) async fn change(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -142,13 +144,16 @@ impl Webhooks {
     }
 
     /// Changes a webhook in a transaction. Lost like [`Self::change`].
-    pub(super) async fn change_in_transaction(&self, change: Change) -> Result<Written<()>, TableError> {
+    pub(in crate::subscriptions) async fn change_in_transaction(
+        &self,
+        change: Change,
+    ) -> Result<Written<()>, TableError> {
         self.0.write_all(Transaction::new().with(change), "changing a webhook").await
     }
 
     /// Changes a webhook, atomically with the record of a request that has an idempotency key. Lost like
     /// [`Self::change`].
-    pub(super) async fn change_once(
+    pub(in crate::subscriptions) async fn change_once(
         &self,
         change: Change,
         record: Option<Record>,
@@ -173,13 +178,16 @@ impl Webhooks {
     }
 
     /// Writes the record of a request that changes nothing.
-    pub(super) async fn change_nothing(&self, record: Option<Record>) -> Result<(), IdempotencyError> {
+    pub(in crate::subscriptions) async fn change_nothing(
+        &self,
+        record: Option<Record>,
+    ) -> Result<(), IdempotencyError> {
         self.0.write_recorded(Transaction::new(), record, "changing a webhook").await.map(drop)
     }
 
     /// Removes a webhook, atomically with these writes and with the record of a request that has an idempotency key.
     /// Lost when there is no such webhook.
-    pub(super) async fn remove(
+    pub(in crate::subscriptions) async fn remove(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::subscriptions::attempt_count::Count;
+use crate::subscriptions::stats::attempt_count::Count;
 use auth::AuthorizedEntity;
 use base::WebhookId;
 
@@ -94,7 +94,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::tally::AttemptOutcome;
+    use crate::subscriptions::health::tally::AttemptOutcome;
     use auth::EntityId;
     use base::{Time, testing::CountingRandom};
     use std::time::Duration;

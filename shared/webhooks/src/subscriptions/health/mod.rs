@@ -8,21 +8,35 @@
 //! it: a webhook whose shown attempts have all failed is not healthy. The *streak* decides whether the webhook is
 //! disabled; a long silence ends it.
 
+pub mod announcing;
+pub mod breaker;
+pub(crate) mod disable;
+pub mod failing;
+pub(crate) mod operational;
+#[cfg(test)]
+mod operational_tests;
+pub(crate) mod pace;
+pub mod resume;
+pub(crate) mod tally;
+pub mod tracker;
+
 use std::{collections::HashMap, time::Duration};
 
 use serde::Deserialize;
 
 use crate::subscriptions::{
-    breaker::{FailureStreak, HealthItem},
+    health::{
+        breaker::{FailureStreak, HealthItem},
+        tally::{AttemptOutcome, Tally},
+    },
     stats,
-    tally::{AttemptOutcome, Tally},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
 use storage::table::{Change, Delete, Query, Table, TableError, Written, absent, at_least, at_most, is, more, present};
 
 /// The prefix of the sort keys of health items.
-pub(super) const PREFIX: &str = "HLT#";
+pub(in crate::subscriptions) const PREFIX: &str = "HLT#";
 
 const READING: &str = "reading a webhook's health";
 
@@ -41,7 +55,10 @@ impl Healths {
     }
 
     /// The health of each webhook of an entity; a webhook that is missing here is healthy.
-    pub(super) async fn of(&self, entity: &AuthorizedEntity) -> Result<HashMap<WebhookId, HealthItem>, TableError> {
+    pub(in crate::subscriptions) async fn of(
+        &self,
+        entity: &AuthorizedEntity,
+    ) -> Result<HashMap<WebhookId, HealthItem>, TableError> {
         #[derive(Deserialize)]
         struct Row {
             sk: String,
@@ -94,18 +111,22 @@ impl Healths {
     }
 
     /// Removes a webhook's failures after it has accepted an event.
-    pub(super) async fn reset(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<(), TableError> {
+    pub(in crate::subscriptions) async fn reset(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+    ) -> Result<(), TableError> {
         self.0.write(self.removal(entity, webhook), "removing a webhook's failures").await.map(drop)
     }
 
     /// The write that removes a webhook's failures, for a transaction.
-    pub(super) fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
+    pub(in crate::subscriptions) fn removal(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Delete {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
     /// Adds a tally that ends with failures in one write, and returns the new health; `last` is the last failure. A
     /// tally more than `streak_timeout` after the previous one begins a new streak. An expired health is removed first.
-    pub(super) async fn add(
+    pub(in crate::subscriptions) async fn add(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -135,7 +156,7 @@ impl Healths {
     }
 
     /// Opens the breaker. Lost when another dispatcher opened it, or an exchange completed in between.
-    pub(super) async fn open(
+    pub(in crate::subscriptions) async fn open(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -151,7 +172,7 @@ impl Healths {
     }
 
     /// Opens the breaker again after a failed probe. Lost when the breaker has changed.
-    pub(super) async fn reopen(
+    pub(in crate::subscriptions) async fn reopen(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -169,7 +190,7 @@ impl Healths {
 
     /// Ends a probe that failed before the end of the pause, which stays. Lost when its lease has expired and another
     /// attempt is the probe.
-    pub(super) async fn end_probe(
+    pub(in crate::subscriptions) async fn end_probe(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
@@ -182,12 +203,12 @@ impl Healths {
 
 /// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
 /// long is still disabled; only the count of incomplete attempts starts again. Lost when the breaker is closed.
-pub(super) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
+pub(in crate::subscriptions) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
 }
 
-pub(super) fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
+pub(in crate::subscriptions) fn change(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     Change::of(Healths::key(entity.id(), webhook))
 }
 
@@ -225,13 +246,13 @@ fn beginning_streak(addition: Change, now: Time) -> Change {
 
 /// A condition for a transaction: the transaction is lost when a success, a new address or a long silence has ended
 /// this streak of failures.
-pub(super) fn still_failing(health: Change, since: Time) -> Change {
+pub(in crate::subscriptions) fn still_failing(health: Change, since: Time) -> Change {
     health.set("failing", true).only_if(is("streakSince", since))
 }
 
 /// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. Lost when
 /// another dispatcher did it, or a success came in between.
-pub(super) fn failing(health: Change, streak: FailureStreak, announce_after: Option<Time>) -> Change {
+pub(in crate::subscriptions) fn failing(health: Change, streak: FailureStreak, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match streak.announce_after {
         None => absent("failing"),

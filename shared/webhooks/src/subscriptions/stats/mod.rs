@@ -8,6 +8,10 @@
 //! milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held_stats.rs`). Hours are
 //! added up when the statistics are read.
 
+mod attempt_count;
+mod held;
+mod histogram;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -17,9 +21,11 @@ use futures::future::try_join_all;
 use serde::Serialize;
 
 use crate::subscriptions::{
-    attempt_count::{Count, HourItem},
-    held_stats::{Held, Ready, WebhookKey},
-    tally::AttemptOutcome,
+    health::tally::AttemptOutcome,
+    stats::{
+        attempt_count::{Count, HourItem},
+        held::{Held, Ready, WebhookKey},
+    },
 };
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId, logging, pause};
@@ -213,7 +219,7 @@ fn hour(time: Time) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::histogram::LONGEST;
+    use crate::subscriptions::stats::histogram::LONGEST;
     use proptest::prelude::*;
     use serde_json::Value;
 

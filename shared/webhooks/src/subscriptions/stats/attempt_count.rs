@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::subscriptions::{
-    histogram::{Histogram, LONGEST},
-    tally::AttemptOutcome,
+    health::tally::AttemptOutcome,
+    stats::histogram::{Histogram, LONGEST},
 };
 
 /// An hour of statistics in the table.

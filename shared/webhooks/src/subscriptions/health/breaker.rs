@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::subscriptions::tally::Tally;
+use crate::subscriptions::health::tally::Tally;
 use base::{
     clock::Time,
     environment::{AtLeastOne, Environment, FromEnvironment},

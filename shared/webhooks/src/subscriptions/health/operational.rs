@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use crate::{
     events::{EventType, catalogue, outbox::OutboxEvent},
-    subscriptions::{test_event::TEST, webhook_status::LastError},
+    subscriptions::{test_event::TEST, webhook::status::LastError},
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Random, Time, WebhookId};
 
-pub(super) const FAILING: &EventType = catalogue::own("webhook.failing");
+pub(in crate::subscriptions) const FAILING: &EventType = catalogue::own("webhook.failing");
 const DISABLED: &EventType = catalogue::own("webhook.disabled");
 const UNREAD: &EventType = catalogue::own("webhook.unread");
 const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");

@@ -7,7 +7,7 @@ use std::fmt;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 
-use super::key_pair::{PublishedKey, SealedKeyPair, SignatureScheme, SigningKeyPair};
+use crate::subscriptions::endpoint::key_pair::{PublishedKey, SealedKeyPair, SignatureScheme, SigningKeyPair};
 use auth::EntityId;
 use base::{Random, Time, WebhookId, random};
 use storage::{KeyRing, KeyRings, SealError, SecretBytes};
@@ -102,13 +102,13 @@ pub struct SealedSecret {
 }
 
 /// The scheme of a webhook with these secrets, the newest first.
-pub(super) fn scheme(secrets: &[SealedSecret]) -> SignatureScheme {
+pub(in crate::subscriptions) fn scheme(secrets: &[SealedSecret]) -> SignatureScheme {
     let has_pair = secrets.first().is_some_and(|current| current.key_pair.is_some());
     if has_pair { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
 }
 
 /// The public keys of these secrets, in their order.
-pub(super) fn public_keys(secrets: &[SealedSecret]) -> Vec<PublishedKey> {
+pub(in crate::subscriptions) fn public_keys(secrets: &[SealedSecret]) -> Vec<PublishedKey> {
     let published = |secret: &SealedSecret| {
         let key = secret.key_pair.as_ref()?.public.clone();
         Some(PublishedKey { key, expires_date: secret.expires_date })

@@ -4,7 +4,7 @@
 
 use crate::{
     deliveries::jobs::Jobs,
-    subscriptions::{error::WebhookError, health::Healths, store::Webhooks},
+    subscriptions::{error::WebhookError, health::Healths, webhook::store::Webhooks},
 };
 use auth::AuthorizedEntity;
 use base::{SharedClock, WebhookId};

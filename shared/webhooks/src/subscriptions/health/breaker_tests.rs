@@ -1,6 +1,7 @@
 //! Tests of the breaker: pauses, probes and consequences, one by one and in every order.
 
-use super::{super::tally::AttemptOutcome, *};
+use super::*;
+use crate::subscriptions::health::tally::AttemptOutcome;
 use base::environment::read_from;
 use proptest::prelude::*;
 

@@ -7,10 +7,11 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::subscriptions::{
-    breaker::{Health, HealthItem},
-    health,
-    show::Showing,
-    webhook::{self, Webhook},
+    health::{
+        self,
+        breaker::{Health, HealthItem},
+    },
+    webhook::{self, Webhook, show::Showing},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
@@ -112,7 +113,8 @@ fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::webhook::tests::webhook, *};
+    use super::*;
+    use crate::subscriptions::webhook::tests::webhook;
 
     #[test]
     fn a_webhook_fails_by_its_health_or_a_reason_of_the_service() {

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{
-    Webhook,
-    announcing::{ANNOUNCEMENT_INTERVAL, MAX_TO_ENTITY},
-    breaker::{BreakerSettings, Consequence, HealthItem},
-    operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
-    tally::{AttemptOutcome, Tally},
-};
 use crate::events::{Event, catalogue, outbox::OutboxEvent, publish::targets};
+use crate::subscriptions::{
+    Webhook,
+    health::{
+        announcing::{ANNOUNCEMENT_INTERVAL, MAX_TO_ENTITY},
+        breaker::{BreakerSettings, Consequence, HealthItem},
+        operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
+        tally::{AttemptOutcome, Tally},
+    },
+};
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, testing::CountingRandom};
 
@@ -61,7 +63,7 @@ impl World {
             last_update: BEGIN,
             name: number.to_string(),
             owner_identifier: entity(),
-            ..super::webhook::tests::webhook()
+            ..crate::subscriptions::webhook::tests::webhook()
         };
         let webhooks = lists.iter().enumerate().map(webhook).collect();
         Self {

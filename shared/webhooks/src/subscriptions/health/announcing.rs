@@ -26,7 +26,7 @@ pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The time limit for reading the marks: the record of an attempt waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 /// The most events of each other type for one entity in one hour of the clock.
-pub(super) const MAX_TO_ENTITY: u32 = 10;
+pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;
 
 const HOUR: i64 = 60 * 60;
 const DOING: &str = "announcing an event about a webhook";
@@ -150,7 +150,7 @@ impl Announcer {
     }
 
     /// When an event of this type was last announced to the entity, if within the last hour.
-    pub(super) async fn last_to_entity(
+    pub(in crate::subscriptions) async fn last_to_entity(
         &self,
         entity: &EntityId,
         kind: &str,
@@ -162,7 +162,11 @@ impl Announcer {
 
     /// The writes that announce an event to the entity. They are lost if an event of its type was announced within the
     /// last hour.
-    pub(super) fn writes_to_entity(&self, outbox_event: &OutboxEvent, now: Time) -> Result<[Put; 2], TableError> {
+    pub(in crate::subscriptions) fn writes_to_entity(
+        &self,
+        outbox_event: &OutboxEvent,
+        now: Time,
+    ) -> Result<[Put; 2], TableError> {
         let key = key_of_entity(&outbox_event.owner_identifier, &outbox_event.kind);
         Ok([AnnouncedItem::new(key, now).put(now)?, self.outbox.put(outbox_event)?])
     }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use crate::subscriptions::{
-    announcing::{ANNOUNCEMENT_INTERVAL, Announcer},
-    breaker::{BreakerSettings, Consequence, FailureStreak, Health, HealthItem},
-    disable::{Disabler, Reason},
-    health::{self, Healths},
-    operational::{FAILING, FailingEntry, FailingError, WebhookFailing},
-    store::Webhooks,
-    tally::{AttemptOutcome, Tally},
+    health::{
+        self, Healths,
+        announcing::{ANNOUNCEMENT_INTERVAL, Announcer},
+        breaker::{BreakerSettings, Consequence, FailureStreak, Health, HealthItem},
+        disable::{Disabler, Reason},
+        operational::{FAILING, FailingEntry, FailingError, WebhookFailing},
+        tally::{AttemptOutcome, Tally},
+    },
+    webhook::store::Webhooks,
 };
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};

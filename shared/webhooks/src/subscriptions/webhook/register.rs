@@ -3,16 +3,20 @@
 use std::slice;
 
 use crate::subscriptions::{
-    endpoint::{Kept, KeptEndpoint, SealContext},
+    endpoint::{
+        Kept, KeptEndpoint, SealContext,
+        key_pair::SignatureScheme,
+        masked::Headers,
+        secret::{self, SealedSecret, SigningSecret},
+    },
     error::{MAX_WEBHOOKS, WebhookError},
     filter::EventFilter,
-    key_pair::SignatureScheme,
-    masked::Headers,
-    members::{About, Members},
     rate_limit::{PerSecond, RateLimit},
-    secret::{self, SealedSecret, SigningSecret},
-    store::Webhooks,
-    webhook::{Delivering, DeliveryOrder, Webhook, WebhookView},
+    webhook::{
+        Delivering, DeliveryOrder, Webhook, WebhookView,
+        members::{About, Members},
+        store::Webhooks,
+    },
 };
 use crate::{deliveries::jobs::Jobs, events::payload::Payload};
 use auth::{AuthorizedEntity, EntityId};
@@ -212,7 +216,7 @@ mod tests {
     use super::*;
     use crate::{
         events::catalogue,
-        subscriptions::{breaker::HealthItem, filter, key_pair::PublishedKey},
+        subscriptions::{endpoint::key_pair::PublishedKey, filter, health::breaker::HealthItem},
     };
     use base::testing::CountingRandom;
     use storage::sealing::ring;
@@ -269,7 +273,7 @@ mod tests {
         let headers: std::collections::BTreeMap<_, _> =
             ["X-1", "X-2", "X-3"].map(|name| (name.to_owned(), value.clone())).into();
         let mut violations = problem::Violations::default();
-        super::super::headers::check(&headers, &mut violations);
+        crate::subscriptions::endpoint::headers::check(&headers, &mut violations);
         assert!(violations.check().is_ok());
         assert!(serde_json::to_string(&headers).expect("JSON").len() > 6 * 1024 - 100, "hardly more may be set");
         let members = Members {
