@@ -20,9 +20,9 @@ const COUNTED_WITHIN: u64 = 12_000;
 /// The functions that record attempts, and count them afterwards.
 const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed];
 
-/// The faults of these functions that may keep attempts from being counted. The README of webhooks names the first ones
-/// under "Crashes": "recorded, not counted". A count that the table refuses is only logged, and so is a breaker that a
-/// requested probe could not close.
+/// The faults of these functions that may keep attempts from being counted. docs/crashes.md names the first ones:
+/// "recorded, not counted". A count that the table refuses is only logged, and so is a breaker that a requested probe
+/// could not close.
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
