@@ -1,4 +1,4 @@
-//! Acting on a claimed delivery: what `state::decide` says is carried out.
+//! Acting on a claimed delivery: carries out the decision of `state::decide`.
 
 use tracing::Instrument;
 
@@ -44,7 +44,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// What is known about the delivery.
+    /// The facts about the delivery.
     pub(super) fn facts(
         self,
         webhook: Option<&'a CurrentWebhook>,
@@ -85,7 +85,7 @@ impl Dispatcher {
         Ok(decide(facts, open_before))
     }
 
-    /// Makes the attempt, or does what is to be done in its place.
+    /// Makes the attempt, or carries out the decision that replaces it.
     pub(super) async fn act(
         &self,
         turn: Turn<'_>,
@@ -174,8 +174,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Lets a delivery wait for what its request is made of. No message announces it, since nobody knows when it is
-    /// there.
+    /// Lets a delivery wait for the content of its request. No message announces it, since the time of the content is
+    /// unknown.
     pub(super) async fn wait_for_content(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
         self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Content, until }, now).await
     }

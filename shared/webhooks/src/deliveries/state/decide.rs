@@ -24,7 +24,7 @@ const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 /// The longest pause of a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// What is known about a delivery whose turn it is.
+/// The facts about a delivery whose turn it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts<'a> {
     pub(crate) head: &'a Head,
@@ -67,7 +67,8 @@ pub(crate) enum Decision {
 
 impl Facts<'_> {
     /// The delivery before this one in the line of its subject, if it matters whether that one is final: `decide` needs
-    /// to know then. A delivery in a feed was checked before it was put there; later and requested attempts are not held.
+    /// to know then. A delivery in a feed was checked before it was put there. A requested attempt is not held, nor one
+    /// that follows another attempt, unless that was interrupted: its request may not have been sent.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {
         let open = self.head.state.open()?;
         let is_first = self.head.delivery.may_be_first() && open.asked_at.is_none();

@@ -1,4 +1,4 @@
-//! The decision on a delivery, as a table: what is known, and what follows.
+//! The decision on a delivery, as a table: the facts, and what follows.
 
 use super::*;
 use crate::{
@@ -96,7 +96,7 @@ fn a_delivery_whose_event_is_not_written_waits_longer_each_time_and_not_for_ever
 }
 
 #[test]
-fn only_a_first_attempt_that_nobody_requested_waits_in_its_line() {
+fn only_a_first_attempt_without_a_request_waits_in_its_line() {
     let event = event();
     let ordered = Webhook { order: DeliveryOrder::Subject, ..webhook() };
     let asks = |head: &Head, webhook: &Webhook, event: &EventItem| {

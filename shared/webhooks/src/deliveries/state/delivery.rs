@@ -111,7 +111,7 @@ impl CancelReason {
     }
 }
 
-/// What is known of a delivery besides its state, its event and its attempts.
+/// A delivery without its state, its event and its attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {

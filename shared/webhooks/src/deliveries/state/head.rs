@@ -1,4 +1,4 @@
-//! The head of a delivery: what is known of it, with its state, but without its event and its larger attempts.
+//! The head of a delivery: the delivery with its state, but without its event and its larger attempts.
 
 use base::{DeliveryId, EventId, Time};
 
@@ -80,7 +80,7 @@ impl Head {
         })
     }
 
-    /// What is known of the delivery besides its state.
+    /// The delivery without its state.
     pub fn delivery(&self) -> &Delivery {
         &self.delivery
     }
@@ -204,7 +204,7 @@ impl Head {
         self.lease().is_some() || self.has_unknown_outcome()
     }
 
-    /// Whether the next attempt is later than now, and nobody has claimed it.
+    /// Whether the next attempt is later than now, and unclaimed.
     pub(crate) fn waits(&self, now: Time) -> bool {
         self.state.open().is_some_and(|open| open.is_later(now))
     }

@@ -192,7 +192,7 @@ impl Index {
             Wait::Before(_) => Some(Self { group, due_at: Some(next), sweeps: 1 }),
             Wait::Schedule | Wait::Content if !read.is_opened(now) && next.since(now) <= GRACE => None,
             _ if read.index.is_soon_after(next) => None,
-            // Nobody knows when its content is there.
+            // The time of its content is unknown.
             Wait::Content => Some(Self { group, ..Self::announced(next, Announcer::Sweep, now) }),
             _ => Some(Self { group, ..Self::announced(next, announcer, now) }),
         }
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_delivery_is_looked_at_soon_while_it_is_young_and_seldom_later() {
+    fn a_held_delivery_is_looked_at_soon_while_it_is_young_and_rarely_later() {
         let minute = Duration::from_secs(60);
         let wait = |age: Duration| next_look_at_held(NOW, NOW + age).since(NOW + age);
         assert_eq!([Duration::ZERO, minute].map(wait), [OPENS_AFTER; 2]);

@@ -60,7 +60,7 @@ pub(crate) struct Open {
     pub(crate) claim: Claim,
 }
 
-/// What the next attempt waits for.
+/// The reason for which the next attempt waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Its time in the schedule, or nothing if that is over.
@@ -73,7 +73,7 @@ pub(crate) enum Wait {
     Before(DeliveryId),
     /// A reader: it is in the feed of its webhook, or was when someone requested it.
     Reader,
-    /// What a request is made of: its event, which a late publication has not written yet, or a sealed value that an
+    /// The content of its request: its event, which a late publication has not written yet, or a sealed value that an
     /// operator has to repair.
     Content,
 }
@@ -146,7 +146,7 @@ impl Open {
         self.claim.lease.as_ref().map_or(self.next, |lease| lease.until)
     }
 
-    /// Whether the next attempt is later than now, and nobody has claimed it.
+    /// Whether the next attempt is later than now, and unclaimed.
     pub(crate) fn is_later(&self, now: Time) -> bool {
         self.claim.lease.is_none() && now < self.next
     }

@@ -1,5 +1,5 @@
-//! What an open delivery waits for, as its owner sees it. Waiting for a permit writes nothing, so it is derived from an
-//! overdue attempt.
+//! The reason for which an open delivery waits, as its owner sees it. Waiting for a permit writes nothing, so it is
+//! derived from an overdue attempt.
 
 use crate::deliveries::{
     state::{State, Wait, delivery::WaitingFor, head::Head, times::GRACE},
@@ -75,7 +75,7 @@ mod tests {
         slot::Slot,
     };
 
-    /// What a delivery waits for now, and `GRACE` after its time.
+    /// The reason of a delivery that waits like this.
     fn waits_for(wait: &Wait, next: Time) -> Option<WaitingFor> {
         head().waiting(next, wait.clone()).waiting_for(NOW)
     }

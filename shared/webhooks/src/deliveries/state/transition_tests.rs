@@ -1,4 +1,4 @@
-//! What each event makes of a delivery, as a table, and what holds after any events in any order.
+//! The delivery after each event, as a table, and the rules that hold after any events in any order.
 
 use super::*;
 use crate::deliveries::state::{
@@ -204,7 +204,7 @@ fn step(head: &Head, AnyEvent { kind, seconds, flag }: AnyEvent) -> Head {
 
 proptest! {
     #[test]
-    fn every_delivery_is_final_or_has_a_time_that_somebody_watches(head in heads()) {
+    fn every_delivery_is_final_or_has_a_time_at_which_it_is_looked_at(head in heads()) {
         let index = Index::after(&head, &head, Announcer::Sweep, NOW).unwrap_or(head.index);
         prop_assert_eq!(index.due_at.is_none(), head.is_final(), "{:?}", head);
         prop_assert_eq!(head.claimable_at().is_none(), head.is_final());

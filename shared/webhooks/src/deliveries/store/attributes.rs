@@ -241,7 +241,7 @@ impl From<HeadChange> for Change {
     }
 }
 
-/// What a change writes.
+/// The attributes that a change writes.
 impl HeadChange {
     /// The difference between a head as it was read and its new form, with these places in the indexes; `None` leaves
     /// them as they are.
@@ -260,7 +260,7 @@ impl HeadChange {
         }))
     }
 
-    /// Sets the places in the indexes, whatever they were when the head was read: the sweep moves them at any time.
+    /// Sets the places in the indexes, regardless of those that were read: the sweep moves them at any time.
     fn placed(self, index: Index, id: &DeliveryId, webhook: &WebhookId) -> Self {
         Self(
             self.0
@@ -369,7 +369,7 @@ impl HeadChange {
         self.only_if(at_most("claimableAt", now))
     }
 
-    /// Nobody holds it, or only to record an attempt without a known outcome.
+    /// It is unleased, or leased only to record an attempt without a known outcome.
     pub(super) fn if_unleased_or_unrecorded(self) -> Self {
         self.only_if(Condition::Any(vec![absent("lease"), present("handedOutAt"), present("interruptedAt")]))
     }
@@ -559,7 +559,7 @@ mod tests {
         }
 
         #[test]
-        fn a_change_writes_the_given_places_whatever_they_were(head in heads(), other in heads()) {
+        fn a_change_writes_the_given_places_over_any_others(head in heads(), other in heads()) {
             let change = HeadChange::between(&head, &head, Some(other.index), "testing").expect("a change");
             let moved = Change::from(change).applied(&head);
             let group = other.index.group.or(head.index.group);

@@ -1,4 +1,4 @@
-//! Deliveries in the table. What an event makes of a delivery is decided in `state::transition`; here it is written: the
+//! Deliveries in the table. `state::transition` decides how an event changes a delivery; the store writes the
 //! difference between the head that was read and its new form, on condition that it is still as it was read, so that a
 //! repeated, late or reordered change has no effect. A few changes are made without a read, for the sake of their cost:
 //! a claim, an extension, and those of deliveries of which only the identifier is known.
