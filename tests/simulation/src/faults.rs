@@ -46,6 +46,8 @@ faults! {
     Unreached = "unreached", 200;
     /// AWS carries out a call, and its answer is lost: the connection breaks, or nothing arrives.
     AnswerLost = "answer-lost", 300;
+    /// The write of an event takes effect up to a minute after its caller gave up.
+    EventLate = "event-late", 300;
     /// The sandbox dies before a call has an effect.
     KilledBefore = "killed-before", 60;
     /// The sandbox dies after a call had its effect, and before the answer.
@@ -101,6 +103,7 @@ impl Fault {
             Self::KilledBefore | Self::KilledAfter | Self::FrozenBefore | Self::FrozenAfter => is_call,
             Self::Throttled => operation == "GetItem" || writes.contains(&operation) || pages.contains(&operation),
             Self::Conflict | Self::OldRead => writes.contains(&operation),
+            Self::EventLate => point.contains("PUT EVENTS/"),
             Self::LeftOut => pages.contains(&operation),
             Self::SecretsAway => operation.ends_with("SecretValue"),
             Self::NotConnected => point == "connect to an endpoint",

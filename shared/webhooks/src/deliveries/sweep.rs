@@ -40,6 +40,7 @@ use crate::{
         store::{
             Deliveries,
             attributes::{DUE_SHARDS, DueEntry},
+            opened::Look,
             skip_unreadable,
         },
     },
@@ -99,6 +100,9 @@ pub struct Sweeper {
 /// The age of an event at which its deliveries are opened while the queue is crowded. Their messages probably wait on
 /// the queue: opening each would cost three units and a second message, and lengthen the backlog.
 const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
+/// The age of an event at which the sweep looks at it once more. A write that takes longer has no publisher that waits,
+/// and no connection: the SDK ends a call after seconds.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
 /// How long a sweep opens deliveries. The next sweep continues.
 const OPENING_LIMIT: Duration = Duration::from_secs(25);
 /// How many events of a shard are read at once. Each may have 200 targets.
@@ -199,14 +203,25 @@ impl Sweeper {
         Ok(published? + announced)
     }
 
-    /// Opens the deliveries of new events, and returns how many. An event that fails does not hold up others; the next
-    /// sweep begins with it.
+    /// Opens the deliveries of new events, and those that an earlier sweep could not see, and returns how many.
     async fn open_new(&self, began: Time) -> Result<usize, TableError> {
-        let before = self.deliveries.opened().await?;
         // First attempts are announced in the quick lane. Its length is read first, so that events that are too young
         // are not read.
         let crowded = self.queue.holds(&[Lane::Quick], CROWDED_FROM).await;
         let age = if crowded { CROWDED_OPENS_AFTER } else { OPENS_AFTER };
+        let opened = self.open_after(Look::First, age, began).await;
+        let opened_again = self.open_after(Look::Second, LOOKS_AGAIN_AFTER, began).await;
+        Ok(opened? + opened_again?)
+    }
+
+    /// Opens the deliveries of the events that have reached this age since the last such look, and returns how many. An
+    /// event that fails does not hold up others; the next sweep begins with it.
+    async fn open_after(&self, look: Look, age: Duration, began: Time) -> Result<usize, TableError> {
+        let before = self.deliveries.opened(look).await?;
+        if look == Look::Second && before.is_past(&body_at(self.clock.now() - age * 2)) {
+            // Each look at 16 shards costs at least 16 read units, so one covers several minutes.
+            return Ok(0);
+        }
         let opening = Opening {
             before: self.clock.now() - age,
             until: began + OPENING_LIMIT,
@@ -222,7 +237,7 @@ impl Sweeper {
             failed = failed.or(error);
         }
         if positions != before {
-            self.deliveries.keep_opened(positions).await?;
+            self.deliveries.keep_opened(look, positions).await?;
         }
         failed.map_or(Ok(opened), Err)
     }

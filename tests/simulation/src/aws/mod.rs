@@ -147,6 +147,9 @@ impl Wire {
             return Err(broken());
         }
         self.travel(&call, &mut rng).await;
+        if Fault::EventLate.can_occur_at(&call.point) && self.occurs(Fault::EventLate, &call, &mut rng) {
+            return self.carry_out_late(call, rng).await;
+        }
         if self.occurs(Fault::Refused, &call, &mut rng) {
             return Ok(match call.service {
                 Service::Bucket => bucket_response(BucketAnswer::error(500, "InternalError")),
@@ -212,6 +215,20 @@ impl Wire {
         if self.sandbox.function.takes_turns() {
             geo_ip::in_turn(&self.world, &self.sandbox).await;
         }
+    }
+
+    /// Carries the call out when its caller no longer waits, even if the sandbox is dead by then.
+    async fn carry_out_late(&self, call: Call, mut rng: Rng) -> Result<HttpResponse, ConnectorError> {
+        let wire = self.clone();
+        let late = Duration::from_millis(rng.u64(5_000..60_000));
+        tokio::spawn(async move {
+            pause(late).await;
+            // Nobody gets the answer.
+            let _carried_out = wire.carry_out(&call, &mut rng).await;
+        });
+        // Longer than any timeout of the SDK.
+        pause(Duration::from_secs(60)).await;
+        Err(broken())
     }
 
     fn carry_out_in_bucket(&self, call: &Call, request: &BucketRequest, rng: &mut Rng) -> HttpResponse {

@@ -30,6 +30,17 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     if !rested {
         note(Promise::LookedAt, "work was still due after the longest time".to_owned());
     }
+    for ((partition, event), item) in facts.state.table.items().filter(|((key, _), _)| key.starts_with("EVENTS#")) {
+        let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
+        let heads = facts.deliveries.keys().filter(|id| id[4..].starts_with(&event[4..event.len() - 2])).count();
+        // Also if its publisher was told that it failed.
+        if heads < targets {
+            note(
+                Promise::LookedAt,
+                format!("{partition} {event} has {targets} deliveries, of which {heads} were opened"),
+            );
+        }
+    }
     for (id, delivery) in &facts.deliveries {
         let opened = opened(facts, &delivery.event);
         let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);

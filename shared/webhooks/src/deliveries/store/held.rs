@@ -6,9 +6,7 @@
 //! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent.
 //! An erasure does the same for the deliveries that it ends.
 
-use std::time::Duration;
-
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::{
     deliveries::{
@@ -21,15 +19,10 @@ use crate::{
         },
         store::{Deliveries, attributes::HeadChange, skip_unreadable},
     },
-    events::store::EventItem,
     subscriptions::Webhook,
 };
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{TableError, Written};
-
-/// The age from which a delivery without a head is opened by the next of its line. Unless the sweep lags, it has passed
-/// the event: the publication wrote it late, and died before it opened its deliveries.
-const UNOPENED_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// The most deliveries of a line that are passed because they ended out of their turn.
 const LONGEST_WALK: usize = 200;
@@ -101,7 +94,7 @@ impl Wake {
 
 impl Deliveries {
     /// The delivery that the next one of its line waits for: `before`, unless it is final. If it ended out of its turn, an
-    /// open one before it. `None` if the next one may be sent. Opens `before` if nothing else will.
+    /// open one before it. `None` if the next one may be sent.
     pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
         let mut looked_at = before.clone();
         for _ in 0..LONGEST_WALK {
@@ -129,24 +122,10 @@ impl Deliveries {
         let event = skip_unreadable(self.events.item(&id.event()).await, id, consequence)?.flatten();
         let Some(event) = event.filter(|event| event.is_kept(now)) else { return Ok(StateInLine::EndedInTurn) };
         if head.is_none() && Head::new(&event, id).is_some_and(|new| !new.is_final()) {
-            if now.since(event.first_attempt()) > UNOPENED_AFTER {
-                self.open_forgotten(&event, now).await;
-            }
             return Ok(StateInLine::Open);
         }
         let before = event.targets.get(id.ordinal()).and_then(|target| target.after.clone());
         Ok(before.map_or(StateInLine::EndedInTurn, |before| StateInLine::EndedEarly { before }))
-    }
-
-    /// Opens the deliveries of an event that are not open. If that fails, a later look tries again.
-    async fn open_forgotten(&self, event: &EventItem, now: Time) {
-        let failed = match timeout(CLAIM_LIMIT, self.open_missing(event, now)).await {
-            Ok(opened) => opened.err().map(|error| logging::chain(&error)),
-            Err(late) => Some(late.to_string()),
-        };
-        if let Some(error) = failed {
-            tracing::warn!(error, eventId = %event.id(), "deliveries that nothing else opens were not opened");
-        }
     }
 
     /// Wakes the delivery that is held by one that ended. `None` if none is held: the attempt of the next one

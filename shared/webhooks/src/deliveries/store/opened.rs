@@ -1,7 +1,9 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
 //! The sweep looks at the events of each shard in the order of creation, and stores the position up to which it has
-//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`.
+//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It looks at each event once more some
+//! minutes later, with positions of their own: the write of an event may reach the table after its publisher gave up,
+//! and behind the first position.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,14 +28,31 @@ pub(crate) struct Opened {
     bodies: Vec<String>,
 }
 
-impl Default for Opened {
-    fn default() -> Self {
-        let (pk, sk) = key();
-        Self { pk, sk, version: 0, bodies: vec![String::new(); usize::from(SHARDS)] }
+/// The looks of the sweep at each event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Soon after its publication.
+    First,
+    /// When the latest write of its publication has arrived.
+    Second,
+}
+
+impl Look {
+    fn key(self) -> (String, String) {
+        let sort = match self {
+            Self::First => "OPENED",
+            Self::Second => "OPENED-AGAIN",
+        };
+        ("SWEEP".to_owned(), sort.to_owned())
     }
 }
 
 impl Opened {
+    fn none(look: Look) -> Self {
+        let (pk, sk) = look.key();
+        Self { pk, sk, version: 0, bodies: vec![String::new(); usize::from(SHARDS)] }
+    }
+
     /// The position in a shard.
     pub(crate) fn of_shard(&self, shard: u8) -> &str {
         self.bodies.get(usize::from(shard)).map_or("", String::as_str)
@@ -45,36 +64,38 @@ impl Opened {
         position.into_iter().filter(|position| position.as_str() < body).for_each(|position| body.clone_into(position));
     }
 
+    /// Whether the events of all shards are opened up to this body of an identifier.
+    pub(crate) fn is_past(&self, body: &str) -> bool {
+        self.bodies.iter().all(|position| position.as_str() >= body)
+    }
+
     /// The range that contains all new events.
     pub(crate) fn new_events(&self) -> KeyRange {
         KeyRange::after_body(self.bodies.iter().min().map_or("", String::as_str))
     }
 }
 
-fn key() -> (String, String) {
-    ("SWEEP".to_owned(), "OPENED".to_owned())
-}
-
 impl Deliveries {
     /// The positions of the sweep.
-    pub(crate) async fn opened(&self) -> Result<Opened, TableError> {
-        Ok(self.table.read(key(), READING).await?.unwrap_or_default())
+    pub(crate) async fn opened(&self, look: Look) -> Result<Opened, TableError> {
+        Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| Opened::none(look)))
     }
 
-    /// The positions of the sweep, possibly of some seconds ago: more events count as new then.
+    /// The positions of the first look, possibly of some seconds ago: more events count as new then.
     pub(crate) async fn opened_eventual(&self) -> Result<Opened, TableError> {
-        Ok(self.table.read_eventual(key(), READING).await?.unwrap_or_default())
+        let opened = self.table.read_eventual(Look::First.key(), READING).await?;
+        Ok(opened.unwrap_or_else(|| Opened::none(Look::First)))
     }
 
     /// Stores these positions, unless another sweep has stored later ones.
-    pub(crate) async fn keep_opened(&self, mut opened: Opened) -> Result<(), TableError> {
+    pub(crate) async fn keep_opened(&self, look: Look, mut opened: Opened) -> Result<(), TableError> {
         for _ in 0..TRIES {
             let next = Opened { version: opened.version + 1, ..opened.clone() };
             let condition = if opened.version == 0 { is_new() } else { is("version", opened.version) };
             if self.table.write(Put::item(&next, WRITING)?.only_if(condition), WRITING).await?.is_done() {
                 return Ok(());
             }
-            let mut found = self.opened().await?;
+            let mut found = self.opened(look).await?;
             (0..SHARDS).for_each(|shard| found.advance(shard, opened.of_shard(shard)));
             opened = found;
         }
@@ -90,20 +111,23 @@ mod tests {
 
     #[test]
     fn positions_only_move_forward() {
-        let mut opened = Opened::default();
+        let mut opened = Opened::none(Look::First);
         opened.advance(3, "01b");
         opened.advance(3, "01a");
         assert_eq!((opened.of_shard(3), opened.of_shard(4)), ("01b", ""));
+        assert!(!opened.is_past("01a"), "another shard is behind");
+        (0..SHARDS).for_each(|shard| opened.advance(shard, "01b"));
+        assert!(opened.is_past("01b") && !opened.is_past("01c"));
     }
 
     #[test]
     fn events_are_new_from_the_slowest_shard_on() {
         let random = CountingRandom::default();
-        let mut opened = Opened::default();
+        let mut opened = Opened::none(Look::First);
         let [early, late] = [1_000, 2_000].map(|millis| position_at(millis, &random));
         let body = |position: &ListPosition| position.delivery().body().to_owned();
         (0..SHARDS).for_each(|shard| opened.advance(shard, &body(&late)));
-        let mut one_behind = Opened::default();
+        let mut one_behind = Opened::none(Look::First);
         (0..SHARDS).for_each(|shard| one_behind.advance(shard, &body(if shard == 5 { &early } else { &late })));
         let holds = |opened: &Opened, position: &ListPosition| opened.new_events().holds(position.delivery());
         assert!(!holds(&opened, &late) && holds(&one_behind, &late) && !holds(&one_behind, &early));
