@@ -267,7 +267,9 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
     until("the success is counted", LONG, async || table.item(&pk, &sk).await.is_none().then_some(())).await;
     // Like a delivery that was due a minute ago and got no permit: it is not claimed, and therefore not written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
-    assert!(table.set_of_head(&ids[1], "nextAttemptDate", &overdue).await);
+    for name in ["nextAttemptDate", "claimableAt"] {
+        assert!(table.set_of_head(&ids[1], name, &overdue).await);
+    }
     // Like a delivery whose attempt is under way: a worker holds its lease.
     let mut under_way = table.head(&ids[2]).await.expect("it was attempted");
     let far = "2099-01-01T00:00:00.000Z";
