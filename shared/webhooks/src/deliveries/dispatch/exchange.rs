@@ -23,6 +23,7 @@ use crate::{
     },
     events::{outbox::OutboxEvent, store::StoredEvent},
     subscriptions::{
+        Webhook,
         health::{disable::Reason, operational::DeliveryExhausted, pace::SLOW_EXCHANGE, tally::AttemptOutcome},
         webhook::store::SigningWebhook,
     },
@@ -55,13 +56,7 @@ impl Dispatcher {
         };
         let sent_to = prepared.sent_to(&webhook);
         let began = prepared.signed;
-        // The end is taken inside, since marking the webhook as slow may take longer than the exchange.
-        let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
-        let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            Ok(exchanged) => (exchanged, false),
-            // The webhook is marked during the exchange, so that other attempts use the slow lane from now on.
-            Err(_) => (join!(exchange, self.note_slow(entity, &webhook)).0, true),
-        };
+        let (outcome, ended, was_slow) = self.exchange(entity, &webhook, prepared).await;
         let next = self.next(claimed, &outcome, ended);
         let delivery_url = &claimed.delivery().url;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
@@ -69,18 +64,11 @@ impl Dispatcher {
         if next == Next::Gone {
             self.disable_gone(entity, claimed, &webhook, ended).await;
         }
-        let outbox_event = match next {
-            // A test needs no event: the person who requested it looks at its delivery.
-            Next::Exhausted if !event.item.is_test => exhausted(claimed, &attempt, ended, &*self.random),
-            _ => None,
+        let along = match exhausted(claimed, &attempt, next, ended, &*self.random) {
+            Some(event) => self.announcer.writes(&webhook.webhook.id, &event, ended).await,
+            None => Ok(Vec::new()),
         };
-        let along = match outbox_event {
-            Some(outbox_event) => {
-                let writes = self.announcer.writes(&webhook.webhook.id, &outbox_event, ended).await;
-                writes.map_err(DispatchError::Unrecorded)?
-            }
-            None => Vec::new(),
-        };
+        let along = along.map_err(DispatchError::Unrecorded)?;
         let outcome = attempt.outcome();
         let recorded = self.deliveries.record(claimed, &attempt, next, ended, along).await;
         let Some(next) = recorded.map_err(DispatchError::Unrecorded)? else {
@@ -90,14 +78,36 @@ impl Dispatcher {
             return Ok(None);
         };
         self.meter.attempted(AttemptMetric::of(claimed, began, ended, next));
-        if let Next::RetryAt(time) = next {
-            let lane = Lane::of(was_slow || webhook.webhook.is_slow(time));
-            let message = claimed.message(claimed.attempt().saturating_add(1)).since(webhook.webhook.last_update);
-            self.queue.announce(lane, message, time, ended).await;
-        } else {
-            self.wake_next(Ended::attempted(claimed.head()), &webhook.webhook, ended).await;
-        }
+        self.announce_next(claimed, &webhook.webhook, (next, was_slow), ended).await;
         Ok(Some(outcome))
+    }
+
+    /// Announces the next attempt, or wakes the next delivery about the subject.
+    async fn announce_next(&self, claimed: &Claimed, webhook: &Webhook, (next, was_slow): (Next, bool), now: Time) {
+        if let Next::RetryAt(time) = next {
+            let lane = Lane::of(was_slow || webhook.is_slow(time));
+            let message = claimed.message(claimed.attempt().saturating_add(1)).since(webhook.last_update);
+            self.queue.announce(lane, message, time, now).await;
+        } else {
+            self.wake_next(Ended::attempted(claimed.head()), webhook, now).await;
+        }
+    }
+
+    /// Sends the request. Returns the outcome, when it came, and whether it took long. A webhook whose exchange takes long
+    /// is marked during it, so that other attempts use the slow lane from now on.
+    async fn exchange(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &SigningWebhook,
+        prepared: Prepared,
+    ) -> (Result<HttpResponse, AttemptError>, Time, bool) {
+        // The end is taken inside, since the mark may take longer than the exchange.
+        let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
+        let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
+            Ok(exchanged) => (exchanged, false),
+            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
+        };
+        (outcome, ended, was_slow)
     }
 
     /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
@@ -203,9 +213,19 @@ impl Dispatcher {
     }
 }
 
-/// The event about a delivery that failed permanently; `None` when none is published.
-pub(crate) fn exhausted(claimed: &Claimed, attempt: &Attempt, now: Time, random: &dyn Random) -> Option<OutboxEvent> {
+/// The event about a delivery whose last attempt failed; `None` when none is published. A test needs no event: the person
+/// who requested it looks at its delivery.
+pub(crate) fn exhausted(
+    claimed: &Claimed,
+    attempt: &Attempt,
+    next: Next,
+    now: Time,
+    random: &dyn Random,
+) -> Option<OutboxEvent> {
     let delivery = claimed.delivery();
+    if next != Next::Exhausted || delivery.test {
+        return None;
+    }
     let event = claimed.event();
     let exhausted = DeliveryExhausted {
         delivery_identifier: &delivery.id,

@@ -87,6 +87,20 @@ enum Step {
     Counted,
 }
 
+impl Step {
+    /// The identifier of a message of the batch that was not handled. An error of any message is logged.
+    fn not_handled(self) -> Option<String> {
+        let (message_id, handled) = match self {
+            Self::BatchMessage(message_id, handled) => (Some(message_id), handled),
+            Self::Received(handled) => (None, handled),
+            Self::Counted => return None,
+        };
+        let error = handled.err()?;
+        tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
+        message_id
+    }
+}
+
 /// One invocation of the dispatcher.
 struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
@@ -116,7 +130,16 @@ impl Dispatcher {
     }
 }
 
+/// The messages that are being received; never ready if none are.
+async fn received(receiving: &mut Option<BoxFuture<'_, Vec<Received>>>) -> Vec<Received> {
+    match receiving {
+        Some(receiving) => receiving.await,
+        None => std::future::pending().await,
+    }
+}
+
 impl DispatchRun<'_> {
+    /// Handles the batch and what it receives meanwhile.
     async fn run(&self, batch: Vec<BatchMessage>) -> Vec<String> {
         let began = Instant::now();
         let receiving_ends = began + RECEIVING.draw(&*self.dispatcher.random);
@@ -131,40 +154,20 @@ impl DispatchRun<'_> {
         // Never dropped before its end: messages received by then would stay hidden until their visibility timeout.
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
-            let may_receive = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
-            if receiving.is_none() && receives && may_receive && messages > 0 && Instant::now() < receiving_ends {
-                // Each message may announce several attempts.
-                let free = self.limiter.free().div_ceil(ATTEMPTS_AT_ONCE);
-                receiving = (free > 0).then(|| self.receive(free).boxed());
+            if receiving.is_none() && receives && messages > 0 && Instant::now() < receiving_ends {
+                receiving = self.room().map(|messages| self.receive(messages).boxed());
             }
-            let received = async {
-                match &mut receiving {
-                    Some(receiving) => receiving.await,
-                    None => std::future::pending().await,
-                }
-            };
             select! {
                 biased; // a fixed order, so that a simulation can be repeated; the rarest first
                 _ = ticks.tick() => {
                     receives = true;
-                    let recorded = self.take_recorded();
-                    if !recorded.is_empty() {
-                        under_way.push(self.dispatcher.count(recorded).map(|()| Step::Counted).boxed());
-                    }
+                    under_way.extend(self.counting());
                 }
                 Some(step) = under_way.next() => {
-                    let (message_id, handled) = match step {
-                        Step::BatchMessage(message_id, handled) => (Some(message_id), handled),
-                        Step::Received(handled) => (None, handled),
-                        Step::Counted => continue,
-                    };
-                    messages -= 1;
-                    if let Err(error) = handled {
-                        tracing::error!(error = %logging::chain(&error), messageId = message_id, "{NOT_HANDLED}");
-                        again.extend(message_id);
-                    }
+                    messages -= usize::from(!matches!(step, Step::Counted));
+                    again.extend(step.not_handled());
                 }
-                received = received => {
+                received = received(&mut receiving) => {
                     receiving = None;
                     messages += received.len();
                     under_way.extend(received.into_iter().map(|message| self.handle_received(message).boxed()));
@@ -174,6 +177,20 @@ impl DispatchRun<'_> {
         self.dispatcher.count(self.take_recorded()).await;
         self.dispatcher.meter.publish(self.inbox.lane(), self.limiter.most(), self.dispatcher.clock.now());
         again
+    }
+
+    /// Counts the recorded attempts, if there are any.
+    fn counting(&self) -> Option<BoxFuture<'_, Step>> {
+        let recorded = self.take_recorded();
+        (!recorded.is_empty()).then(|| self.dispatcher.count(recorded).map(|()| Step::Counted).boxed())
+    }
+
+    /// How many more messages the run can receive; `None` if it has no room.
+    fn room(&self) -> Option<usize> {
+        let has_room = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
+        // Each message may announce several attempts.
+        let free = self.limiter.free().div_ceil(ATTEMPTS_AT_ONCE);
+        (has_room && free > 0).then_some(free)
     }
 
     fn take_recorded(&self) -> Vec<RecordedAttempt> {

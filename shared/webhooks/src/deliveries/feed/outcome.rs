@@ -77,12 +77,7 @@ impl OutcomeRecorder<'_> {
         };
         let next = self.next(claimed, outcome, now);
         log(claimed, &attempt, next);
-        let event = match next {
-            // A test needs no event: the person who requested it looks at its delivery.
-            Next::Exhausted if !claimed.delivery().test => exhausted(claimed, &attempt, now, self.random),
-            _ => None,
-        };
-        let along = match event {
+        let along = match exhausted(claimed, &attempt, next, now, self.random) {
             Some(event) => self.announcer.writes(&claimed.delivery().webhook_identifier, &event, now).await?,
             None => Vec::new(),
         };

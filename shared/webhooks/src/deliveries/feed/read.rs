@@ -18,6 +18,7 @@ use crate::{
         },
         state::head::Head,
     },
+    events::store::StoredEvent,
     subscriptions::WebhookError,
 };
 use auth::AuthorizedEntity;
@@ -115,25 +116,10 @@ impl Feeds {
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
-                let free: Vec<_> = free.into_iter().map(|(head, event)| (self.receipt(&head), head, event)).collect();
-                let mut batch_end = None;
-                if let Some(once) = once {
-                    let now = self.clock.now();
-                    let end = now + request.visibility;
-                    let batch = Batch::new(free.iter().map(|(receipt, ..)| receipt), end);
-                    if let Some(first) = batch.claim(self, once, now).await? {
-                        return Ok(self.give_again(entity, &signing, first, began).await?);
-                    }
-                    batch_end = Some(end);
-                }
-                let given = free.into_iter().map(|(receipt, head, event)| {
-                    let end = batch_end.map_or(LeaseEnd::After(request.visibility), LeaseEnd::At);
-                    self.give(&signing, head, event, Hold { lease: receipt.lease, end }, began)
-                });
-                let items = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
+                let page = self.give_all(entity, &signing, free, (request.visibility, once), began).await?;
                 // The key has its batch, even if other readers were faster.
-                if !items.is_empty() || once.is_some() {
-                    return Ok(FeedPage { items, is_repeated: false });
+                if !page.items.is_empty() || once.is_some() {
+                    return Ok(page);
                 }
             }
             if !unreadable.is_empty() {
@@ -151,6 +137,35 @@ impl Feeds {
             }
             pause(LOOK_INTERVAL.min(left)).await;
         }
+    }
+
+    /// Gives these deliveries to the reader, for this visibility time. With an idempotency key, their batch is stored
+    /// before; if a concurrent request with the key was first, its deliveries are given again.
+    async fn give_all(
+        &self,
+        entity: &AuthorizedEntity,
+        signing: &Signing,
+        free: Vec<(Head, StoredEvent)>,
+        (visibility, once): (Duration, Option<&IdempotentRequest>),
+        began: Instant,
+    ) -> Result<FeedPage, DeliveryError> {
+        let free: Vec<_> = free.into_iter().map(|(head, event)| (self.receipt(&head), head, event)).collect();
+        let mut batch_end = None;
+        if let Some(once) = once {
+            let now = self.clock.now();
+            let end = now + visibility;
+            let batch = Batch::new(free.iter().map(|(receipt, ..)| receipt), end);
+            if let Some(first) = batch.claim(self, once, now).await? {
+                return Ok(self.give_again(entity, signing, first, began).await?);
+            }
+            batch_end = Some(end);
+        }
+        let given = free.into_iter().map(|(receipt, head, event)| {
+            let end = batch_end.map_or(LeaseEnd::After(visibility), LeaseEnd::At);
+            self.give(signing, head, event, Hold { lease: receipt.lease, end }, began)
+        });
+        let items = without_failed(stream::iter(given).buffered(PARALLEL).collect().await)?;
+        Ok(FeedPage { items, is_repeated: false })
     }
 
     /// The webhook, if it can be read.

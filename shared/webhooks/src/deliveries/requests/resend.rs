@@ -56,6 +56,16 @@ enum Step {
     Nothing,
 }
 
+/// What became of a request to attempt a delivery again.
+struct Requested {
+    /// The delivery as it was read.
+    stored: StoredDelivery,
+    step: Step,
+    /// The head after the change, if there was one and it was read back.
+    changed: Option<Written<Option<Head>>>,
+    now: Time,
+}
+
 impl Step {
     /// The step's name in the log.
     fn as_str(self) -> &'static str {
@@ -117,66 +127,30 @@ impl Resending {
         }
     }
 
-    /// Resends a delivery. A change that another request made at the same moment counts as this request's change. One by
-    /// which a dispatcher held the delivery does not: the delivery would wait although its owner wants it now.
+    /// Resends a delivery.
     async fn ask_again(
         &self,
         entity: &AuthorizedEntity,
         id: &DeliveryId,
         once: Option<&IdempotentRequest>,
     ) -> Result<WholeDelivery, DeliveryError> {
-        /// How often the delivery is read again.
-        const MORE_TRIES: u32 = 3;
-        /// The time that a dispatcher needs to hold a delivery.
-        const HOLDING: Duration = Duration::from_millis(50);
         self.limits.count(Allowance::Resends, entity, self.clock.now()).await?;
-        let mut stored = self.found(entity, id).await?;
-        let head = &stored.head;
-        if let Some(erased) = head.delivery.erased_date {
+        let stored = self.found(entity, id).await?;
+        if let Some(erased) = stored.head.delivery.erased_date {
             return Err(DeliveryError::EventErased(erased));
         }
-        let webhook = self.webhooks.sendable(entity, &head.delivery.webhook_identifier).await;
+        let webhook = self.webhooks.sendable(entity, &stored.head.delivery.webhook_identifier).await;
         let webhook = webhook.map_err(|error| match error {
             WebhookError::NotFound => DeliveryError::WebhookRemoved,
             error => error.into(),
         })?;
-        let attempts = head.delivery.attempt_count;
-        if attempts >= MAX_ATTEMPTS {
+        if stored.head.delivery.attempt_count >= MAX_ATTEMPTS {
             return Err(DeliveryError::TooManyAttempts);
         }
-        let mut tries = 0;
-        let (step, changed, now) = loop {
-            let head = &stored.head;
-            let now = self.clock.now();
-            let step = Step::of(head, webhook.is_ordered(), now);
-            let record = self.answers.record(once, &(), id, now).await?;
-            let changed = match step {
-                Step::Reopen | Step::AttemptNow => Some(self.deliveries.request(head, record.clone(), now).await?),
-                Step::Announce | Step::Nothing => None,
-            };
-            let is_done = changed.as_ref().is_some_and(Written::is_done);
-            let may_be_held = match step {
-                Step::AttemptNow => !is_done,
-                Step::Nothing => webhook.is_ordered() && attempts == 0,
-                Step::Reopen | Step::Announce => false,
-            };
-            if may_be_held && tries < MORE_TRIES {
-                tries += 1;
-                pause(HOLDING).await;
-                let left = self.found(entity, id).await?;
-                if left.head.delivery.attempt_count == attempts && !left.head.is_final() {
-                    stored = left;
-                    continue;
-                }
-            }
-            if !is_done {
-                self.deliveries.leave_as_is(record).await?;
-            }
-            break (step, changed, now);
-        };
+        let Requested { stored, step, changed, now } = self.request(entity, stored, webhook.is_ordered(), once).await?;
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
-            let message = AttemptMessage::of(&stored.head, attempts.saturating_add(1)).since(webhook.last_update);
+            let message = AttemptMessage::of(&stored.head, stored.head.next_attempt()).since(webhook.last_update);
             // Any lane will do: a dispatcher moves the message to the lane of its webhook.
             self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
@@ -190,6 +164,54 @@ impl Resending {
             Some(left) => Ok(left.whole(now)),
             // The head was not read back, an attempt was recorded meanwhile, or the delivery is gone.
             None => self.shown(entity, id).await,
+        }
+    }
+
+    /// Requests an attempt of a delivery. A change that another request made at the same moment counts as this request's
+    /// change. One by which a dispatcher held the delivery does not: the delivery would wait although its owner wants it
+    /// now.
+    async fn request(
+        &self,
+        entity: &AuthorizedEntity,
+        mut stored: StoredDelivery,
+        is_ordered: bool,
+        once: Option<&IdempotentRequest>,
+    ) -> Result<Requested, DeliveryError> {
+        /// How often the delivery is read again.
+        const MORE_TRIES: u32 = 3;
+        /// The time that a dispatcher needs to hold a delivery.
+        const HOLDING: Duration = Duration::from_millis(50);
+        let id = stored.head.delivery.id.clone();
+        let attempts = stored.head.delivery.attempt_count;
+        let mut tries = 0;
+        loop {
+            let head = &stored.head;
+            let now = self.clock.now();
+            let step = Step::of(head, is_ordered, now);
+            let record = self.answers.record(once, &(), &id, now).await?;
+            let changed = match step {
+                Step::Reopen | Step::AttemptNow => Some(self.deliveries.request(head, record.clone(), now).await?),
+                Step::Announce | Step::Nothing => None,
+            };
+            let is_done = changed.as_ref().is_some_and(Written::is_done);
+            let may_be_held = match step {
+                Step::AttemptNow => !is_done,
+                Step::Nothing => is_ordered && attempts == 0,
+                Step::Reopen | Step::Announce => false,
+            };
+            if may_be_held && tries < MORE_TRIES {
+                tries += 1;
+                pause(HOLDING).await;
+                let left = self.found(entity, &id).await?;
+                if left.head.delivery.attempt_count == attempts && !left.head.is_final() {
+                    stored = left;
+                    continue;
+                }
+            }
+            if !is_done {
+                self.deliveries.leave_as_is(record).await?;
+            }
+            return Ok(Requested { stored, step, changed, now });
         }
     }
 

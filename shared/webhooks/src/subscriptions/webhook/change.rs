@@ -31,7 +31,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, WebhookId};
 use outbound::AddressRules;
 use problem::{JsonBody, Pointer, Problem, Rule, Violations};
-use storage::{Changed, KeyRings, Once, Record, Written};
+use storage::{Changed, KeyRings, Once, Record, Written, table::Change};
 
 /// The number of tries of a change. One without a version is lost only when a concurrent change sets `enabled` or
 /// `delivery`, or the endpoint or the secrets on which it depends.
@@ -115,22 +115,12 @@ impl Changing {
         if leads_elsewhere {
             refuse_kept_values(members, &read.endpoint)?;
         }
-        let mut endpoint = EndpointChange {
-            url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
-            headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
-        };
-        // A concurrent change may lead to another server. So new headers require the address that was read, and a new
-        // address the headers that were read.
-        if members.event_url.is_some() && endpoint.headers.is_none() {
-            endpoint.headers = Some(PartChange::unchanged(read.endpoint.headers()));
-        }
-        if members.headers.is_some() && endpoint.url.is_none() {
-            endpoint.url = Some(PartChange::unchanged(read.endpoint.url()));
-        }
-        if pulled && !read.is_pulled() {
+        let endpoint = if pulled && !read.is_pulled() {
             // An address and headers are credentials of an endpoint, and no reader of the feed must learn them.
-            endpoint = EndpointChange::none();
-        }
+            EndpointChange::none()
+        } else {
+            self.endpoint(read, members).await?
+        };
         let enabled = !read.enabled && members.enabled == Some(true);
         let moved = endpoint.url.as_ref().is_some_and(|url| url.differs);
         let now = self.clock.now();
@@ -148,29 +138,67 @@ impl Changing {
         // Deliveries that are held until others are final are due at once.
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
-        let mut in_transaction = if resets || leaves_feed || paced || ends_order {
+        let in_transaction = if resets || leaves_feed || paced || ends_order {
             let reset = Reset { failures: resets, put_off: paced || ends_order, release, record: record.clone() };
             self.pauses.change_and_reset(entity, &read.id, &change, reset, now).await?
         } else {
             None
         };
-        if in_transaction.is_none() && record.is_some() {
-            in_transaction = Some(self.showing.webhooks.change_once(change.clone(), record).await?);
+        match in_transaction {
+            Some(written) => self.changed(entity, &read.id, written).await,
+            None => self.write_alone(entity, &read.id, change, (record, of_version)).await,
         }
-        if in_transaction.is_none() && of_version {
+    }
+
+    /// The change of the endpoint. A concurrent change may lead to another server. So new headers require the address
+    /// that was read, and a new address the headers that were read.
+    async fn endpoint(&self, read: &Webhook, members: &Members) -> Result<EndpointChange, WebhookError> {
+        let mut endpoint = EndpointChange {
+            url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
+            headers: self.part(read, read.endpoint.headers(), members.headers.as_ref()).await?,
+        };
+        if members.event_url.is_some() && endpoint.headers.is_none() {
+            endpoint.headers = Some(PartChange::unchanged(read.endpoint.headers()));
+        }
+        if members.headers.is_some() && endpoint.url.is_none() {
+            endpoint.url = Some(PartChange::unchanged(read.endpoint.url()));
+        }
+        Ok(endpoint)
+    }
+
+    /// Writes a change that has no effect on deliveries.
+    async fn write_alone(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        change: Change,
+        (record, of_version): (Option<Record>, bool),
+    ) -> Result<Written<Webhook>, WebhookError> {
+        let webhooks = &self.showing.webhooks;
+        let written = if record.is_some() {
+            webhooks.change_once(change, record).await?
+        } else if of_version {
             // The SDK repeats a call whose response is lost. A transaction has a token, so that its repetition does not
             // look like a concurrent change.
-            in_transaction = Some(self.showing.webhooks.change_in_transaction(change.clone()).await?);
+            webhooks.change_in_transaction(change).await?
+        } else {
+            return Ok(webhooks.change(entity, id, change).await?);
+        };
+        self.changed(entity, id, written).await
+    }
+
+    /// The webhook after a transaction, which returns no items.
+    async fn changed(
+        &self,
+        entity: &AuthorizedEntity,
+        id: &WebhookId,
+        written: Written<()>,
+    ) -> Result<Written<Webhook>, WebhookError> {
+        if !written.is_done() {
+            return Ok(Written::Lost(None));
         }
-        match in_transaction {
-            None => Ok(self.showing.webhooks.change(entity, &read.id, change).await?),
-            Some(Written::Lost(_)) => Ok(Written::Lost(None)),
-            // A transaction returns no items.
-            Some(Written::Done(())) => {
-                let found = self.showing.webhooks.find(entity, &read.id).await?.ok_or(WebhookError::NotFound)?;
-                Ok(Written::Done(found.webhook))
-            }
-        }
+        let found = self.showing.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
+        Ok(Written::Done(found.webhook))
     }
 
     /// The signing secrets with the key pairs of this scheme; `None` when they stay as they are.

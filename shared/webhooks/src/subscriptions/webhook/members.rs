@@ -104,6 +104,15 @@ impl About {
         }
     }
 
+    /// Whether the webhook is temporary, which only a new webhook that is pulled can be.
+    fn temporary(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<bool> {
+        if self == Self::New && is_pulled {
+            return body.optional("temporary", "true or false");
+        }
+        body.refuse("temporary", "must be left out: only a new webhook that is pulled can be temporary");
+        None
+    }
+
     fn member<T: DeserializeOwned>(self, body: &mut JsonBody<'_>, name: &'static str, what: &str) -> Option<T> {
         match self {
             Self::New => body.required(name, what),
@@ -138,13 +147,7 @@ impl Members {
         let payload = body.optional("payload", "`full` or `thin`");
         let order = body.optional("order", "`none` or `subject`");
         let signature = body.optional("signature", "`hmac` or `ed25519`");
-        let temporary = match about {
-            About::New if is_pulled => body.optional("temporary", "true or false"),
-            _ => {
-                body.refuse("temporary", "must be left out: only a new webhook that is pulled can be temporary");
-                None
-            }
-        };
+        let temporary = about.temporary(body, is_pulled);
         let reference: Option<Reference> = body.optional("entity", "an object with identifier and name");
 
         let violations = &mut body.violations;
@@ -158,11 +161,8 @@ impl Members {
         let max_attempts_per_second = rate_limit.map(|json| rate_limit::take("maxAttemptsPerSecond", json, violations));
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
-        if is_pulled && headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
-            violations.add("headers", Rule::Inconsistent, "must be left out: a webhook that is pulled has no headers");
-        }
-        if is_pulled && matches!(max_attempts_per_second, Some(Some(_))) {
-            violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
+        if is_pulled {
+            refuse_headers_and_limit(headers.as_ref(), max_attempts_per_second, violations);
         }
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             let pointer = Pointer::from("entity").member("identifier");
@@ -188,6 +188,16 @@ impl Members {
     /// Whether all members are missing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// A webhook that is pulled sends no requests.
+fn refuse_headers_and_limit(headers: Option<&Headers>, limit: Option<Option<PerSecond>>, violations: &mut Violations) {
+    if headers.is_some_and(|headers| !headers.is_empty()) {
+        violations.add("headers", Rule::Inconsistent, "must be left out: a webhook that is pulled has no headers");
+    }
+    if matches!(limit, Some(Some(_))) {
+        violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
     }
 }
 
