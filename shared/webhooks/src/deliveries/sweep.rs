@@ -217,10 +217,18 @@ impl Sweeper {
     /// Opens the deliveries of the events that have reached this age since the last such look, and returns how many. An
     /// event that fails does not hold up others; the next sweep begins with it.
     async fn open_after(&self, look: Look, age: Duration, began: Time) -> Result<usize, TableError> {
-        let before = self.deliveries.opened(look).await?;
-        if look == Look::Second && before.is_past(&body_at(self.clock.now() - age * 2)) {
-            // Each look at 16 shards costs at least 16 read units, so one covers several minutes.
-            return Ok(0);
+        let mut before = self.deliveries.opened(look).await?;
+        if look == Look::Second {
+            let oldest = body_at(self.clock.now() - age * 2);
+            if before.is_none() {
+                // A deployment that had no such look: it begins now, and not with the first event that is kept.
+                (0..SHARDS).for_each(|shard| before.advance(shard, &oldest));
+                self.deliveries.keep_opened(look, before.clone()).await?;
+            }
+            if before.is_past(&oldest) {
+                // Each look at 16 shards costs at least 16 read units, so one covers several minutes.
+                return Ok(0);
+            }
         }
         let opening = Opening {
             before: self.clock.now() - age,

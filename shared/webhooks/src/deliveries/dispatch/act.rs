@@ -103,9 +103,11 @@ impl Dispatcher {
             (Decision::Cancel(reason), webhook, _) => {
                 self.cancel(claimed, reason, webhook.as_ref().map(|current| &current.webhook.webhook), now).await?;
             }
-            (Decision::WaitForContent(until), ..) => {
-                tracing::warn!(deliveryId = %claimed.delivery().id, "put off: its event is not written yet");
-                self.wait_for_content(claimed, until, now).await?;
+            (Decision::Wait(wait, until), webhook, _) => {
+                // Random, so that the waiting deliveries do not all come at once.
+                let until = until + until.since(now).mul_f64(0.1 * random::unit(&*self.random));
+                let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
+                self.wait(claimed, wait, (until, webhook), now).await?;
             }
             (decision, Some(webhook), Some(event)) => {
                 return self.act_on(turn, decision, Ready { webhook, event, health }, now).await;
@@ -133,15 +135,10 @@ impl Dispatcher {
                 self.deliveries.release(claimed).await?;
                 self.queue.announce(Lane::Slow, claimed.message(claimed.attempt()), now, now).await;
             }
-            Decision::WaitForBreaker(until) => {
-                // Random, so that the waiting deliveries do not all come at once.
-                let until = until + until.since(now).mul_f64(0.1 * random::unit(&*self.random));
-                self.wait_for_breaker(claimed, webhook, until, now).await?;
-            }
             Decision::Probe => return self.probe(turn, ready, now).await,
             Decision::SendInTurn if !self.reaches_its_slot(claimed, webhook).await? => {}
             Decision::Send | Decision::SendInTurn => return self.send(turn, ready).await,
-            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::WaitForContent(_) => {}
+            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::Wait(..) => {}
         }
         Ok(None)
     }
@@ -158,7 +155,7 @@ impl Dispatcher {
         Ok(outcome.map(|outcome| turn.recorded(outcome, health)))
     }
 
-    /// Cancels a claimed delivery, and wakes the next one about its subject. A webhook that was removed has no line.
+    /// Cancels a claimed delivery, and wakes the next one about its subject unless its webhook was removed.
     pub(super) async fn cancel(
         &self,
         claimed: &Claimed,
@@ -174,24 +171,21 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Lets a delivery wait for the content of its request. No message announces it, since the time of the content is
-    /// unknown.
-    pub(super) async fn wait_for_content(&self, claimed: &Claimed, until: Time, now: Time) -> Result<(), TableError> {
-        self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Content, until }, now).await
-    }
-
-    /// Lets a delivery wait for the breaker of its webhook.
-    pub(super) async fn wait_for_breaker(
+    /// Ends a claim: the delivery waits until this time, and a message announces it then if its wait has a known end.
+    pub(super) async fn wait(
         &self,
         claimed: &Claimed,
-        webhook: &Webhook,
-        until: Time,
+        wait: Wait,
+        (until, webhook): (Time, Option<&Webhook>),
         now: Time,
     ) -> Result<(), TableError> {
-        tracing::info!(deliveryId = %claimed.delivery().id, %until, "put off: the breaker of its webhook is open");
-        self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Breaker, until }, now).await?;
-        let lane = Lane::of(webhook.is_slow(until));
-        self.queue.announce(lane, claimed.message(claimed.attempt()), until, now).await;
+        let message = wait.is_announced().then(|| claimed.message(claimed.attempt()).waiting());
+        tracing::info!(deliveryId = %claimed.delivery().id, ?wait, %until, "put off");
+        self.deliveries.end_claim(claimed, Transition::PutOff { wait, until }, now).await?;
+        if let Some(message) = message {
+            let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));
+            self.queue.announce(lane, message, until, now).await;
+        }
         Ok(())
     }
 }

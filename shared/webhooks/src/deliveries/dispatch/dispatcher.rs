@@ -18,6 +18,7 @@ use crate::{
             message::{AttemptMessage, MalformedMessage},
         },
         state::{
+            Wait,
             decide::{Decision, Facts, after_pause},
             head::Head,
             schedule::{RetrySchedule, ScheduleSettings},
@@ -170,7 +171,7 @@ impl Dispatcher {
             self.release_or_log(claimed).await;
             return Ok(());
         } else {
-            self.wait_for_content(claimed, until, now).await
+            self.wait(claimed, Wait::Content, (until, None), now).await
         };
         if let Err(error) = waits {
             self.release_or_log(claimed).await;

@@ -1,10 +1,13 @@
 //! The probe of an open breaker: one attempt that shows whether the endpoint answers again.
 
 use crate::{
-    deliveries::dispatch::{
-        act::{Ready, Turn},
-        counting::RecordedAttempt,
-        dispatcher::{DispatchError, Dispatcher},
+    deliveries::{
+        dispatch::{
+            act::{Ready, Turn},
+            counting::RecordedAttempt,
+            dispatcher::{DispatchError, Dispatcher},
+        },
+        state::Wait,
     },
     subscriptions::health::breaker::{HealthItem, PROBE_LEASE},
 };
@@ -23,7 +26,7 @@ impl Dispatcher {
         let until = now + PROBE_LEASE;
         let taken = self.health_tracker.healths.take_probe(turn.entity, &webhook.id, health, until, now).await?;
         if !taken.is_done() {
-            self.wait_for_breaker(turn.claimed, webhook, health.after_probe(now), now).await?;
+            self.wait(turn.claimed, Wait::Breaker, (health.after_probe(now), Some(webhook)), now).await?;
             return Ok(None);
         }
         let health = HealthItem { probe_until: Some(until), ..health.clone() };

@@ -10,8 +10,7 @@ use std::time::Duration;
 use crate::{
     deliveries::{
         dispatch::dispatcher::{DispatchError, Dispatcher},
-        queue::Lane,
-        state::{Wait, slot::SHORT_WAIT, transition::Transition},
+        state::{Wait, slot::WAITS_IN_MEMORY, transition::Transition},
         store::claim::Claimed,
     },
     subscriptions::Webhook,
@@ -29,16 +28,13 @@ impl Dispatcher {
         };
         // A person waits for a test. The deliveries after it make room, so that the limit holds on average.
         let wait = if claimed.delivery().test { Duration::ZERO } else { slot.at.since(now) };
-        if wait <= SHORT_WAIT {
+        if wait <= WAITS_IN_MEMORY {
             pause(wait).await;
             return Ok(true);
         }
-        let until = slot.claimable_at(now);
-        tracing::debug!(deliveryId = %claimed.delivery().id, slot = %slot.at, "put off: its webhook has a rate limit");
-        self.deliveries.end_claim(claimed, Transition::PutOff { wait: Wait::Slot(slot), until }, now).await?;
         // Messages are delayed by whole seconds. This one comes up to a second before the slot, and not after it.
-        let message = claimed.message(claimed.attempt()).waiting();
-        self.queue.announce(Lane::of(webhook.is_slow(until)), message, until, now).await;
+        let until = slot.claimable_at(now);
+        self.wait(claimed, Wait::Slot(slot), (until, Some(webhook)), now).await?;
         Ok(false)
     }
 }

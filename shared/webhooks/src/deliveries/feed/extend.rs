@@ -10,7 +10,7 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         feed::{Feeds, MAX_AT_ONCE, PARALLEL, VISIBILITIES, integer, receipt::Receipt},
-        store::claim::HeldByReader,
+        store::claim::ReaderLease,
     },
     subscriptions::{Webhook, WebhookError},
 };
@@ -124,7 +124,7 @@ impl Feeds {
         deadline: Instant,
     ) -> Result<ExtensionResult, TableError> {
         let end = self.clock.now() + visibility;
-        let held = HeldByReader {
+        let held = ReaderLease {
             owner: entity.id(),
             webhook: &webhook.id,
             delivery: &receipt.delivery,

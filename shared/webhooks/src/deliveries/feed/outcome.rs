@@ -19,7 +19,7 @@ use storage::TableError;
 
 /// The longest wait of a delivery that stays in the feed after a failure. A delivery that waits for longer leaves the
 /// feed, so that readers do not pass over it, and the sweep brings it back.
-const SHORT_WAIT: Duration = Duration::from_secs(60);
+const STAYS_IN_FEED: Duration = Duration::from_secs(60);
 
 /// The outcome of a reader's attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl OutcomeRecorder<'_> {
         let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
         match (next, outcome) {
             (_, Outcome::Unknown { in_feed: false, .. }) => next,
-            (Next::RetryAt(time), _) if time.since(now) <= SHORT_WAIT => Next::ReadFrom(time),
+            (Next::RetryAt(time), _) if time.since(now) <= STAYS_IN_FEED => Next::ReadFrom(time),
             _ => next,
         }
     }

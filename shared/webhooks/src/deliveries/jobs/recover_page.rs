@@ -3,12 +3,7 @@
 use crate::{
     deliveries::{
         jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
-        state::{
-            Open,
-            delivery::{CancelReason, MAX_ATTEMPTS},
-            head::Head,
-            index::IndexGroup,
-        },
+        state::{Open, delivery::MAX_ATTEMPTS, head::Head, index::IndexGroup},
         store::{Deliveries, skip_unreadable},
     },
     subscriptions::webhook::store::Webhooks,
@@ -69,7 +64,7 @@ async fn recover(
 /// Whether this part recovers the delivery.
 fn is_wanted(head: &Head, part: &Part, now: Time) -> bool {
     let is_put_off = head.state.open().is_some_and(Open::is_put_off);
-    if head.is_erased() || head.state.cancel_reason().is_some_and(CancelReason::forbids_recovery) {
+    if head.is_erased() {
         return false;
     }
     match part {
@@ -88,6 +83,7 @@ mod tests {
         queries::range::KeyRange,
         state::{
             State, Wait,
+            delivery::CancelReason,
             head::tests::{LATER, NOW, head},
         },
     };

@@ -47,19 +47,17 @@ pub(crate) enum Decision {
     /// A former attempt without a known outcome is recorded first.
     RecordUnknownOutcome,
     Cancel(CancelReason),
-    /// It waits until this time for its event, which is not written yet.
-    WaitForContent(Time),
+    /// It waits until this time.
+    Wait(Wait, Time),
     /// It waits for the end of this delivery, which is before it in the line of its subject.
     Hold(DeliveryId),
     PutIntoFeed,
     /// A request would take long: it belongs to the other lane.
     PassToSlowLane,
-    /// It waits until this time for the breaker of its webhook.
-    WaitForBreaker(Time),
     /// It is sent at its turn under the rate limit of its webhook.
     SendInTurn,
-    /// It is sent, if the probe of the open breaker is still free. The line of a rate limit may be hours long, and most
-    /// deliveries in it have lost their turns to the breaker, so a probe does not wait in it.
+    /// It is sent, if the probe of the open breaker is still free. A probe waits for no slot: the line may be hours long,
+    /// and the breaker lets most slots pass unused.
     Probe,
     /// It is sent now.
     Send,
@@ -92,7 +90,7 @@ impl Facts<'_> {
             return Err(Decision::Cancel(CancelReason::Erased));
         }
         let webhook = self.webhook.ok_or(Decision::Cancel(CancelReason::WebhookRemoved))?;
-        // It waited for another delivery, a slot or a breaker, and the table removes it only some days later.
+        // It may have waited beyond its retention; the table removes it some days later.
         if self.now >= self.head.expires() {
             return Err(Decision::Cancel(CancelReason::Expired));
         }
@@ -109,11 +107,11 @@ impl Facts<'_> {
         if self.now.since(created) > idempotency::RETENTION {
             return Decision::Cancel(CancelReason::Expired);
         }
-        Decision::WaitForContent(after_pause(created, self.now))
+        Decision::Wait(Wait::Content, after_pause(created, self.now))
     }
 
-    /// The decision of the breaker. An operational event is never the probe, since its outcome is not counted. It does
-    /// not wait for another delivery to become the probe, since the webhook may get no other events.
+    /// The decision of the breaker. Where others would probe, an operational event is simply sent: its outcome
+    /// is not counted, and the webhook may get no other event to probe with.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let asked_at = self.head.state.open().and_then(|open| open.asked_at);
@@ -147,7 +145,7 @@ pub(crate) fn decide(facts: &Facts<'_>, open_before: Option<DeliveryId>) -> Deci
         return Decision::PassToSlowLane;
     }
     match facts.at_breaker() {
-        BreakerDecision::Wait(until) => Decision::WaitForBreaker(until),
+        BreakerDecision::Wait(until) => Decision::Wait(Wait::Breaker, until),
         BreakerDecision::Probe => Decision::Probe,
         BreakerDecision::Go if webhook.rate_limit.is_some() => Decision::SendInTurn,
         BreakerDecision::Go => Decision::Send,

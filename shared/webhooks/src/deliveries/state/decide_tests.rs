@@ -87,10 +87,10 @@ fn a_delivery_whose_event_is_not_written_waits_longer_each_time_and_not_for_ever
         let now = NOW + age;
         decide(&Facts { head: &head, webhook: Some(&webhook), lane: Lane::Quick, event: None, health: None, now }, None)
     };
-    assert_eq!(after(Duration::ZERO), Decision::WaitForContent(NOW + GRACE));
+    assert_eq!(after(Duration::ZERO), Decision::Wait(Wait::Content, NOW + GRACE));
     let minute = Duration::from_secs(60);
-    assert_eq!(after(minute), Decision::WaitForContent(NOW + 2 * minute));
-    assert_eq!(after(100 * minute), Decision::WaitForContent(NOW + 100 * minute + LONGEST_PAUSE));
+    assert_eq!(after(minute), Decision::Wait(Wait::Content, NOW + 2 * minute));
+    assert_eq!(after(100 * minute), Decision::Wait(Wait::Content, NOW + 100 * minute + LONGEST_PAUSE));
     let forgotten = idempotency::RETENTION + Duration::from_millis(1);
     assert_eq!(after(forgotten), Decision::Cancel(CancelReason::Expired), "its publisher can no longer repeat it");
 }
@@ -138,7 +138,7 @@ fn a_delivery_waits_for_the_one_before_it_then_for_its_reader_then_for_its_lane(
 #[test]
 fn an_open_breaker_puts_a_delivery_off_until_one_is_its_probe() {
     let limit = Some(RateLimit { per_second: per_second(1), since: NOW });
-    assert_eq!(decided(|_, _, health| *health = Some(open_breaker(LATER))), Decision::WaitForBreaker(LATER));
+    assert_eq!(decided(|_, _, health| *health = Some(open_breaker(LATER))), Decision::Wait(Wait::Breaker, LATER));
     let probe = decided(|_, webhook, health| (webhook.rate_limit, *health) = (limit, Some(open_breaker(NOW))));
     assert_eq!(probe, Decision::Probe, "it does not wait for its turn");
     assert_eq!(decided(|_, webhook, _| webhook.rate_limit = limit), Decision::SendInTurn);
@@ -161,7 +161,7 @@ fn a_requested_attempt_passes_the_breaker_for_two_minutes() {
         })
     };
     assert_eq!(requested(Duration::ZERO), Decision::Probe);
-    assert_eq!(requested(REQUESTED_RECENTLY), Decision::WaitForBreaker(LATER));
+    assert_eq!(requested(REQUESTED_RECENTLY), Decision::Wait(Wait::Breaker, LATER));
 }
 
 proptest! {
@@ -197,7 +197,7 @@ proptest! {
         }
         let needs_webhook = !matches!(
             decision,
-            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::WaitForContent(_)
+            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::Wait(Wait::Content, _)
         );
         prop_assert!(!needs_webhook || (knows_webhook && knows_event && enabled), "{:?}", decision);
     }

@@ -104,11 +104,6 @@ impl CancelReason {
             Self::WebhookRemoved => "webhook-removed",
         }
     }
-
-    /// Whether a recovery leaves the delivery out: its owner does not want it, or it has no content.
-    pub(crate) const fn forbids_recovery(self) -> bool {
-        matches!(self, Self::Erased | Self::Owner)
-    }
 }
 
 /// A delivery without its state, its event and its attempts.

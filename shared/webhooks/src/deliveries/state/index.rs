@@ -2,22 +2,23 @@
 //! which each group of a webhook's deliveries is a separate partition, with the newest delivery at its end, so that a
 //! list by webhook and state reads little more than it shows.
 //!
-//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, held, put into a feed or
-//! recorded. An early retry changes no index.
+//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, put off, put into a
+//! feed, recorded or ended. An early retry changes no index.
 
 use std::time::Duration;
 
 use base::{Time, WebhookId};
 
 use crate::deliveries::state::{
-    State, Wait,
+    State,
     delivery::{CancelReason, MAX_ATTEMPTS},
     head::Head,
     times::{GRACE, MAX_DELAY, OPENS_AFTER},
+    wait::Wakes,
 };
 
 /// The longest wait that does not count as waiting.
-const SHORT_WAIT: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub enum IndexGroup {
     Waiting,
     /// Open, and waiting in the feed of a webhook that is pulled, or with a reader of the feed.
     Unread,
-    /// Failed, or cancelled because the webhook was disabled for a while, with fewer attempts than the limit.
+    /// Failed, or cancelled because its webhook was disabled; with fewer attempts than the limit, and not erased.
     Recoverable,
     /// Failed or cancelled for good: its attempts are used up, its webhook is removed, its event is erased, or its
     /// owner cancelled it. Also a delivery whose retention is over, until the table removes it.
@@ -42,17 +43,11 @@ impl IndexGroup {
     /// The groups of open deliveries.
     pub const OPEN: [Self; 3] = [Self::Open, Self::Waiting, Self::Unread];
 
-    /// The group of a delivery in this state. While it waits for a breaker, a slot or another delivery, the length of
-    /// the wait does not matter: the job that ends the wait must find it.
+    /// The group of a delivery in this state.
     pub(crate) fn of(head: &Head, now: Time) -> Self {
         match &head.state {
-            State::Open(open) => match open.wait {
-                Wait::Reader => Self::Unread,
-                Wait::Breaker | Wait::Slot(_) | Wait::Before(_) => Self::Waiting,
-                Wait::Schedule | Wait::Content => Self::of_due(open.claimable_at(), now),
-            },
+            State::Open(open) => open.wait.group(open.claimable_at(), now),
             State::Delivered => Self::Delivered,
-            State::Failed if head.is_erased() => Self::Unrecoverable,
             State::Failed | State::Cancelled(CancelReason::WebhookDisabled) => {
                 let may_be_sent = head.delivery.attempt_count < MAX_ATTEMPTS && !head.is_erased();
                 if may_be_sent { Self::Recoverable } else { Self::Unrecoverable }
@@ -62,8 +57,8 @@ impl IndexGroup {
     }
 
     /// The group of an open delivery that can be claimed from this time on.
-    fn of_due(claimable_at: Time, now: Time) -> Self {
-        if claimable_at.since(now) > SHORT_WAIT { Self::Waiting } else { Self::Open }
+    pub(crate) fn of_due(claimable_at: Time, now: Time) -> Self {
+        if claimable_at.since(now) > SOON { Self::Waiting } else { Self::Open }
     }
 
     /// The group's name in the log.
@@ -118,7 +113,7 @@ pub(crate) struct Index {
 
 /// Who announces an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Announcer {
+pub(crate) enum AnnouncedBy {
     /// A message, which the caller sends. The sweep announces the attempt if the message is lost.
     Message,
     /// The sweep: the caller sends no message.
@@ -161,8 +156,8 @@ impl Index {
     }
 
     /// The places of a delivery whose next attempt was made due now.
-    pub(crate) fn due_now(announcer: Announcer, now: Time) -> Self {
-        Self { group: Some(IndexGroup::Open), ..Self::announced(now, announcer, now) }
+    pub(crate) fn due_now(announced_by: AnnouncedBy, now: Time) -> Self {
+        Self { group: Some(IndexGroup::Open), ..Self::announced(now, announced_by, now) }
     }
 
     /// The places of a delivery in the feed of its webhook. No message announces it, and the due time only makes the
@@ -173,8 +168,8 @@ impl Index {
 
     /// The due time of an attempt at this time. A delayed message announces it before the sweep does. The sweep announces
     /// attempts beyond the longest delay at once.
-    fn announced(next: Time, announcer: Announcer, now: Time) -> Self {
-        let by_message = announcer == Announcer::Message && next.since(now) <= MAX_DELAY;
+    fn announced(next: Time, announced_by: AnnouncedBy, now: Time) -> Self {
+        let by_message = announced_by == AnnouncedBy::Message && next.since(now) <= MAX_DELAY;
         let due_at = if by_message { next + GRACE } else { next };
         Self { group: None, due_at: Some(due_at), sweeps: u32::from(!by_message) }
     }
@@ -182,20 +177,24 @@ impl Index {
     /// The places of a delivery in its new state; `None` if they stay as they are, which saves writes: an early retry is
     /// left to the sweep that opens the delivery, and a retry after seconds moves no due time, unless the attempt before
     /// it was late.
-    pub(crate) fn after(read: &Head, new: &Head, announcer: Announcer, now: Time) -> Option<Self> {
+    pub(crate) fn after(read: &Head, new: &Head, announced_by: AnnouncedBy, now: Time) -> Option<Self> {
         let group = Some(IndexGroup::of(new, now));
         let Some(open) = new.state.open() else { return Some(Self { group, due_at: None, sweeps: read.index.sweeps }) };
         let next = open.next;
-        match open.wait {
-            Wait::Reader => Some(Self::in_feed(new.delivery.created_date, now)),
-            // The end of the delivery before it makes it due, and no message announces the next look.
-            Wait::Before(_) => Some(Self { group, due_at: Some(next), sweeps: 1 }),
-            Wait::Schedule | Wait::Content if !read.is_opened(now) && next.since(now) <= GRACE => None,
-            _ if read.index.is_soon_after(next) => None,
-            // The time of its content is unknown.
-            Wait::Content => Some(Self { group, ..Self::announced(next, Announcer::Sweep, now) }),
-            _ => Some(Self { group, ..Self::announced(next, announcer, now) }),
+        match open.wait.wakes() {
+            Wakes::Reader => return Some(Self::in_feed(new.delivery.created_date, now)),
+            // No message announces the next look.
+            Wakes::Event => return Some(Self { group, due_at: Some(next), sweeps: 1 }),
+            Wakes::Time => {}
         }
+        let is_early_retry = !read.is_opened(now) && next.since(now) <= GRACE;
+        // The job that ends another wait finds the delivery by its group.
+        let needs_group = group != Some(IndexGroup::of_due(next, now));
+        if (is_early_retry && !needs_group) || read.index.is_soon_after(next) {
+            return None;
+        }
+        let announced_by = if open.wait.is_announced() { announced_by } else { AnnouncedBy::Sweep };
+        Some(Self { group, ..Self::announced(next, announced_by, now) })
     }
 
     /// Whether the due time is at or soon after this attempt.
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_removal_finds_waiting_deliveries_and_a_recovery_final_ones() {
-        let soon = NOW + SHORT_WAIT;
+        let soon = NOW + SOON;
         let of = |next| IndexGroup::of(&head().waiting(next, Wait::Schedule), NOW);
         assert_eq!((of(NOW), of(soon)), (IndexGroup::Open, IndexGroup::Open));
         assert_eq!(of(soon + Duration::from_millis(1)), IndexGroup::Waiting);
@@ -252,15 +251,15 @@ mod tests {
 
     #[test]
     fn no_message_announces_an_attempt_far_away() {
-        let at = |wait: Duration, announcer| Index::announced(NOW + wait, announcer, NOW);
-        let soon = at(MAX_DELAY, Announcer::Message);
+        let at = |wait: Duration, announced_by| Index::announced(NOW + wait, announced_by, NOW);
+        let soon = at(MAX_DELAY, AnnouncedBy::Message);
         assert_eq!((soon.due_at, soon.sweeps), (Some(NOW + MAX_DELAY + GRACE), 0));
         let far = MAX_DELAY + Duration::from_millis(1);
-        for announcer in [Announcer::Message, Announcer::Sweep] {
-            let far_away = at(far, announcer);
+        for announced_by in [AnnouncedBy::Message, AnnouncedBy::Sweep] {
+            let far_away = at(far, announced_by);
             assert_eq!((far_away.due_at, far_away.sweeps), (Some(NOW + far), 1));
         }
-        assert_eq!(at(Duration::ZERO, Announcer::Sweep).due_at, Some(NOW), "the sweep announces it at once");
+        assert_eq!(at(Duration::ZERO, AnnouncedBy::Sweep).due_at, Some(NOW), "the sweep announces it at once");
     }
 
     #[test]
@@ -277,13 +276,13 @@ mod tests {
         let unopened = Head { index: Index::default(), ..head() };
         let retry = |wait: u64, read: &Head| {
             let new = read.clone().waiting(NOW + Duration::from_secs(wait), Wait::Schedule);
-            Index::after(read, &new, Announcer::Message, NOW)
+            Index::after(read, &new, AnnouncedBy::Message, NOW)
         };
         assert_eq!(retry(5, &unopened), None, "the sweep opens it");
         assert!(retry(11, &unopened).is_some_and(|index| index.group == Some(IndexGroup::Open)));
         assert!(retry(300, &head()).is_some_and(|index| index.group == Some(IndexGroup::Waiting)));
         let put_off = unopened.clone().waiting(NOW + GRACE, Wait::Breaker);
-        let index = Index::after(&unopened, &put_off, Announcer::Message, NOW);
+        let index = Index::after(&unopened, &put_off, AnnouncedBy::Message, NOW);
         assert_eq!(
             index.and_then(|index| index.group),
             Some(IndexGroup::Waiting),
@@ -307,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_final_delivery_has_no_due_time() {
-        let ended = Index::after(&head(), &head().with(State::Delivered), Announcer::Message, NOW);
+        let ended = Index::after(&head(), &head().with(State::Delivered), AnnouncedBy::Message, NOW);
         assert_eq!(ended.map(|index| (index.group, index.due_at)), Some((Some(IndexGroup::Delivered), None)));
     }
 }

@@ -8,13 +8,14 @@
 //! | `decide` | What happens to a delivery whose turn it is? |
 //! | `transition` | What does an event make of it? |
 //! | `index` | Where do the indexes have it, and when does the sweep look at it? |
-//! | `shown` | What does it wait for, and until when? |
+//! | `wait` | What can a delivery wait for, and what follows from it? |
+//! | `shown` | What does its owner see of a wait? |
 //! | `schedule` | When is the next attempt? |
 //! | `slot` | When is its turn under a rate limit? |
 //! | `times` | Which times do claims, messages and the sweep agree on? |
 //!
-//! A new reason to wait is a new variant of [`Wait`]: the compiler then names the places that have to know it, which are
-//! `decide`, `shown`, `index` and the table's form of it (`store::attributes`).
+//! A new reason to wait is a variant of [`Wait`], whose rules the compiler demands in `wait`; `decide` says when a
+//! delivery waits for it, and `store::attributes` how it is stored.
 
 pub mod attempt;
 pub(crate) mod decide;
@@ -26,10 +27,11 @@ pub(crate) mod shown;
 pub(crate) mod slot;
 pub(crate) mod times;
 pub(crate) mod transition;
+pub(crate) mod wait;
 
-use base::{DeliveryId, Time};
+use base::Time;
 use delivery::{CancelReason, Status};
-use slot::Slot;
+pub(crate) use wait::Wait;
 
 /// The state of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,24 +62,6 @@ pub(crate) struct Open {
     pub(crate) claim: Claim,
 }
 
-/// The reason for which the next attempt waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Its time in the schedule, or nothing if that is over.
-    Schedule,
-    /// The breaker of its webhook.
-    Breaker,
-    /// Its turn under the rate limit of its webhook.
-    Slot(Slot),
-    /// The end of this delivery, which is before it in the line of its subject.
-    Before(DeliveryId),
-    /// A reader: it is in the feed of its webhook, or was when someone requested it.
-    Reader,
-    /// The content of its request: its event, which a late publication has not written yet, or a sealed value that an
-    /// operator has to repair.
-    Content,
-}
-
 /// Who may make or record the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claim {
@@ -96,7 +80,7 @@ pub(crate) struct Lease {
     pub(crate) until: Time,
 }
 
-/// An attempt of which no outcome is known.
+/// An attempt whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
     /// A reader of the webhook's feed got the delivery at this time.
@@ -151,26 +135,8 @@ impl Open {
         self.claim.lease.is_none() && now < self.next
     }
 
-    /// Whether the next attempt waits for something other than its schedule, which it belongs to nevertheless.
+    /// Whether the schedule's own attempt waits for something other than its time.
     pub(crate) fn is_put_off(&self) -> bool {
         self.wait != Wait::Schedule
-    }
-}
-
-impl Wait {
-    /// The delivery whose end it waits for.
-    pub(crate) fn before(&self) -> Option<&DeliveryId> {
-        match self {
-            Self::Before(before) => Some(before),
-            _ => None,
-        }
-    }
-
-    /// Its turn under the rate limit of its webhook.
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        match self {
-            Self::Slot(slot) => Some(*slot),
-            _ => None,
-        }
     }
 }

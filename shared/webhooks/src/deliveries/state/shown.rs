@@ -12,19 +12,7 @@ impl Head {
     pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
         let open = self.state.open()?;
         let is_under_way = open.claim.lease.as_ref().is_some_and(|lease| now < lease.until);
-        let is_early = now < open.next;
-        match open.wait {
-            _ if is_under_way => None,
-            // Its time is only that of the next look.
-            Wait::Before(_) => Some(WaitingFor::Order),
-            // After a failure that a reader reported, the feed has it again after the wait of the schedule.
-            Wait::Reader if !is_early => Some(WaitingFor::Reader),
-            Wait::Breaker if is_early => Some(WaitingFor::Breaker),
-            Wait::Slot(_) if is_early => Some(WaitingFor::Rate),
-            _ if is_early => Some(WaitingFor::Schedule),
-            // The time for the queue is over, and the sweep announces the delivery again.
-            _ => (open.next + GRACE <= now).then_some(WaitingFor::Limit),
-        }
+        if is_under_way { None } else { open.wait.shown(open.next, now) }
     }
 
     /// The delivery as its owner sees it at this moment.

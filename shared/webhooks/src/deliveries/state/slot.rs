@@ -9,7 +9,7 @@ use base::Time;
 
 /// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that
 /// arrives early, or on a machine whose clock is behind, is not refused.
-pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
+pub(crate) const WAITS_IN_MEMORY: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(2);
 /// The greatest lateness for the first slot that counts for the second one.
@@ -51,7 +51,7 @@ impl Slot {
 
     /// When its delivery can be claimed, if it waits from now on.
     pub(crate) fn claimable_at(self, now: Time) -> Time {
-        self.at - if self.at.since(now) > MAX_DELAY { EARLIER } else { SHORT_WAIT }
+        self.at - if self.at.since(now) > MAX_DELAY { EARLIER } else { WAITS_IN_MEMORY }
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_delivery_with_a_far_slot_is_looked_at_before_it() {
         let claimable = |wait: Duration| Slot { at: NOW + wait, since: NOW, missed_by: 0 }.claimable_at(NOW).since(NOW);
-        assert_eq!(claimable(MAX_DELAY), MAX_DELAY - SHORT_WAIT);
+        assert_eq!(claimable(MAX_DELAY), MAX_DELAY - WAITS_IN_MEMORY);
         let day = Duration::from_secs(24 * 60 * 60);
         assert_eq!(claimable(day), day - EARLIER);
     }

@@ -38,7 +38,7 @@ pub(crate) enum Transition<'a> {
     Erase(Time),
     /// A new schedule begins now.
     Reopen(Requester),
-    /// The next attempt is due now, in addition to those of the schedule.
+    /// The next attempt is due now. It is an additional one only if that of the schedule was still to come.
     Expedite(Requester),
 }
 
@@ -134,14 +134,11 @@ impl Open {
     }
 
     /// Due now. Its scheduled time is kept, unless this is the attempt of the schedule itself: one that is put off or due
-    /// already. A delivery in a feed is still known as one that had its turn, and one with a slot keeps it.
+    /// already.
     fn expedited(self, requester: Requester, now: Time) -> Self {
         let is_in_between = now < self.next && self.resume_at.is_none() && !self.is_put_off();
         let resume_at = if is_in_between { Some(self.next) } else { self.resume_at };
-        let wait = match self.wait {
-            Wait::Reader | Wait::Slot(_) => self.wait,
-            Wait::Schedule | Wait::Breaker | Wait::Before(_) | Wait::Content => Wait::Schedule,
-        };
+        let wait = self.wait.after_request();
         Self { next: now, wait, resume_at, asked_at: requester.asked_at(now), ..self }
     }
 }

@@ -6,7 +6,7 @@ use crate::deliveries::state::{
         SPARED,
         tests::{LATER, NOW, head},
     },
-    index::{Announcer, Index},
+    index::{AnnouncedBy, Index},
     slot::Slot,
     times::GRACE,
 };
@@ -198,14 +198,14 @@ fn step(head: &Head, AnyEvent { kind, seconds, flag }: AnyEvent) -> Head {
         _ => return head.clone(),
     };
     let new = apply(head, transition, now);
-    let index = Index::after(head, &new, Announcer::Message, now).unwrap_or(head.index);
+    let index = Index::after(head, &new, AnnouncedBy::Message, now).unwrap_or(head.index);
     Head { index, ..new }
 }
 
 proptest! {
     #[test]
     fn every_delivery_is_final_or_has_a_time_at_which_it_is_looked_at(head in heads()) {
-        let index = Index::after(&head, &head, Announcer::Sweep, NOW).unwrap_or(head.index);
+        let index = Index::after(&head, &head, AnnouncedBy::Sweep, NOW).unwrap_or(head.index);
         prop_assert_eq!(index.due_at.is_none(), head.is_final(), "{:?}", head);
         prop_assert_eq!(head.claimable_at().is_none(), head.is_final());
     }

@@ -5,7 +5,7 @@ use crate::deliveries::{
     state::{
         delivery::CancelReason,
         head::Head,
-        index::{Announcer, Index, IndexGroup},
+        index::{AnnouncedBy, Index, IndexGroup},
         transition::{Transition, apply},
     },
     store::{Deliveries, StoredDelivery, attributes::HeadChange},
@@ -22,7 +22,7 @@ impl Deliveries {
     pub(crate) async fn cancel_open(&self, read: &StoredDelivery, now: Time) -> Result<Written<Head>, TableError> {
         let read = &read.head;
         let cancelled = apply(read, Transition::Cancel(CancelReason::Owner), now);
-        let index = Index::after(read, &cancelled, Announcer::Sweep, now);
+        let index = Index::after(read, &cancelled, AnnouncedBy::Sweep, now);
         // Its content may have been erased since it was read.
         let unchanged = |change: HeadChange| change.if_as_read(read).if_not_erased();
         self.write_head_and_read(read, &cancelled, index, unchanged, CANCELLING).await

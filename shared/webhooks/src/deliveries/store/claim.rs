@@ -17,7 +17,7 @@ use crate::{
             attempt::Attempt,
             delivery::{CancelReason, Delivery},
             head::Head,
-            index::{Announcer, Index, IndexGroup},
+            index::{AnnouncedBy, Index, IndexGroup},
             schedule::Next,
             slot::Slot,
             times::{BEGIN_LIMIT, CLAIM_LIMIT, CLOCK_SKEW, LEASE},
@@ -66,7 +66,7 @@ pub(crate) enum Claim {
 }
 
 /// A delivery that a reader of a feed holds, as its receipt says.
-pub(crate) struct HeldByReader<'a> {
+pub(crate) struct ReaderLease<'a> {
     pub(crate) owner: &'a EntityId,
     pub(crate) webhook: &'a WebhookId,
     pub(crate) delivery: &'a DeliveryId,
@@ -172,13 +172,13 @@ impl Claimed {
     }
 
     /// Who announces the next attempt: readers announce nothing.
-    fn announcer(&self) -> Announcer {
-        if self.until.is_some() { Announcer::Sweep } else { Announcer::Message }
+    fn announced_by(&self) -> AnnouncedBy {
+        if self.until.is_some() { AnnouncedBy::Sweep } else { AnnouncedBy::Message }
     }
 
     /// The change of a head, read as `read`, to its new form, which is lost with the claim.
     fn change(&self, read: &Head, new: &Head, now: Time, doing: &'static str) -> Result<HeadChange, TableError> {
-        let index = Index::after(read, new, self.announcer(), now);
+        let index = Index::after(read, new, self.announced_by(), now);
         Ok(HeadChange::between(read, new, index, doing)?.if_leased(&self.lease))
     }
 }
@@ -219,7 +219,7 @@ impl Deliveries {
     ) -> Result<bool, TableError> {
         let Some(new) = first(event, id, now) else { return Ok(false) };
         let waiting = apply(&new, transition, now);
-        let index = Index::after(&new, &waiting, Announcer::Sweep, now);
+        let index = Index::after(&new, &waiting, AnnouncedBy::Sweep, now);
         let put = insertion(&waiting, index, CLAIMING)?;
         Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done())
     }
@@ -251,7 +251,7 @@ impl Deliveries {
     /// lease was lost, or the delivery is another's or final. A repetition changes nothing more.
     pub(crate) async fn extend_lease(
         &self,
-        held: &HeldByReader<'_>,
+        held: &ReaderLease<'_>,
         end: Time,
         deadline: Instant,
     ) -> Result<bool, TableError> {

@@ -15,7 +15,7 @@ use crate::{
     deliveries::{
         state::{
             head::Head,
-            index::{Announcer, Index},
+            index::{AnnouncedBy, Index},
             transition::{Transition, apply},
         },
         store::{
@@ -55,7 +55,7 @@ impl Deliveries {
             // Boxed: the nested types of futures exceed the compiler's limits.
             async move {
                 erase_delivery(table, event, id, now).await?;
-                self.release_next(id, &target.webhook, now).await
+                self.wake_next_by_sweep(id, &target.webhook, now).await
             }
             .boxed()
         });
@@ -74,7 +74,7 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
         let Some(head) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
         let Some(head) = head else {
             let Some(cancelled) = Head::new(event, id) else { return Ok(()) };
-            let index = Index::after(&cancelled, &cancelled, Announcer::Sweep, now);
+            let index = Index::after(&cancelled, &cancelled, AnnouncedBy::Sweep, now);
             if table.write_together(insertion(&cancelled, index, ERASING)?, ERASING).await?.is_done() {
                 return Ok(());
             }
@@ -94,7 +94,7 @@ fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableErro
         // The attempt under way is still to be recorded. No reader sees the delivery any more, and its due time may be a
         // day away: the dispatcher looks at the end of the lease.
         Some(open) => head.index.due_at.map(|_| Index { due_at: Some(open.claimable_at()), ..head.index }),
-        None => Index::after(head, &erased, Announcer::Sweep, now).filter(|index| index.group != head.index.group),
+        None => Index::after(head, &erased, AnnouncedBy::Sweep, now).filter(|index| index.group != head.index.group),
     };
     head_write(head, &erased, index, |change: HeadChange| change.if_as_read(head), ERASING)
 }

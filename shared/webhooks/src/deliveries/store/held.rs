@@ -14,7 +14,7 @@ use crate::{
         state::{
             Wait,
             head::Head,
-            index::{Announcer, Index},
+            index::{AnnouncedBy, Index},
             times::CLAIM_LIMIT,
         },
         store::{Deliveries, attributes::HeadChange, skip_unreadable},
@@ -172,7 +172,7 @@ impl Deliveries {
                 Written::Lost(head) => return Ok(Wake::not_held(head.as_ref())),
             }
         }
-        match self.write_woken(due_now(held, &webhook.id, Announcer::Message, now), held, by, now).await? {
+        match self.write_woken(due_now(held, &webhook.id, AnnouncedBy::Message, now), held, by, now).await? {
             Written::Done(head) => {
                 let message =
                     AttemptMessage::new(held.clone(), head.next_attempt(), DeliveryOwner::of(head.delivery()));
@@ -202,7 +202,7 @@ impl Deliveries {
 
     /// Makes the delivery due that is held by `erased`. The sweep announces it, since an erasure has neither the
     /// webhook nor the queue. If `erased` is not final yet, the attempt holds the delivery again.
-    pub(crate) async fn release_next(
+    pub(crate) async fn wake_next_by_sweep(
         &self,
         erased: &DeliveryId,
         webhook: &WebhookId,
@@ -211,7 +211,7 @@ impl Deliveries {
         let mut ended = erased.clone();
         for _ in 0..LONGEST_WALK {
             let Some(next) = self.events.next_in_line(&ended).await? else { return Ok(()) };
-            let change = due_now(&next, webhook, Announcer::Sweep, now);
+            let change = due_now(&next, webhook, AnnouncedBy::Sweep, now);
             match self.write_woken(change, &next, erased, now).await? {
                 Written::Lost(Some(head)) if head.ended_early() => ended = next,
                 Written::Done(_) | Written::Lost(_) => return Ok(()),
@@ -238,6 +238,6 @@ impl Deliveries {
 }
 
 /// The change of a held delivery that is to be sent.
-fn due_now(held: &DeliveryId, webhook: &WebhookId, announcer: Announcer, now: Time) -> HeadChange {
-    HeadChange::waking(held, &Wait::Schedule, Index::due_now(announcer, now), webhook, now)
+fn due_now(held: &DeliveryId, webhook: &WebhookId, announced_by: AnnouncedBy, now: Time) -> HeadChange {
+    HeadChange::waking(held, &Wait::Schedule, Index::due_now(announced_by, now), webhook, now)
 }

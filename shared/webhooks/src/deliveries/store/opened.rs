@@ -64,6 +64,11 @@ impl Opened {
         position.into_iter().filter(|position| position.as_str() < body).for_each(|position| body.clone_into(position));
     }
 
+    /// Whether no look has stored positions yet.
+    pub(crate) fn is_none(&self) -> bool {
+        self.version == 0
+    }
+
     /// Whether the events of all shards are opened up to this body of an identifier.
     pub(crate) fn is_past(&self, body: &str) -> bool {
         self.bodies.iter().all(|position| position.as_str() >= body)

@@ -7,7 +7,7 @@
 use crate::deliveries::{
     state::{
         head::Head,
-        index::{Announcer, Index, IndexGroup},
+        index::{AnnouncedBy, Index, IndexGroup},
         transition::{Requester, Transition, apply},
     },
     store::{Deliveries, attributes::HeadChange, head_write, skip_unreadable},
@@ -30,11 +30,11 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     fn of(read: &'a Head, requester: Requester, now: Time) -> Self {
         let transition = if read.is_final() { Transition::Reopen(requester) } else { Transition::Expedite(requester) };
-        let announcer = match requester {
-            Requester::Person => Announcer::Message,
-            Requester::Job => Announcer::Sweep,
+        let announced_by = match requester {
+            Requester::Person => AnnouncedBy::Message,
+            Requester::Job => AnnouncedBy::Sweep,
         };
-        Self { read, new: apply(read, transition, now), due: Some(Index::due_now(announcer, now)), now }
+        Self { read, new: apply(read, transition, now), due: Some(Index::due_now(announced_by, now)), now }
     }
 
     /// The retention stays, so the change is lost for a delivery whose retention is over.
