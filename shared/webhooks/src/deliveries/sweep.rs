@@ -40,8 +40,8 @@ use crate::{
         store::{
             Deliveries,
             attributes::{DUE_SHARDS, DueEntry},
-            opened::Look,
             skip_unreadable,
+            sweep_positions::Look,
         },
     },
     events::{

@@ -163,8 +163,8 @@ impl Dispatcher {
         webhook: Option<&Webhook>,
         now: Time,
     ) -> Result<(), TableError> {
-        tracing::info!(deliveryId = %claimed.delivery().id, reason = reason.as_str(), "cancelled");
         self.deliveries.end_claim(claimed, Transition::Cancel(reason), now).await?;
+        tracing::info!(deliveryId = %claimed.delivery().id, reason = reason.as_str(), "cancelled");
         if let Some(webhook) = webhook {
             self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
         }
@@ -180,8 +180,9 @@ impl Dispatcher {
         now: Time,
     ) -> Result<(), TableError> {
         let message = wait.is_announced().then(|| claimed.message(claimed.attempt()).waiting());
+        let put_off = Transition::PutOff { wait: wait.clone(), until };
+        self.deliveries.end_claim(claimed, put_off, now).await?;
         tracing::info!(deliveryId = %claimed.delivery().id, ?wait, %until, "put off");
-        self.deliveries.end_claim(claimed, Transition::PutOff { wait, until }, now).await?;
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));
             self.queue.announce(lane, message, until, now).await;

@@ -27,7 +27,7 @@ use crate::{
         },
         store::{
             Deliveries,
-            claim::{Claim, Claimed},
+            claim::{ClaimOutcome, Claimed},
         },
     },
     events::store::Events,
@@ -206,9 +206,9 @@ impl Dispatcher {
             let claim = self.deliveries.claim(&due.delivery, due.attempt, lease.clone(), self.clock.now());
             let (claim, prefetch) = join!(claim, self.sources().prefetch(message));
             match claim? {
-                Claim::Done(claimed) => return Ok((Some(*claimed), prefetch)),
-                Claim::NoHead if due.attempt == 1 => prefetch,
-                Claim::NoHead | Claim::Refused => return Ok((None, prefetch)),
+                ClaimOutcome::Done(claimed) => return Ok((Some(*claimed), prefetch)),
+                ClaimOutcome::NoHead if due.attempt == 1 => prefetch,
+                ClaimOutcome::NoHead | ClaimOutcome::Refused => return Ok((None, prefetch)),
             }
         };
         if prefetch.event.is_none() {

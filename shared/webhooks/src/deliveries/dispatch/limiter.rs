@@ -22,7 +22,7 @@ use auth::EntityId;
 use base::WebhookId;
 
 /// Attempts under way in one invocation. Each has a connection, and up to several copies of a 256 KiB event in memory.
-const MAX_ATTEMPTS: usize = 50;
+const MAX_PERMITS: usize = 50;
 /// How many of these one entity may have.
 const MAX_OF_ENTITY: usize = 40;
 // A batch must not announce more: the other attempts of a burst would wait for a permit, and leave the quick lane.
@@ -68,7 +68,7 @@ impl ConcurrencyLimiter {
 
     /// How many permits are free, before the limits of entities and webhooks.
     pub fn free(&self) -> usize {
-        MAX_ATTEMPTS.saturating_sub(self.counts().all)
+        MAX_PERMITS.saturating_sub(self.counts().all)
     }
 
     /// Whether one attempt of each message of a receive call would get a permit in the quick lane, regardless of its
@@ -77,7 +77,7 @@ impl ConcurrencyLimiter {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
         let of_a_webhook = counts.webhooks.values().max().copied().unwrap_or_default();
-        counts.all + MESSAGES_AT_ONCE <= MAX_ATTEMPTS
+        counts.all + MESSAGES_AT_ONCE <= MAX_PERMITS
             && of_an_entity + MESSAGES_AT_ONCE <= MAX_OF_ENTITY
             && of_a_webhook + MESSAGES_AT_ONCE <= MAX_OF_WEBHOOK
     }
@@ -121,7 +121,7 @@ impl ConcurrencyLimiter {
     /// Takes a permit; `None` when none is free for this entity and webhook.
     pub fn take(&self, owner: &DeliveryOwner, has_waited: bool) -> Option<Permit<'_>> {
         let mut counts = self.counts();
-        let is_full = counts.all >= MAX_ATTEMPTS
+        let is_full = counts.all >= MAX_PERMITS
             || count(&counts.entities, &owner.entity) >= self.share(MAX_OF_ENTITY, has_waited)
             || count(&counts.webhooks, &owner.webhook) >= self.share(MAX_OF_WEBHOOK, has_waited);
         if is_full {
@@ -225,7 +225,7 @@ mod tests {
         drop(taken);
         assert_eq!(
             (limiter.free(), limiter.most()),
-            (MAX_ATTEMPTS, 41),
+            (MAX_PERMITS, 41),
             "the limiter knows the greatest number at once"
         );
         assert!(limiter.take(&owner("noisy", &hooks[2]), false).is_some());
@@ -258,7 +258,7 @@ mod tests {
         };
         let (permit, ()) = tokio::join!(limiter.take_within(minute, &mine, false), frees);
         assert!(permit.is_ok());
-        assert_eq!((limiter.waiting(), limiter.free()), (0, MAX_ATTEMPTS - MAX_OF_WEBHOOK));
+        assert_eq!((limiter.waiting(), limiter.free()), (0, MAX_PERMITS - MAX_OF_WEBHOOK));
     }
 
     #[test]
@@ -298,11 +298,11 @@ mod tests {
                     taken.extend(limiter.take(&owner("noisy", &hooks[hook]), has_waited));
                 }
                 prop_assert!(taken.len() <= MAX_OF_ENTITY);
-                prop_assert_eq!(limiter.free(), MAX_ATTEMPTS - taken.len());
+                prop_assert_eq!(limiter.free(), MAX_PERMITS - taken.len());
                 prop_assert!(limiter.take(&owner("quiet", &hooks[0]), false).is_some() || taken.iter().filter(|permit| permit.owner.webhook == hooks[0]).count() >= MAX_OF_WEBHOOK);
             }
             taken.clear();
-            prop_assert_eq!(limiter.free(), MAX_ATTEMPTS);
+            prop_assert_eq!(limiter.free(), MAX_PERMITS);
         }
     }
 }

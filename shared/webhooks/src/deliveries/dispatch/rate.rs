@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::{
     deliveries::{
         dispatch::dispatcher::{DispatchError, Dispatcher},
-        state::{Wait, slot::WAITS_IN_MEMORY, transition::Transition},
+        state::{Wait, slot::WAITS_IN_MEMORY},
         store::claim::Claimed,
     },
     subscriptions::Webhook,

@@ -1,6 +1,6 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
 //! index `byWebhook`. A delivery enters it when the sweep opens it, at the latest; until then, its event is among the
-//! new ones (`store::opened`).
+//! new ones (`store::sweep_positions`).
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! Each source is read in the order of creation, the newest delivery first. The merged list is complete down to the
 //! newest position at which a source has more entries; only the sources with that position are read further.
 //!
-//! The new events are a source as well, since their deliveries may be in no index yet (`store::opened`). They cannot
+//! The new events are a source as well, since their deliveries may be in no index yet (`store::sweep_positions`). They cannot
 //! be searched by webhook or state. So a page looks at the newest of them only, and *postpones* the others: it
 //! continues with the indexes, and the postponed events follow at the end of the list. Otherwise, the first pages would
 //! be empty after many events to other webhooks.

@@ -208,6 +208,7 @@ impl Index {
 mod tests {
     use super::*;
     use crate::deliveries::state::{
+        Wait,
         delivery::Status,
         head::tests::{LATER, NOW, head},
     };

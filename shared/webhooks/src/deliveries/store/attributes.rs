@@ -1,5 +1,6 @@
-//! The head of a delivery as an item of the table. This file alone knows the names of its attributes: how a state is
-//! stored, which condition says that it is unchanged, and what a change writes.
+//! The head of a delivery as an item of the table: how a state is stored, what a change writes, and which condition says
+//! that it is unchanged. No other file names an attribute of the head; [`Delivery`], [`Attempt`] and [`Slot`] are stored
+//! with the names of their members.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -185,7 +186,7 @@ impl Attributes {
     }
 }
 
-/// The stored name of a wait. Those for the schedule and for a permit are derived from times.
+/// The stored name of a wait. The schedule and a permit follow from times, and content is `putOff` without a name.
 fn stored_wait(wait: &Wait) -> Option<WaitingFor> {
     match wait {
         Wait::Breaker => Some(WaitingFor::Breaker),

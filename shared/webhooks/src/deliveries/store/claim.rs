@@ -56,7 +56,7 @@ pub(crate) struct Claimed {
 
 /// The outcome of a claim.
 #[derive(Debug)]
-pub(crate) enum Claim {
+pub(crate) enum ClaimOutcome {
     /// The attempt belongs to the caller.
     Done(Box<Claimed>),
     /// The attempt was made already, another worker is making it, it is not due yet, or the delivery is final.
@@ -75,7 +75,7 @@ pub(crate) struct ReaderLease<'a> {
     pub(crate) lease: &'a str,
 }
 
-impl Claim {
+impl ClaimOutcome {
     pub(crate) fn done(self) -> Option<Claimed> {
         match self {
             Self::Done(claimed) => Some(*claimed),
@@ -104,7 +104,7 @@ impl Claimed {
         &self.head.delivery
     }
 
-    /// The claimed attempt; `None` if it was made final in between, which no write but that of the claim's holder does.
+    /// The claimed attempt; `None` only if the claim's holder has ended the delivery.
     fn open(&self) -> Option<&Open> {
         self.head.state.open()
     }
@@ -205,7 +205,7 @@ impl Deliveries {
             let head = Head { is_stored: true, ..claimed };
             return Ok(Some(Claimed { head, lease, began, until: None }));
         }
-        self.claim_since((began, now), id, 1, lease).await.map(Claim::done)
+        self.claim_since((began, now), id, 1, lease).await.map(ClaimOutcome::done)
     }
 
     /// Lets a delivery without a head wait, by one write and without a claim: in the feed of its webhook, or for the end
@@ -274,7 +274,7 @@ impl Deliveries {
         attempt: u32,
         lease: String,
         now: Time,
-    ) -> Result<Claim, TableError> {
+    ) -> Result<ClaimOutcome, TableError> {
         self.claim_since((Instant::now(), now), id, attempt, lease).await
     }
 
@@ -285,7 +285,7 @@ impl Deliveries {
         id: &DeliveryId,
         attempt: u32,
         lease: String,
-    ) -> Result<Claim, TableError> {
+    ) -> Result<ClaimOutcome, TableError> {
         let made = attempt.saturating_sub(1);
         let claim = HeadChange::claiming(id, &lease, now + LEASE)
             .if_attempts(made)
@@ -296,7 +296,7 @@ impl Deliveries {
         let claimed: Written<Head> = table.write_together_and_read(claim.into(), CLAIMING).await?;
         let head = match claimed.or_own(|head| is_own_claim(head, &lease, made)) {
             Written::Done(head) => head,
-            Written::Lost(None) => return Ok(Claim::NoHead),
+            Written::Lost(None) => return Ok(ClaimOutcome::NoHead),
             Written::Lost(Some(head)) if head.delivery.attempt_count == made && head.is_abandoned(now) => {
                 return self.take_over((began, now), &head, lease).await;
             }
@@ -304,15 +304,14 @@ impl Deliveries {
                 if head.index.due_at != head.claimable_at() {
                     self.set_due_at_lease_end(&head).await?;
                 }
-                return Ok(Claim::Refused);
+                return Ok(ClaimOutcome::Refused);
             }
         };
-        Ok(self.done((began, head), lease).await)
+        Ok(self.complete_claim((began, head), lease).await)
     }
 
-    /// The claim that was made of a head, whose due time is after the end of the lease if the sweep announced the
-    /// delivery several times.
-    async fn done(&self, (began, head): (Instant, Head), lease: String) -> Claim {
+    /// Completes a claim: moves a due time that the sweep has postponed back to the end of the lease.
+    async fn complete_claim(&self, (began, head): (Instant, Head), lease: String) -> ClaimOutcome {
         if head.index.due_at > head.claimable_at()
             && let Err(error) = self.set_due_at_lease_end(&head).await
         {
@@ -320,7 +319,7 @@ impl Deliveries {
             let (error, id) = (logging::chain(&error), &head.delivery.id);
             tracing::warn!(error, deliveryId = %id, "if this worker dies, the sweep finds the delivery late");
         }
-        Claim::Done(Box::new(Claimed { head, lease, began, until: None }))
+        ClaimOutcome::Done(Box::new(Claimed { head, lease, began, until: None }))
     }
 
     /// Claims an attempt whose worker ended without recording the outcome, and notes that in the head.
@@ -329,16 +328,16 @@ impl Deliveries {
         (began, now): (Instant, Time),
         abandoned: &Head,
         lease: String,
-    ) -> Result<Claim, TableError> {
-        let Some(Lease { id: former, .. }) = abandoned.lease() else { return Ok(Claim::Refused) };
+    ) -> Result<ClaimOutcome, TableError> {
+        let Some(Lease { id: former, .. }) = abandoned.lease() else { return Ok(ClaimOutcome::Refused) };
         let made = abandoned.delivery.attempt_count;
         let taken_over = apply(abandoned, Transition::TakeOver { lease: &lease }, now);
         let claim = HeadChange::between(abandoned, &taken_over, None, CLAIMING)?.if_attempts(made).if_leased(former);
         let table = self.table.until(began + CLAIM_LIMIT);
         let claimed: Written<Head> = table.write_together_and_read(claim.into(), CLAIMING).await?;
         match claimed.or_own(|head| is_own_claim(head, &lease, made)) {
-            Written::Done(head) => Ok(self.done((began, head), lease).await),
-            Written::Lost(_) => Ok(Claim::Refused),
+            Written::Done(head) => Ok(self.complete_claim((began, head), lease).await),
+            Written::Lost(_) => Ok(ClaimOutcome::Refused),
         }
     }
 

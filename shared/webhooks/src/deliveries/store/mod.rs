@@ -12,7 +12,7 @@
 //! | `reopen` | attempts that a person or a job requests |
 //! | `cancel`, `erase` | the end of a delivery, or of its content |
 //! | `rate` | the slots of a webhook with a rate limit |
-//! | `opened` | how far the sweep has opened the deliveries of new events |
+//! | `sweep_positions` | how far the sweep has opened the deliveries of new events |
 
 pub(crate) mod attributes;
 mod cancel;
@@ -20,9 +20,9 @@ pub(crate) mod claim;
 mod erase;
 pub(crate) mod held;
 mod open;
-pub(crate) mod opened;
 pub(crate) mod rate;
 mod reopen;
+pub(crate) mod sweep_positions;
 
 use futures::{
     FutureExt,

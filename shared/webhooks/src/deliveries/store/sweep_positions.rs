@@ -20,7 +20,7 @@ const TRIES: usize = 5;
 
 /// The positions up to which the sweep has opened the deliveries of all events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct SweepPositions {
     pk: String,
     sk: String,
     version: u64,
@@ -47,7 +47,7 @@ impl Look {
     }
 }
 
-impl Opened {
+impl SweepPositions {
     fn none(look: Look) -> Self {
         let (pk, sk) = look.key();
         Self { pk, sk, version: 0, bodies: vec![String::new(); usize::from(SHARDS)] }
@@ -82,20 +82,20 @@ impl Opened {
 
 impl Deliveries {
     /// The positions of the sweep.
-    pub(crate) async fn opened(&self, look: Look) -> Result<Opened, TableError> {
-        Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| Opened::none(look)))
+    pub(crate) async fn opened(&self, look: Look) -> Result<SweepPositions, TableError> {
+        Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| SweepPositions::none(look)))
     }
 
     /// The positions of the first look, possibly of some seconds ago: more events count as new then.
-    pub(crate) async fn opened_eventual(&self) -> Result<Opened, TableError> {
+    pub(crate) async fn opened_eventual(&self) -> Result<SweepPositions, TableError> {
         let opened = self.table.read_eventual(Look::First.key(), READING).await?;
-        Ok(opened.unwrap_or_else(|| Opened::none(Look::First)))
+        Ok(opened.unwrap_or_else(|| SweepPositions::none(Look::First)))
     }
 
     /// Stores these positions, unless another sweep has stored later ones.
-    pub(crate) async fn keep_opened(&self, look: Look, mut opened: Opened) -> Result<(), TableError> {
+    pub(crate) async fn keep_opened(&self, look: Look, mut opened: SweepPositions) -> Result<(), TableError> {
         for _ in 0..TRIES {
-            let next = Opened { version: opened.version + 1, ..opened.clone() };
+            let next = SweepPositions { version: opened.version + 1, ..opened.clone() };
             let condition = if opened.version == 0 { is_new() } else { is("version", opened.version) };
             if self.table.write(Put::item(&next, WRITING)?.only_if(condition), WRITING).await?.is_done() {
                 return Ok(());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn positions_only_move_forward() {
-        let mut opened = Opened::none(Look::First);
+        let mut opened = SweepPositions::none(Look::First);
         opened.advance(3, "01b");
         opened.advance(3, "01a");
         assert_eq!((opened.of_shard(3), opened.of_shard(4)), ("01b", ""));
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn events_are_new_from_the_slowest_shard_on() {
         let random = CountingRandom::default();
-        let mut opened = Opened::none(Look::First);
+        let mut opened = SweepPositions::none(Look::First);
         let [early, late] = [1_000, 2_000].map(|millis| position_at(millis, &random));
         let body = |position: &ListPosition| position.delivery().body().to_owned();
         (0..SHARDS).for_each(|shard| opened.advance(shard, &body(&late)));
-        let mut one_behind = Opened::none(Look::First);
+        let mut one_behind = SweepPositions::none(Look::First);
         (0..SHARDS).for_each(|shard| one_behind.advance(shard, &body(if shard == 5 { &early } else { &late })));
-        let holds = |opened: &Opened, position: &ListPosition| opened.new_events().holds(position.delivery());
+        let holds = |opened: &SweepPositions, position: &ListPosition| opened.new_events().holds(position.delivery());
         assert!(!holds(&opened, &late) && holds(&one_behind, &late) && !holds(&one_behind, &early));
     }
 }

@@ -1,0 +1,98 @@
+//! The reasons for which the next attempt of a delivery waits, and the rules that follow from each.
+
+use base::{DeliveryId, Time};
+
+use crate::deliveries::state::{delivery::WaitingFor, index::IndexGroup, slot::Slot, times::GRACE};
+
+/// The reason for which the next attempt waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The time of the schedule; nothing once it has passed.
+    Schedule,
+    /// The breaker of its webhook.
+    Breaker,
+    /// Its turn under the rate limit of its webhook.
+    Slot(Slot),
+    /// The end of this delivery, which is before it in the line of its subject.
+    Before(DeliveryId),
+    /// A reader: it is in the feed of its webhook, or was when someone requested it.
+    Reader,
+    /// The content of its request: its event, which a late publication has not written yet, or a sealed value that an
+    /// operator has to repair.
+    Content,
+}
+
+/// What makes a waiting delivery due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// Its time.
+    Time,
+    /// An event. Its time is only that of the dispatcher's next look.
+    Event,
+    /// A reader, who may take it at any time. The dispatcher looks at it seldom.
+    Reader,
+}
+
+impl Wait {
+    /// What makes the delivery due.
+    pub(crate) fn wakes(&self) -> Wakes {
+        match self {
+            Self::Schedule | Self::Breaker | Self::Slot(_) | Self::Content => Wakes::Time,
+            Self::Before(_) => Wakes::Event,
+            Self::Reader => Wakes::Reader,
+        }
+    }
+
+    /// The group in the index of the webhook. While a delivery waits for its breaker, a slot or another delivery, the
+    /// length of the wait does not matter: the job that ends the wait must find it.
+    pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
+        match self {
+            Self::Reader => IndexGroup::Unread,
+            Self::Breaker | Self::Slot(_) | Self::Before(_) => IndexGroup::Waiting,
+            Self::Schedule | Self::Content => IndexGroup::of_due(claimable_at, now),
+        }
+    }
+
+    /// Whether a message announces the end of the wait. Content has none: its time is a guess.
+    pub(crate) fn is_announced(&self) -> bool {
+        match self {
+            Self::Schedule | Self::Breaker | Self::Slot(_) => true,
+            Self::Before(_) | Self::Reader | Self::Content => false,
+        }
+    }
+
+    /// What is left of the wait when the attempt is requested at once. A delivery in a feed is still known as one that
+    /// had its turn in the line, and one with a slot keeps it.
+    pub(crate) fn after_request(self) -> Self {
+        match self {
+            Self::Reader | Self::Slot(_) => self,
+            Self::Schedule | Self::Breaker | Self::Before(_) | Self::Content => Self::Schedule,
+        }
+    }
+
+    /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
+    /// overdue attempt waits for a permit, which writes nothing: the time for the queue is over, and the sweep announces
+    /// it again.
+    pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
+        let is_early = now < next;
+        match self {
+            Self::Before(_) => Some(WaitingFor::Order),
+            // After a failure that a reader reported, the feed has it again after the wait of the schedule.
+            Self::Reader => Some(if is_early { WaitingFor::Schedule } else { WaitingFor::Reader }),
+            _ if !is_early => (next + GRACE <= now).then_some(WaitingFor::Limit),
+            Self::Breaker => Some(WaitingFor::Breaker),
+            Self::Slot(_) => Some(WaitingFor::Rate),
+            Self::Schedule | Self::Content => Some(WaitingFor::Schedule),
+        }
+    }
+
+    /// The delivery whose end it waits for.
+    pub(crate) fn before(&self) -> Option<&DeliveryId> {
+        if let Self::Before(before) = self { Some(before) } else { None }
+    }
+
+    /// Its turn under the rate limit of its webhook.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        if let Self::Slot(slot) = self { Some(*slot) } else { None }
+    }
+}
