@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{ApiResponse, Behaviour, Entity, Gate, Receiver, Suite, now, stored, time},
+    harness::{ApiResponse, Behaviour, Entity, Gate, Receiver, Settings, Suite, Table, now, stored, time},
     sweep::{LONG_AGO, overdue},
 };
 
@@ -251,6 +251,24 @@ async fn a_resend_does_not_lengthen_the_retention(suite: Arc<Suite>) {
     entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 2).await;
     let after = suite.table().head(&id).await.expect("it is there");
     assert_eq!(after["expiresAt"], before["expiresAt"]);
+}
+
+#[contract_test]
+async fn a_delivery_that_no_worker_has_claimed_is_sent_at_once_for_a_key(suite: Arc<Suite>) {
+    let settings = Settings::default().with("RETRY_SCHEDULE", "10m,1s");
+    let (bundle, api, _permit) = suite.other_bundle(settings).await;
+    let entity = Entity::new(&api, "resent".to_owned()).await;
+    let receiver = Receiver::start().await;
+    entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let id = entity.publish(json!({})).await;
+    assert_eq!(Table::of(&api.env).head(&id).await, None);
+    for _ in 0..2 {
+        let request = entity.post(&format!("/webhook/delivery/{id}/resend")).header("idempotency-key", "now");
+        request.expect(202).await;
+    }
+    let delivered = entity.until_status(&id, &["delivered"]).await;
+    assert_eq!((&delivered["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
+    assert!(bundle.stop().await.success());
 }
 
 #[contract_test]

@@ -9,7 +9,7 @@ use crate::{
             dispatcher::{DispatchError, Dispatcher},
             prefetch::{AttemptInputs, CurrentWebhook},
         },
-        queue::Lane,
+        queue::{Lane, message::AttemptMessage},
         state::{
             Wait,
             decide::{Decision, Facts, decide},
@@ -35,11 +35,12 @@ pub(super) struct Ready {
     pub(super) health: Option<HealthItem>,
 }
 
-/// A claimed delivery, with the entity that owns it and the lane of its message.
+/// A claimed delivery, with the entity that owns it, and its message with the lane that it came from.
 #[derive(Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub(super) entity: &'a AuthorizedEntity,
     pub(super) claimed: &'a Claimed,
+    pub(super) message: &'a AttemptMessage,
     pub(super) lane: Lane,
 }
 
@@ -100,7 +101,10 @@ impl Dispatcher {
                 let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
                 return self.record_unknown_outcome(entity, claimed, webhook, health, now).await;
             }
-            (Decision::Cancel(reason), webhook, _) => {
+            (Decision::Cancel(reason), webhook, event) => {
+                if reason == CancelReason::Expired && event.is_none() {
+                    tracing::error!(deliveryId = %claimed.delivery().id, "the event of a delivery was never written");
+                }
                 self.cancel(claimed, reason, webhook.as_ref().map(|current| &current.webhook.webhook), now).await?;
             }
             (Decision::Wait(wait, until), webhook, _) => {
@@ -133,7 +137,7 @@ impl Dispatcher {
             Decision::PutIntoFeed => self.put_into_feed(claimed, webhook, now).await?,
             Decision::PassToSlowLane => {
                 self.deliveries.release(claimed).await?;
-                self.queue.announce(Lane::Slow, claimed.message(claimed.attempt()), now, now).await;
+                self.queue.announce(Lane::Slow, turn.message.clone(), now, now).await;
             }
             Decision::Probe => return self.probe(turn, ready, now).await,
             Decision::SendInTurn if !self.reaches_its_slot(claimed, webhook).await? => {}
@@ -182,7 +186,13 @@ impl Dispatcher {
         let message = wait.is_announced().then(|| claimed.message(claimed.attempt()).waiting());
         let put_off = Transition::PutOff { wait: wait.clone(), until };
         self.deliveries.end_claim(claimed, put_off, now).await?;
-        tracing::info!(deliveryId = %claimed.delivery().id, ?wait, %until, "put off");
+        let id = &claimed.delivery().id;
+        match wait {
+            Wait::Content => tracing::warn!(deliveryId = %id, %until, "put off: its content is missing"),
+            // One line for each delivery in the line of a rate limit would be too many.
+            Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "put off: its webhook has a rate limit"),
+            _ => tracing::info!(deliveryId = %id, ?wait, %until, "put off"),
+        }
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));
             self.queue.announce(lane, message, until, now).await;

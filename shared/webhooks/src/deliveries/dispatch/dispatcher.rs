@@ -141,7 +141,7 @@ impl Dispatcher {
             return Ok(None);
         };
         let entity = AuthorizedEntity::owning_delivery(claimed.delivery().owner_identifier.clone());
-        let turn = Turn { entity: &entity, claimed: &claimed, lane };
+        let turn = Turn { entity: &entity, claimed: &claimed, message, lane };
         let acted = async { self.act(turn, self.sources().inputs(&claimed, prefetch).await?).await };
         match acted.await {
             Err(error) => self.after_error(&claimed, error).await.map(|()| None),

@@ -6,10 +6,10 @@ use crate::{
     deliveries::{
         dispatch::dispatcher::Dispatcher,
         queue::Lane,
-        state::transition::Transition,
+        state::{index::AnnouncedBy, transition::Transition},
         store::{
             claim::Claimed,
-            held::{Ended, Woken},
+            held::{Ended, Waker, Woken},
         },
     },
     subscriptions::Webhook,
@@ -42,7 +42,8 @@ impl Dispatcher {
         let open = self.deliveries.open_before(before, now).await?;
         if open.as_ref() != Some(before) {
             // If another one is open now, the attempt holds this one again.
-            let woken = self.deliveries.wake(delivery, (before, open.is_none()), webhook, now).await?;
+            let waker = Waker { by: before, in_turn: open.is_none(), announced_by: AnnouncedBy::Message };
+            let woken = self.deliveries.wake(delivery, waker, webhook, now).await?;
             self.announce_woken(woken.woken(), webhook, now).await;
         }
         Ok(())

@@ -93,7 +93,7 @@ impl Feeds {
     /// Puts the delivery that is held by `last`, which is final, into the feed.
     async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
         // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
-        let _woken = self.deliveries.wake_next_or_log(Ended::attempted(last), webhook, now).await;
+        let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;
     }
 
     fn recorder(&self) -> OutcomeRecorder<'_> {

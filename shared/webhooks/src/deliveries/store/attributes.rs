@@ -180,7 +180,8 @@ impl Attributes {
             (None, Some(WaitingFor::Breaker), _) => Wait::Breaker,
             (None, Some(WaitingFor::Reader), _) => Wait::Reader,
             (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot),
-            (None, None, _) if self.put_off => Wait::Content,
+            // An earlier release left `waitingFor: order` when a request ended a hold.
+            (None, None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
             (None, _, _) => Wait::Schedule,
         }
     }
@@ -255,7 +256,8 @@ impl HeadChange {
         let new = Head { index: read.index, ..new.clone() };
         let change = Change::between(head_key(&read.delivery.id), (read, &new), doing)?;
         // A repetition may change nothing, and its conditions still decide.
-        let change = if change.is_empty() { change.set("lastUpdate", new.delivery.last_update) } else { change };
+        let is_nothing = change.is_empty() && index.is_none();
+        let change = if is_nothing { change.set("lastUpdate", new.delivery.last_update) } else { change };
         Ok(index.into_iter().fold(Self(change), |change, index| {
             change.placed(index, &new.delivery.id, &new.delivery.webhook_identifier)
         }))
@@ -597,11 +599,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_that_a_request_of_the_first_release_ended_is_none() {
+    fn a_hold_that_a_request_ended_is_still_put_off() {
         let mut item = stored(&head());
         item["putOff"] = json!(true);
         item["waitingFor"] = json!("order");
-        assert_eq!(read(item).state.open().map(|open| open.wait.clone()), Some(Wait::Schedule));
+        assert_eq!(read(item).state.open().map(|open| open.wait.clone()), Some(Wait::Content));
     }
 
     #[test]

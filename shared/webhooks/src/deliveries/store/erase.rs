@@ -94,7 +94,8 @@ fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableErro
         // The attempt under way is still to be recorded. No reader sees the delivery any more, and its due time may be a
         // day away: the dispatcher looks at the end of the lease.
         Some(open) => head.index.due_at.map(|_| Index { due_at: Some(open.claimable_at()), ..head.index }),
-        None => Index::after(head, &erased, AnnouncedBy::Sweep, now).filter(|index| index.group != head.index.group),
+        None => Index::after(head, &erased, AnnouncedBy::Sweep, now)
+            .filter(|index| !head.is_final() || index.group != head.index.group),
     };
     head_write(head, &erased, index, |change: HeadChange| change.if_as_read(head), ERASING)
 }
@@ -122,6 +123,7 @@ mod tests {
         attempt::Attempt,
         delivery::CancelReason,
         head::tests::{LATER, NOW, erased_event_and_head},
+        index::IndexGroup,
         times::{CLOCK_SKEW, LEASE},
     };
     use storage::table::Change;
@@ -170,6 +172,13 @@ mod tests {
             let group = erased.index.group.map(|group| group.as_str());
             assert_eq!(group, Some(if state == State::Delivered { "delivered" } else { "unrecoverable" }));
         }
+    }
+
+    #[test]
+    fn an_expired_delivery_that_was_set_aside_keeps_no_due_time() {
+        let (event, mut head) = erased_event_and_head();
+        head.index.group = Some(IndexGroup::Unrecoverable);
+        assert_eq!(change_of(&head, &event).applied(&head).index.due_at, None);
     }
 
     #[test]

@@ -44,17 +44,33 @@ pub(crate) struct Ended<'a> {
     last: &'a Head,
     /// Whether all before it are final as well.
     in_turn: bool,
+    announced_by: AnnouncedBy,
+}
+
+/// The delivery whose end wakes another one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waker<'a> {
+    pub(crate) by: &'a DeliveryId,
+    /// Whether all before the woken one are final.
+    pub(crate) in_turn: bool,
+    /// Who announces the attempt of the woken one.
+    pub(crate) announced_by: AnnouncedBy,
 }
 
 impl<'a> Ended<'a> {
     /// A delivery whose last attempt was made.
     pub(crate) fn attempted(last: &'a Head) -> Self {
-        Self { last, in_turn: !last.out_of_turn }
+        Self { last, in_turn: !last.out_of_turn, announced_by: AnnouncedBy::Message }
+    }
+
+    /// A delivery whose last attempt a reader made: readers announce nothing.
+    pub(crate) fn read(last: &'a Head) -> Self {
+        Self { announced_by: AnnouncedBy::Sweep, ..Self::attempted(last) }
     }
 
     /// A delivery that was cancelled.
     pub(crate) fn cancelled(last: &'a Head) -> Self {
-        Self { last, in_turn: false }
+        Self { last, in_turn: false, announced_by: AnnouncedBy::Message }
     }
 }
 
@@ -145,7 +161,8 @@ impl Deliveries {
         let mut passed = last.id.clone();
         for _ in 0..LONGEST_WALK {
             let Some(next) = self.events.next_in_line(&passed).await? else { return Ok(None) };
-            match self.wake(&next, (&last.id, ended.in_turn), webhook, now).await? {
+            let waker = Waker { by: &last.id, in_turn: ended.in_turn, announced_by: ended.announced_by };
+            match self.wake(&next, waker, webhook, now).await? {
                 Wake::Woken(woken) => return Ok(Some(woken)),
                 Wake::NotHeld { ended_early: true } => passed = next,
                 Wake::NotHeld { ended_early: false } => return Ok(None),
@@ -159,7 +176,7 @@ impl Deliveries {
     pub(crate) async fn wake(
         &self,
         held: &DeliveryId,
-        (by, in_turn): (&DeliveryId, bool),
+        Waker { by, in_turn, announced_by }: Waker<'_>,
         webhook: &Webhook,
         now: Time,
     ) -> Result<Wake, TableError> {
@@ -172,7 +189,7 @@ impl Deliveries {
                 Written::Lost(head) => return Ok(Wake::not_held(head.as_ref())),
             }
         }
-        match self.write_woken(due_now(held, &webhook.id, AnnouncedBy::Message, now), held, by, now).await? {
+        match self.write_woken(due_now(held, &webhook.id, announced_by, now), held, by, now).await? {
             Written::Done(head) => {
                 let message =
                     AttemptMessage::new(held.clone(), head.next_attempt(), DeliveryOwner::of(head.delivery()));
