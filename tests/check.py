@@ -30,6 +30,7 @@ NAMES = {
     "public": ["pages", "routes"],
     "queue": ["stand_ins", "queue_chaos"],
     "requests": ["resend", "recover", "cancel_delivery", "erasing"],
+    "state": ["dispatching", "order", "pauses", "retries"],
     "storage": ["table_chaos", "deliveries"],
     "subscriptions": ["webhook", "health"],
 }
