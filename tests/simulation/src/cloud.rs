@@ -257,22 +257,23 @@ impl Cloud {
 
     /// The earliest due time in the table, except for connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
+        /// The ages at which the sweep looks at an event, and the difference of two clocks.
+        const LOOKS: [(&str, Duration); 2] =
+            [("OPENED", Duration::from_secs(21)), ("OPENED-AGAIN", Duration::from_secs(10 * 60 + 1))];
         let due = self.earliest(|shard| shard != "REFRESH");
-        due.into_iter().chain(self.first_new_event()).min()
+        due.into_iter().chain(LOOKS.into_iter().filter_map(|(positions, age)| self.next_look(positions, age))).min()
     }
 
-    /// When the sweep opens the deliveries of the first new event, by the slowest clock.
-    fn first_new_event(&self) -> Option<Time> {
-        /// The age at which the sweep opens deliveries, and the difference of two clocks.
-        const OPENED_AFTER: Duration = Duration::from_secs(21);
+    /// When the sweep looks at the first event behind these positions, by the slowest clock.
+    fn next_look(&self, positions: &str, age: Duration) -> Option<Time> {
         let state = self.world.state();
-        let opened = state.table.item(&("SWEEP".to_owned(), "OPENED".to_owned()));
+        let opened = state.table.item(&("SWEEP".to_owned(), positions.to_owned()));
         let bodies = opened.and_then(|item| item.get("bodies")?["L"].as_array().cloned()).unwrap_or_default();
         let new = state.table.items().filter_map(|((partition, sort), _)| {
             let shard: usize = partition.strip_prefix("EVENTS#")?.parse().ok()?;
             let event = EventId::parse(sort)?;
             let position = bodies.get(shard).and_then(|body| body["S"].as_str()).unwrap_or_default();
-            (event.body() > position).then(|| event.time() + OPENED_AFTER)
+            (event.body() > position).then(|| event.time() + age)
         });
         new.min()
     }
