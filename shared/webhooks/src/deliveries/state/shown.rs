@@ -2,7 +2,7 @@
 //! derived from an overdue attempt.
 
 use crate::deliveries::{
-    state::{State, Wait, delivery::WaitingFor, head::Head, times::GRACE},
+    state::{State, Wait, delivery::WaitingFor, head::Head},
     view::DeliveryView,
 };
 use base::Time;
@@ -61,6 +61,7 @@ mod tests {
         delivery::CancelReason,
         head::tests::{LATER, NOW, head},
         slot::Slot,
+        times::GRACE,
     };
 
     /// The reason of a delivery that waits like this.
