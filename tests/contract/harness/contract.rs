@@ -231,6 +231,8 @@ impl Contract {
             whole["components"] = self.document["components"].clone();
             close(&mut whole);
             close_values(&mut whole);
+            // The document has no such pattern, since generated clients in C# would not compile.
+            whole["components"]["schemas"]["Timestamp"]["pattern"] = r"T\d{2}:\d{2}:\d{2}\.\d{3}Z$".into();
             let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
             Arc::new(validator.unwrap_or_else(|error| panic!("openapi.yaml has an invalid schema: {error}: {schema}")))
         });
