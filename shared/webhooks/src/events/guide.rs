@@ -1,6 +1,6 @@
 //! docs/events.md, generated from the catalogue and the schemas. The test fails if the document is not current.
 
-use std::{collections::BTreeMap, fmt::Write, fs};
+use std::{fmt::Write, fs};
 
 use super::{
     catalogue::{self, EventType},
@@ -43,14 +43,18 @@ fn page() -> String {
             let subject = kind.subject.map_or("–".to_owned(), |subject| format!("`{}`", &subject[1..]));
             writeln!(page, "| `{}` | {description} | {subject} |", kind.value).expect("a String");
         }
-        let samples: BTreeMap<_, _> = kinds
-            .iter()
-            .flat_map(|kind| type_details::samples(kind).map(move |sample| (sample.get().len(), (kind, sample.get()))))
-            .collect();
-        let (kind, sample) = samples.into_values().next().expect("every type has samples");
+        let kind = typical(area, &kinds);
+        let sample = type_details::samples(kind).next().expect("every type has samples").get();
         writeln!(page, "\nThe `data` of `{}`:\n\n```json\n{}\n```", kind.value, indented(sample)).expect("a String");
     }
     page
+}
+
+/// The type whose sample the page shows: the creation of the area's main thing, or else the first type.
+fn typical(area: &str, kinds: &[&'static EventType]) -> &'static EventType {
+    let creation = format!("{area}.created");
+    let found = kinds.iter().find(|kind| kind.value == creation);
+    found.or(kinds.first()).copied().expect("an area has types")
 }
 
 fn title(area: &str) -> String {
