@@ -223,7 +223,7 @@ impl Wire {
         let late = Duration::from_millis(rng.u64(5_000..60_000));
         tokio::spawn(async move {
             pause(late).await;
-            // Nobody gets the answer.
+            // The caller has given up and gets no answer.
             let _carried_out = wire.carry_out(&call, &mut rng).await;
         });
         // Longer than any timeout of the SDK.

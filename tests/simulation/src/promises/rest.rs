@@ -33,7 +33,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     for ((partition, event), item) in facts.state.table.items().filter(|((key, _), _)| key.starts_with("EVENTS#")) {
         let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
         let heads = facts.deliveries.keys().filter(|id| id[4..].starts_with(&event[4..event.len() - 2])).count();
-        // Also if its publisher was told that it failed.
+        // Also if its publisher received an error.
         if heads < targets {
             note(
                 Promise::LookedAt,

@@ -29,7 +29,7 @@ pub(crate) enum Wakes {
     Time,
     /// An event. Its time is only that of the dispatcher's next look.
     Event,
-    /// A reader, who may take it at any time. The dispatcher looks at it seldom.
+    /// A reader, who may take it at any time. The dispatcher rarely looks at it.
     Reader,
 }
 
@@ -61,7 +61,7 @@ impl Wait {
         }
     }
 
-    /// What is left of the wait when the attempt is requested at once. A delivery in a feed is still known as one that
+    /// The rest of the wait when the attempt is requested at once. A delivery in a feed is still known as one that
     /// had its turn in the line, and one with a slot keeps it.
     pub(crate) fn after_request(self) -> Self {
         match self {

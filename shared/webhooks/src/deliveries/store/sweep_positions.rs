@@ -2,7 +2,7 @@
 //!
 //! The sweep looks at the events of each shard in the order of creation, and stores the position up to which it has
 //! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It looks at each event once more some
-//! minutes later, with positions of their own: the write of an event may reach the table after its publisher gave up,
+//! minutes later, with separate positions: the write of an event may reach the table after its publisher gave up,
 //! and behind the first position.
 
 use serde::{Deserialize, Serialize};
