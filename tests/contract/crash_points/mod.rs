@@ -1,6 +1,7 @@
-//! Crash points: the working function is killed at every point between a publish request and the record of the last
-//! attempt. The client repeats unacknowledged publications. In the end every webhook has every event, no delivery is
-//! stuck, and the history contains every request that the receiver saw, except requests whose record the crash lost.
+//! Crash points: a function is killed around each call to the table, the queue or the endpoint while it publishes,
+//! dispatches, sweeps, serves a feed, cancels, erases, resumes, creates or calls a tool. Clients repeat unacknowledged
+//! requests. In the end every delivery has the expected status, none is stuck, and its history contains every request
+//! that the receiver saw, except requests whose record the crash lost.
 
 mod calling;
 mod cancelling;
