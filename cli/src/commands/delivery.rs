@@ -70,9 +70,7 @@ impl WhichDelivery {
         print(&service, &text, output, |Delivery { id, status, .. }| {
             let colour = colour_of(status);
             let [id, status] = [id, status].map(|text| visible_line(text));
-            format!(
-                "{id} is {colour}{status}{colour:#}; the next attempt follows. `waypost show {id}` shows it, or the wait."
-            )
+            format!("{id} is {colour}{status}{colour:#}; `waypost show {id}` shows its next attempt.")
         })
     }
 
@@ -82,7 +80,7 @@ impl WhichDelivery {
         print(&service, &text, output, |Delivery { id, status, .. }| {
             let colour = colour_of(status);
             let [id, status] = [id, status].map(|text| visible_line(text));
-            format!("{id} is {colour}{status}{colour:#}; `waypost resend {id}` sends it after all.")
+            format!("{id} is {colour}{status}{colour:#}; `waypost resend {id}` sends it anyway.")
         })
     }
 }

@@ -362,7 +362,7 @@ async fn listen_reports_a_closed_port_and_an_expired_receipt() {
     fake.on(&format!("{ME}/webhook/whk_1/feed/ack"), (200, expired));
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it listens");
     let ended = listened(&person, &fake, &["--forward", &closed.to_string()], 1, Signal::SIGTERM).await;
-    assert!(ended.err.contains("dlv_0 was answered after its time"), "{ended:?}");
+    assert!(ended.err.contains("dlv_0 was answered too late"), "{ended:?}");
     assert!(ended.done().to_lowercase().contains("refused"));
     let acknowledged = fake.received(&format!("{ME}/webhook/whk_1/feed/ack"))[0].json();
     let reason = acknowledged["failed"][0]["reason"].as_str().expect("a reason").to_lowercase();

@@ -55,7 +55,7 @@ impl Target {
     pub async fn forward(&self, delivery: &FeedDelivery) -> Answered {
         let mut headers = Vec::new();
         for (name, value) in &delivery.headers {
-            let name = HeaderName::try_from(name).map_err(|_| format!("no header can be named `{name}`"))?;
+            let name = HeaderName::try_from(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
             let value = HeaderValue::try_from(value).map_err(|_| format!("the header `{name}` cannot be sent"))?;
             if !OF_THE_CONNECTION.contains(&name) {
                 headers.push((name, value));

@@ -218,7 +218,7 @@ impl Listener<'_> {
             self.patiently(async || self.feed.acknowledge(&delivery.receipt, reason.as_deref()).await).await?;
         if outcome == AckOutcome::Expired {
             self.report.remark(format!(
-                "{} was answered after its time, so that the answer does not count: it comes again.",
+                "{} was answered too late: the answer does not count, and the event is sent again.",
                 delivery.delivery_identifier
             ));
         }
