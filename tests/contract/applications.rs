@@ -230,7 +230,7 @@ async fn an_application_is_renamed_only_at_the_version_that_was_read(suite: Arc<
     let problem = change(json!({ "name": "", "managingEntities": ["b"] })).refused(400, "invalid-request").await;
     assert_eq!(invalid_values(&problem), ["body/name", "body/managingEntities"]);
     let problem = change(json!({ "mayPublish": true })).refused(400, "invalid-request").await;
-    assert!(text(&problem, "detail").contains("the operator of the service"), "{problem}");
+    assert!(text(&problem, "detail").contains("only the operator"), "{problem}");
     let less = forged(&suite, "account.write", &[&entity.id]);
     let change = api.call("PATCH", entity.path(&of(&application, ""))).bearer(&less).json(&json!({ "name": "Mine" }));
     change.refused(403, "insufficient-scope").await;

@@ -16,8 +16,8 @@ use storage::{Changed, Once, Written};
 
 /// The properties that a change cannot set, each with the alternative.
 const FIXED: [(&str, &str); 3] = [
-    ("managingEntities", "cannot be changed; make another application for the managing entities that it is to act for"),
-    ("mayPublish", "cannot be changed here; the operator of the service gives this right, and takes it"),
+    ("managingEntities", "cannot be changed; create another application for other managing entities"),
+    ("mayPublish", "cannot be changed here; only the operator grants and withdraws this right"),
     ("publicKeys", "cannot be changed here; add one with `POST …/application/{clientId}/key`"),
 ];
 

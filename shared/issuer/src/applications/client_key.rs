@@ -110,7 +110,7 @@ pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let mut keys = iter::once(members).chain(in_set);
     let name = keys.find_map(|key| PRIVATE.into_iter().find(|name| key.contains_key(*name)))?;
     Some(format!(
-        "has the member `{name}` of a private key; send a public key, and of another pair, since this one is no longer secret"
+        "has the private member `{name}`; send only a public key, and of a new pair, since this one is disclosed"
     ))
 }
 

@@ -48,7 +48,7 @@ pub enum ApplicationError {
     #[error("the application has a key of the name `{0}`")]
     KeyExists(String),
     /// The allowance of this hour is spent; the next hour begins after this time.
-    #[error("the entity's allowance of applications, secrets and keys is spent for {} s", .0.as_secs())]
+    #[error("the entity has reached its hourly limit of new credentials; it ends in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The idempotency key was used with another request, or its response is not repeated.
     #[error(transparent)]
@@ -65,11 +65,11 @@ impl From<ApplicationError> for Problem {
     fn from(error: ApplicationError) -> Self {
         match error {
             ApplicationError::NotFound(_) => {
-                let detail = "This managing entity has no application with the identifier in the path, or no longer.";
+                let detail = "No such application; it may have been removed.";
                 Self::new(ProblemKind::ApplicationNotFound, detail)
             }
             ApplicationError::CredentialNotFound(_) => {
-                let detail = "The application has no secret or key with the identifier in the path, or no longer.";
+                let detail = "No such secret or key of the application; it may have been removed.";
                 Self::new(ProblemKind::CredentialNotFound, detail)
             }
             ApplicationError::ExceedsScopes(lacking) => {
@@ -83,8 +83,8 @@ impl From<ApplicationError> for Problem {
                     .with_property("requiredScope", lacking.to_string())
             }
             ApplicationError::ExceedsEntities(foreign) => {
-                let detail = "Your token does not cover all managing entities of the application, which it must to create, change \
-                              or remove it.";
+                let detail =
+                    "To create, change or remove an application, your token must cover all its managing entities.";
                 Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
             }
             ApplicationError::ExceedsPublishing => {
@@ -94,14 +94,14 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "This would take access from the application that asks for it; nothing was done. If it is \
-                              meant, send the request again with ?confirm=true.";
+                let detail = "This would end or narrow the access of the application that sends the request; nothing \
+                              was done. To confirm, send the request again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }
             ApplicationError::Changed(current) => {
                 let detail = format!(
-                    "The application was changed by another request meanwhile, and its version is {current} by now; \
-                     nothing was done. Read it again, and repeat the request if it is still wanted."
+                    "Another request changed the application: its version is now {current}, and nothing was done. Read \
+                     it again, and repeat the request if you still want the change."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }
@@ -131,7 +131,7 @@ impl From<ApplicationError> for Problem {
             ApplicationError::AllowanceSpent(wait) => {
                 let seconds = wait.as_secs() + 1;
                 let detail = format!(
-                    "As many applications, secrets and keys were made for this managing entity as may be in an hour; try again \
+                    "The managing entity has reached its hourly limit of new applications, secrets and keys; try again \
                      in {seconds} seconds."
                 );
                 Self::rate_limited(
@@ -153,7 +153,7 @@ fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
         let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` ends this one");
         format!(
-            "the application has got the secret {made}; `POST …/application/{{clientId}}/secret` with a new key gives it another one, and {end}"
+            "the application has the secret {made}; `POST …/application/{{clientId}}/secret` with a new key gives it another one, and {end}"
         )
     } else {
         format!("the application {made} exists; `POST …/application/{made}/secret` gives it another secret")

@@ -86,7 +86,7 @@ fn an_ended_secret_is_kept_while_its_tokens_may_be_valid() {
     let second = added(slice::from_ref(&first), "b", hour(0), after(1));
     let is_there = |secrets: &[ClientSecret]| secrets.iter().any(|secret| secret.id == first.id);
     let third = added(&second, "c", hour(30), after(2));
-    assert!(is_there(&third), "tokens that were got with it live for an hour and five minutes");
+    assert!(is_there(&third), "tokens issued with it live for an hour and five minutes");
     let removed = without(&application(third.clone()), &second[0].id, after(2)).expect("it is there");
     assert!(is_there(&removed.secrets), "another's removal is not its own");
     let fourth = rotated(&second, "c", hour(0), after(3)).expect("room").left;

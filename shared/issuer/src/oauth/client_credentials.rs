@@ -62,7 +62,7 @@ pub enum GrantError {
     #[error(transparent)]
     Scope(#[from] ScopeError),
     /// A requested resource is not one of this API.
-    #[error("The resource {} is not one of this service; {known} are.", shown(.resource))]
+    #[error("The resource {} is not one of this service; its resources are {known}.", shown(.resource))]
     Resource {
         /// The address that was sent.
         resource: String,
@@ -87,7 +87,7 @@ pub enum ScopeError {
     #[error("Each word of the scope parameter {}.", Scope::none_is(.0))]
     Unknown(String),
     /// The parameter names no scope.
-    #[error("The scope parameter names no scope; leave it out to get all of the application's.")]
+    #[error("The scope parameter is empty; omit it to get all scopes of the application.")]
     Empty,
     /// The application is not registered for the scope.
     #[error("The application is not registered for the scope {0}.")]
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(granted(Some("booking.read booking.read"), registered).expect("one").to_string(), "booking.read");
         for (bad, detail) in [
             ("booking.read booking.remove", "The application is not registered for the scope booking.remove."),
-            (" ", "The scope parameter names no scope; leave it out to get all of the application's."),
+            (" ", "The scope parameter is empty; omit it to get all scopes of the application."),
         ] {
             let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
             assert_eq!((problem.kind, problem.detail.as_str()), (ProblemKind::InvalidScope, detail), "{bad}");

@@ -57,16 +57,16 @@ impl Credentials {
         let assertion = form.take("client_assertion");
         if [basic.is_some(), secret.is_some(), assertion.is_some()].into_iter().filter(|came| *came).count() > 1 {
             let detail =
-                "The client's credentials came in several ways: use HTTP Basic, or client_secret, or client_assertion.";
+                "Send the client's credentials in one way only: HTTP Basic, client_secret or client_assertion.";
             return Err(malformed(detail));
         }
         if assertion_type.as_deref() != assertion.as_ref().map(|_| assertion::TYPE) {
-            let detail = format!("A client_assertion comes with the client_assertion_type {}.", assertion::TYPE);
+            let detail = format!("Send client_assertion together with the client_assertion_type {}.", assertion::TYPE);
             return Err(malformed(&detail));
         }
         match (basic, client_id, secret, assertion) {
             (Some((id, _)), Some(in_form), _, _) if in_form != id => {
-                Err(malformed("The client_id in the form is not the one in HTTP Basic."))
+                Err(malformed("The client_id in the form differs from the one in HTTP Basic."))
             }
             (Some((id, secret)), _, _, _) => Ok(Self::with_secret(id, secret)),
             (None, Some(id), Some(secret), _) => Ok(Self::with_secret(id, secret)),

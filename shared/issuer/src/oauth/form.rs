@@ -30,7 +30,7 @@ impl Posted<'_> {
     /// 415.
     pub fn form(&self) -> Result<Form, Problem> {
         if self.encoded {
-            return Err(malformed("Send the form without Content-Encoding: no compressed or encoded body is taken."));
+            return Err(malformed("Send the form without Content-Encoding: compressed bodies are not accepted."));
         }
         Form::read(self.content_type, self.body)
     }
@@ -73,11 +73,7 @@ impl Form {
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
             if !names.insert(name.clone()) && name != REPEATED {
                 let is_scope = looks_like_scope(&name);
-                return Err(if is_scope {
-                    not_scope(&name)
-                } else {
-                    malformed("A parameter of the form comes twice.")
-                });
+                return Err(if is_scope { not_scope(&name) } else { malformed("The form has a parameter twice.") });
             }
             parameters.push((name.into_owned(), value.into_owned()));
         }

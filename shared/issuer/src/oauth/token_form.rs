@@ -16,7 +16,7 @@ impl TokenForm {
     pub fn read(posted: &Posted<'_>, purpose: &str) -> Result<Self, Problem> {
         let mut form = posted.form()?;
         let credentials = Credentials::read(&posted.authorization, &mut form)?;
-        let missing = format!("The parameter token is missing: the access token to {purpose}.");
+        let missing = format!("The parameter token is missing: send the access token to {purpose}.");
         Ok(Self { credentials, token: form.required("token", &missing)? })
     }
 }

@@ -24,7 +24,7 @@ pub enum PanelError {
     #[error("the session of the link could publish events, which its maker may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
-    #[error("the entity's allowance of panel links is spent for {} s", .0.as_secs())]
+    #[error("the entity has reached its hourly limit of panel links; it ends in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The entity has no such link. Another entity's link looks the same.
     #[error("there is no panel link `{0}`")]
@@ -83,7 +83,7 @@ pub enum SessionFault {
     #[error("the session is over")]
     Over,
     /// The cookie holds a key that was replaced more than a minute ago.
-    #[error("a key of the session came that was replaced; the session is ended")]
+    #[error("a browser sent a replaced key of the session; the session is ended")]
     Replayed,
     /// The application or the credential that the link was made with was removed, or the application lost the
     /// link's rights.
@@ -94,15 +94,15 @@ pub enum SessionFault {
 impl CodeFault {
     fn detail(self) -> &'static str {
         match self {
-            Self::Unknown => "This link is not one of the panel's, or it was removed. Ask for a new one.",
+            Self::Unknown => "This link is invalid or was removed. Ask for a new one.",
             Self::Used => {
-                "This link was opened before, and opens the panel once only. Ask for a new one. If it was not you who opened it, \
-                 have its session ended: `DELETE …/panel/link/{id}`."
+                "This link was already used, and works only once. Ask for a new one. If you did not use it, have its \
+                 session ended: `DELETE …/panel/link/{id}`."
             }
-            Self::Expired => "This link could be opened for ten minutes, which are over. Ask for a new one.",
+            Self::Expired => "This link was valid for ten minutes and has expired. Ask for a new one.",
             Self::Unbacked => {
-                "The application that made this link was removed or lost scopes of it, or the secret or key that it was made with \
-                 was removed. Ask for a new link."
+                "The application of this link lost its access: it or its credential was removed, or it lost scopes of \
+                 the link. Ask for a new link."
             }
         }
     }
@@ -111,16 +111,16 @@ impl CodeFault {
 impl SessionFault {
     fn detail(self) -> &'static str {
         match self {
-            Self::NoCookie => "There is no session of the panel in this browser. Open a link to the panel.",
+            Self::NoCookie => "This browser has no session of the panel. Open a link to the panel.",
             Self::Unknown => "The session of the panel was ended. Open a new link to the panel.",
             Self::Over => "The session of the panel has expired. Open a new link to the panel.",
             Self::Replayed => {
-                "The session was ended because a browser sent a cookie that was replaced earlier: the cookie may have been \
-                 copied. Open a new link to the panel."
+                "The session was ended: a browser sent an outdated cookie, which may have been copied. Open a new link \
+                 to the panel."
             }
             Self::Unbacked => {
-                "The application that this session belongs to was removed or lost scopes of it, or the secret or key that its \
-                 link was made with was removed. Open a new link to the panel."
+                "The application of this session lost its access: it or its credential was removed, or it lost scopes \
+                 of the session. Open a new link to the panel."
             }
         }
     }
@@ -130,14 +130,14 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A session of the panel neither creates nor renews links: otherwise it could prolong itself. Use a \
-                              token that the application has got from the token endpoint.";
+                let detail = "A session of the panel cannot create or renew links, since it could extend itself. Use a \
+                              token from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }
             PanelError::ExceedsScopes(lacking) => {
                 let detail = format!(
-                    "Your token lacks scopes that the link is to have: {lacking}. A link gives no more than the token that creates \
-                     or renews it."
+                    "Your token lacks scopes of the link: {lacking}. A link cannot grant more than the token that \
+                     creates or renews it."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -152,18 +152,16 @@ impl From<PanelError> for Problem {
             PanelError::AllowanceSpent(wait) => {
                 let seconds = wait.as_secs() + 1;
                 let detail = format!(
-                    "As many links to the panel were made for this managing entity as may be in an hour; try again in {seconds} \
-                     seconds."
+                    "The managing entity has reached its hourly limit of panel links; try again in {seconds} seconds."
                 );
                 Self::rate_limited(ProblemKind::TooManyPanelLinks, detail, Allowance::PanelLinks.rate_limit(), seconds)
             }
             PanelError::NotFound(_) => {
-                let detail = "This managing entity has no panel link with the identifier in the path, or no longer.";
+                let detail = "No such panel link; it may have been removed.";
                 Self::new(ProblemKind::PanelLinkNotFound, detail)
             }
             PanelError::Unopened(_) => {
-                let detail = "The link was not opened yet, so there is no session to renew. Its session begins when it is opened, \
-                              and can be renewed from then on.";
+                let detail = "The link was not opened yet. Its session begins when it is opened; renew it then.";
                 Self::new(ProblemKind::PanelLinkUnopened, detail)
             }
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),

@@ -272,7 +272,7 @@ pub enum RotationError {
     #[error(transparent)]
     Revoked(#[from] RevokedKey),
     /// The key is not published.
-    #[error("the key {0} is not published, or no longer, and cannot sign")]
+    #[error("the key {0} is not published and cannot sign")]
     NotPublished(String),
     /// Some verifiers may not know the key yet.
     #[error("the key {kid} was published too recently: it can sign from {ready} on")]
