@@ -178,7 +178,8 @@ impl Disconnecting {
             Ok(tokens) => tokens,
             Err(error) => {
                 let error = logging::chain(&error);
-                tracing::error!(error, provider = %provider.name, "tokens cannot be opened, so they are not revoked");
+                let provider = &provider.name;
+                tracing::error!(error, %provider, "tokens could not be decrypted; they are not revoked");
                 return Ok(GivenBack::Unreadable);
             }
         };
@@ -234,16 +235,16 @@ impl Disconnected {
             GivenBack::Yes => "The connection is removed, and the provider has withdrawn the access.",
             GivenBack::Before => "The connection is removed; the provider had withdrawn the access before.",
             GivenBack::NotOffered => {
-                "The connection is removed here. The provider cannot be asked to withdraw the access: \
-                 withdraw it yourself, in the settings of your account there."
+                "The connection is removed here. The provider offers no revocation: withdraw the access yourself, in \
+                 the settings of your account there."
             }
             GivenBack::NoProvider => {
                 "The connection is removed here. The provider is no longer set up in this deployment: \
                  withdraw the access yourself, in the settings of your account there."
             }
             GivenBack::Dead => {
-                "The connection, which was broken, is removed here. The provider did not confirm that the access is \
-                 withdrawn: see to it yourself, in the settings of your account there."
+                "The broken connection is removed here. The provider did not confirm that it withdrew the access: \
+                 check this in the settings of your account there."
             }
             GivenBack::Unreadable => {
                 "The connection is removed here. Its tokens could not be read, so the provider was not asked: \
@@ -266,7 +267,7 @@ mod tests {
         for (given_back, access, word) in [
             (GivenBack::Yes, "revoked", "has withdrawn"),
             (GivenBack::Before, "already-revoked", "before"),
-            (GivenBack::NotOffered, "not-revoked", "withdraw it yourself"),
+            (GivenBack::NotOffered, "not-revoked", "offers no revocation"),
             (GivenBack::NoProvider, "not-revoked", "no longer set up"),
             (GivenBack::Dead, "unknown", "did not confirm"),
             (GivenBack::Unreadable, "not-revoked", "could not be read"),

@@ -129,8 +129,8 @@ fn no_provider(given: &str) -> String {
     let known = ProviderName::parse(given).ok().filter(|name| builtin::find(name).is_some());
     if let Some(name) = known {
         return format!(
-            "The payment provider `{name}` is not set up in this deployment: its operator puts this service's \
-             credentials there into the secret `{SECRET_PREFIX}{name}`."
+            "The payment provider `{name}` is not set up in this deployment: its operator stores the credentials \
+             for it in the secret `{SECRET_PREFIX}{name}`."
         );
     }
     let mut names: Vec<_> = builtin::all().iter().map(|built_in| built_in.name.as_str()).collect();

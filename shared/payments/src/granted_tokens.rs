@@ -26,7 +26,7 @@ pub struct GrantedTokens {
 /// Why no tokens were granted. It holds no text of the provider.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    #[error("the provider gave no answer")]
+    #[error("the provider did not answer")]
     Unreachable(#[source] AttemptError),
     #[error("the provider answered {status}")]
     Status { status: StatusCode, retry_after: Option<Duration> },

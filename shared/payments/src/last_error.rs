@@ -29,7 +29,7 @@ impl LastError {
 
     /// A fault of this service, which its operator has to mend.
     pub fn of_service() -> Self {
-        Self::new(SERVICE, "this service cannot ask the provider; its operator has to put that right")
+        Self::new(SERVICE, "this service cannot ask the provider for new tokens until its operator corrects the fault")
     }
 }
 

@@ -86,7 +86,7 @@ enum RefreshError {
     Provider(#[source] ProviderError),
     #[error("the provider is no longer set up")]
     NoProvider,
-    #[error("the tokens could not be opened")]
+    #[error("the tokens could not be decrypted")]
     Seal(#[from] SealError),
     #[error("the provider gave no new tokens")]
     Grant(#[source] GrantError),

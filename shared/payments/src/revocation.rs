@@ -30,7 +30,7 @@ pub enum Revoked {
 /// Why access could not be revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum RevokeError {
-    #[error("the provider gave no answer")]
+    #[error("the provider did not answer")]
     Unreachable(#[source] AttemptError),
     #[error("the provider answered {status}")]
     Status { status: StatusCode },
