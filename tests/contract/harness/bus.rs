@@ -46,7 +46,8 @@ impl Bus {
         let began = Instant::now();
         loop {
             let answer = self.hand_over_once(&event).await;
-            let is_late = answer.as_ref().is_err_and(|fault| fault.contains("the table failed an event of the bus"));
+            let is_late =
+                answer.as_ref().is_err_and(|fault| fault.contains("a DynamoDB request for an event of the bus failed"));
             if !is_late || began.elapsed() > LONG {
                 return answer;
             }

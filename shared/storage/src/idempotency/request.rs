@@ -235,7 +235,7 @@ pub enum IdempotencyError {
     #[error("the idempotency key was used for another request")]
     Conflict,
     /// The first response shows a secret, and the time for repeating it is over.
-    #[error("the first response shows a secret and is not repeated any more")]
+    #[error("the first response shows a secret, and the time for repeating it is over")]
     SecretOver {
         /// The identifier of the resource that the request made.
         id: String,
@@ -267,8 +267,8 @@ impl IdempotencyError {
             Self::SecretOver { id } => {
                 let minutes = SECRET_REPEATED.as_secs() / 60;
                 let detail = format!(
-                    "This request was carried out when its Idempotency-Key first came, and is not carried out again. Its \
-                     response shows a secret, which is repeated for {minutes} minutes only. If you do not have it: {}.",
+                    "This request was already processed under this Idempotency-Key. Its response shows a secret, which \
+                     is repeated for {minutes} minutes only. If you do not have it: {}.",
                     another(&id)
                 );
                 Problem::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)

@@ -58,7 +58,8 @@ impl From<ReceiveError> for Problem {
     fn from(error: ReceiveError) -> Self {
         match error {
             ReceiveError::Refused => {
-                let detail = "Only this deployment's own canary is received here, and the signature is not its own.";
+                let detail =
+                    "This endpoint accepts only the canary of this deployment, and the signature is not from it.";
                 Self::new(ProblemKind::TaskRefused, detail)
             }
             ReceiveError::Secret(error) => error.into(),

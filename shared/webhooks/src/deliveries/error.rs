@@ -52,7 +52,7 @@ pub enum DeliveryError {
     #[error("the keys that seal cursors cannot be read")]
     Keys(#[from] SealError),
     /// The table failed.
-    #[error("a request to the table failed")]
+    #[error("a DynamoDB request for a delivery failed")]
     Table(#[from] TableError),
 }
 
@@ -60,12 +60,12 @@ impl From<DeliveryError> for Problem {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::NotFound => {
-                let detail = "This managing entity has no delivery with this identifier, or no longer.";
+                let detail = "No such delivery; its retention may have ended.";
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "This managing entity has no event with this identifier, or no longer; an event \
-                    that no webhook wanted is not kept.";
+                let detail = "No such event; its retention may have ended. Events without a matching webhook are not \
+                    stored.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::EventErased(erased) => {

@@ -50,7 +50,7 @@ pub enum Ingested {
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The table failed.
-    #[error("the table failed an event of the bus")]
+    #[error("a DynamoDB request for an event of the bus failed")]
     Table(#[from] TableError),
     /// The queue of rejected events failed.
     #[error("an event of the bus can be neither published nor rejected")]
@@ -128,7 +128,7 @@ impl Ingestion {
             PublishError::Table(error) => Unpublished::Table(error),
             error @ PublishError::TooLarge(_) => Unpublished::Rejected(Rejection::whole(&error.into(), &data())),
             error @ PublishError::KeyConflict => {
-                let message = "came before with another detail; a different event needs a different identifier";
+                let message = "was already used with another detail; give each event its own identifier";
                 let violations = vec![Violation::body("id", Rule::Duplicate, message)];
                 Unpublished::Rejected(Rejection { reason: Problem::from(error).kind.slug(), violations })
             }

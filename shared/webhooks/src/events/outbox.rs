@@ -94,7 +94,7 @@ impl Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum OutboxError {
     /// The table failed.
-    #[error("the table failed the outbox")]
+    #[error("a DynamoDB request for the outbox failed")]
     Table(#[from] TableError),
     /// A newer program wrote the event, or it is damaged.
     #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON; it stays in the outbox")]

@@ -92,7 +92,7 @@ pub enum PublishError {
     #[error("the idempotency key was used for another event")]
     KeyConflict,
     /// The table failed.
-    #[error("the table failed a publication")]
+    #[error("a DynamoDB request for a publication failed")]
     Table(#[from] TableError),
 }
 

@@ -11,8 +11,8 @@ use problem::Violation;
 use storage::IdempotentRequest;
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, absent, is, is_new};
 
-/// The largest body, as stored, in the item of its event, in bytes. Events share their partitions with those of other
-/// entities, so larger bodies have separate items in other partitions.
+/// Maximum inline body size in bytes, as stored. Events share their partitions with those of other entities, so larger
+/// bodies have separate items in other partitions.
 const MAX_INLINE: usize = 2 * 1024;
 /// The number of partitions of events: one takes 1 000 write units a second.
 pub(crate) const SHARDS: u8 = 16;

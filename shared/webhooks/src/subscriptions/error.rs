@@ -23,7 +23,7 @@ pub enum WebhookError {
     #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
     TooMany,
     /// The change names another version than the webhook's current one.
-    #[error("the webhook's version is {0} by now")]
+    #[error("the webhook was changed; its version is now {0}")]
     VersionConflict(u64),
     /// The previous secret signs until this time, and the request does not end it earlier.
     #[error("the previous signing secret signs until {0}")]
@@ -40,7 +40,7 @@ pub enum WebhookError {
         wait: u64,
     },
     /// Concurrent changes made all tries fail.
-    #[error("concurrent changes of the webhook made all tries of this change fail")]
+    #[error("gave up after repeated conflicts with other changes of the webhook")]
     NeverStill,
     /// The idempotency key was used for another request, or its response is not repeated.
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum WebhookError {
     #[error("a value of the webhook could not be sealed or opened")]
     Sealing(#[from] SealError),
     /// The table failed.
-    #[error("the table failed a webhook")]
+    #[error("a DynamoDB request for a webhook failed")]
     Table(#[from] TableError),
 }
 
@@ -57,7 +57,7 @@ impl From<WebhookError> for Problem {
     fn from(error: WebhookError) -> Self {
         match error {
             WebhookError::NotFound => {
-                let detail = "This managing entity has no webhook with this identifier, or no longer.";
+                let detail = "No such webhook; it may have been removed.";
                 Self::new(ProblemKind::WebhookNotFound, detail)
             }
             WebhookError::Disabled => {
@@ -65,8 +65,8 @@ impl From<WebhookError> for Problem {
                 Self::new(ProblemKind::WebhookDisabled, detail)
             }
             WebhookError::NotPulled => {
-                let detail = "The webhook has no feed, since its events are sent to its `eventUrl`. A change of \
-                    `delivery` to `pull` gives it one.";
+                let detail = "The webhook has no feed: its events are sent to its `eventUrl`. To give it one, change \
+                    `delivery` to `pull`.";
                 Self::new(ProblemKind::WebhookNotPulled, detail)
             }
             WebhookError::TooMany => {
@@ -75,15 +75,16 @@ impl From<WebhookError> for Problem {
             }
             WebhookError::VersionConflict(current) => {
                 let detail = format!(
-                    "The webhook's version is {current} by now; read it again, and send your change with that version."
+                    "The webhook was changed: its version is now {current}. Read it again, and send your change with \
+                     that version."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }
             WebhookError::PreviousSecretLive(end) => {
                 let detail = format!(
-                    "The secret that was replaced last signs until {end}, and a further replacement would end it at once. \
-                     If the endpoint has the present secret, wait until then or send `endPrevious` as true. If the present secret was \
-                     lost, send `endPrevious` as true and give the endpoint the new secret at once."
+                    "The previous secret signs until {end}, and another replacement would end it at once. If the \
+                     endpoint has the current secret, wait until then, or send `endPrevious` as true. If the current \
+                     secret was lost, send `endPrevious` as true, and give the endpoint the new secret at once."
                 );
                 Self::new(ProblemKind::PreviousSecretLive, detail)
                     .with_property("previousSecretExpiresDate", end.to_string())

@@ -12,7 +12,7 @@ use problem::{Rule, Violations, plain_integer};
 const MAX: u32 = 100;
 
 /// Why a webhook that is pulled has no limit.
-pub const NOT_PULLED: &str = "must be left out: the readers of a webhook that is pulled decide how fast they read";
+pub const NOT_PULLED: &str = "must be omitted: the readers of a pull webhook set their own pace";
 
 /// A number of attempts per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -69,7 +69,7 @@ pub enum DispatchError {
     #[error("a message of the queue is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
-    #[error("a request of the dispatcher to the table failed")]
+    #[error("a DynamoDB request of the dispatcher failed")]
     Table(#[from] TableError),
     /// The request was sent, and its outcome was not recorded. The claim stays, so that the next worker records the
     /// attempt as interrupted.

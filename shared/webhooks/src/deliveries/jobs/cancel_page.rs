@@ -27,7 +27,7 @@ pub(super) async fn work_through(
         Ok(deliveries.cancel_waiting(&id, webhook, entity, now).await?.is_done())
     })
     .await?;
-    tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled a page");
+    tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled one page of deliveries");
     let pass = pass.after_page(waiting > 0, page.end.as_ref());
     let is_over = pass.left.is_empty() && !pass.is_done();
     let next = pass.next(now);

@@ -22,7 +22,7 @@ pub(super) async fn work_through(
         return Ok(PageResult::Over);
     };
     let left = deliveries.erase_page(&item, *next, now).await?;
-    tracing::info!(eventId = %event, from = next, done = left.is_none(), "erased a page");
+    tracing::info!(eventId = %event, from = next, done = left.is_none(), "erased one page of deliveries");
     Ok(match left {
         Some(next) => PageResult::Next(Progress::Erased(Erasure { event: event.clone(), next })),
         None => PageResult::Over,

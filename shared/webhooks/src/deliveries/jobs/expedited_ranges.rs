@@ -24,8 +24,7 @@ impl ExpeditedRanges {
         self.ranges.is_empty() && self.put_off.is_empty()
     }
 
-    /// Makes all deliveries that wait for the breaker due, including those of earlier pages: they may have been put off
-    /// again.
+    /// Reschedules all put-off deliveries to now, including those of earlier pages: they may have been put off again.
     pub(super) fn add_put_off(&mut self) {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }

@@ -34,7 +34,13 @@ pub(super) async fn work_through(
     };
     let made_due = count_done(page.found, recovered).await?;
     let group = part.group().as_str();
-    tracing::info!(webhookId = %webhook, group, madeDue = made_due, lookedAt = page.looked_at, "recovered a page");
+    tracing::info!(
+        webhookId = %webhook,
+        group,
+        madeDue = made_due,
+        lookedAt = page.looked_at,
+        "rescheduled one page of deliveries"
+    );
     Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn work_through(
     let unread = page.found.len();
     let released =
         count_done(page.found, |id| async move { deliveries.release_unread(&id, webhook, now).await }).await?;
-    tracing::info!(webhookId = %webhook, released, unread, "took a page out of a feed");
+    tracing::info!(webhookId = %webhook, released, unread, "released one page of feed deliveries");
     let pass = pass.after_page(unread > 0, page.end.as_ref());
     let is_over = pass.left.is_empty() && !pass.is_done();
     let next = pass.next(now);

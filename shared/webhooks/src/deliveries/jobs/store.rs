@@ -165,8 +165,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Makes the deliveries that wait for a webhook's breaker due now, atomically with these writes and with the record
-    /// of a request that has an idempotency key. Lost when one of the writes is.
+    /// Reschedules all put-off deliveries of a webhook to now, atomically with these writes and with the record of a
+    /// request that has an idempotency key. Lost when one of the writes is.
     pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,

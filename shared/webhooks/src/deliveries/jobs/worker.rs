@@ -191,7 +191,7 @@ impl Worker {
         if now < end {
             return Ok(PageResult::Wait(Progress::Seen, end));
         }
-        tracing::info!(webhookId = %id, "the feed of a temporary webhook is not read any more");
+        tracing::info!(webhookId = %id, "the feed of a temporary webhook has no reader; the webhook is removed");
         let removal = Removal {
             webhooks: self.webhooks.clone(),
             healths: Healths::new(self.webhooks.table().clone()),

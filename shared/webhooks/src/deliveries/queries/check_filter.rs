@@ -1,5 +1,5 @@
-//! A dry run of a filter on an entity's recent events. Events that no webhook wanted are not kept, so they are not
-//! looked at.
+//! A dry run of a filter on an entity's recent events. Events without a matching webhook are not stored, so they
+//! are not compared.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;

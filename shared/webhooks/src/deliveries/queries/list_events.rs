@@ -1,4 +1,4 @@
-//! Listing an entity's events, the newest first, a page at a time. An event that no webhook wanted is not kept.
+//! Listing an entity's events, the newest first, a page at a time. Events without a matching webhook are not stored.
 
 use futures::future::try_join_all;
 use serde::Serialize;

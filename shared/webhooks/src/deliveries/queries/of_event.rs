@@ -47,7 +47,7 @@ impl Deliveries {
     ///
     /// # Errors
     /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
-    /// some days later), or no webhook wanted it, so that it was not kept.
+    /// some days later), or no webhook matched it, so that it was not stored.
     pub async fn event(
         &self,
         entity: &AuthorizedEntity,

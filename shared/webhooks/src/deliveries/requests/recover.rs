@@ -145,8 +145,7 @@ fn nothing_to_recover(
     any_other: bool,
     is_recent: bool,
 ) -> String {
-    const FAILED: &str =
-        "has failed or was cancelled, apart from deliveries that were cancelled on request or whose content was erased";
+    const FAILED: &str = "has failed or was cancelled, except on request or by an erasure";
     const WAITS: &str = "waits for longer than a minute (deliveries due sooner need no recovery)";
     let (none, other) = match include {
         Include::Both => (format!("{FAILED}; and none {WAITS}"), ""),
@@ -159,7 +158,7 @@ fn nothing_to_recover(
             "Some have failed or were cancelled: ask with `\"include\": \"failed\"` to have them again.",
         ),
     };
-    let none = format!("No delivery to this webhook that was made from {since} on and before {until} {none}.");
+    let none = format!("No delivery to this webhook created from {since} until {until} {none}.");
     let mut sentences = vec![none.as_str()];
     if any_other {
         sentences.push(other);
@@ -255,7 +254,7 @@ mod tests {
             let scope = RecoveryScope { since: NOW, until: NOW + Duration::from_secs(60), include };
             nothing_to_recover(scope, any_other, false)
         };
-        let range = "made from 2026-11-20T09:45:00.000Z on and before 2026-11-20T09:46:00.000Z";
+        let range = "created from 2026-11-20T09:45:00.000Z until 2026-11-20T09:46:00.000Z";
         for include in [Include::Failed, Include::Waiting, Include::Both] {
             assert!(said(include, false).contains(range), "{}", said(include, false));
         }

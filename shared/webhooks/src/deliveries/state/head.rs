@@ -13,7 +13,7 @@ use crate::{
     events::store::EventItem,
 };
 
-/// The most bytes of attempts in a head, with the names of their attributes.
+/// Maximum inline attempt size in bytes, attribute names included.
 const MAX_INLINE: usize = 1024;
 
 /// How many attempts without a known outcome use up none of the schedule: a reader that crashes again and again would use

@@ -42,8 +42,8 @@ impl Slot {
         Self { at, since, missed_by: u32::try_from(missed_by.as_secs()).unwrap_or(u32::MAX) }
     }
 
-    /// Whether an attempt may still use it under this limit. An attempt that missed a slot may use the next one twice as
-    /// late: otherwise, behind a queue that lags, it would reserve slots and miss them for ever.
+    /// Whether an attempt may still use it under this limit. Each missed slot extends the next one's grace to twice its
+    /// lateness: otherwise, behind a queue that lags, an attempt would reserve slots and miss them for ever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
         let lag = Duration::from_secs(self.missed_by.into());
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)

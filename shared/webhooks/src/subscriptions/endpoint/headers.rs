@@ -75,7 +75,7 @@ pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
         if let Err(Fault { rule, detail }) = check_name(name).and_then(|()| check_value(value)) {
             violations.add(pointer, rule, detail);
         } else if seen.iter().any(|other: &String| other.eq_ignore_ascii_case(name)) {
-            violations.add(pointer, Rule::Duplicate, "comes twice: names of headers are the same in any case");
+            violations.add(pointer, Rule::Duplicate, "is given twice: header names are case-insensitive");
         }
         seen.push(name.clone());
     }

@@ -191,8 +191,8 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries that wait for another delivery's probe are decided on again. The wait grows with the endpoint's
-    /// silence, since its probe is then likelier to time out, and more deliveries wait for it.
+    /// When deliveries waiting for a probe are re-evaluated. The wait grows with the endpoint's silence, since its
+    /// probe is then likelier to time out, and more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)

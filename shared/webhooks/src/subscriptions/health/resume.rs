@@ -59,7 +59,7 @@ impl Pauses {
             return Ok(());
         }
         if self.close(entity, webhook, now).await? {
-            tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed by hand");
+            tracing::info!(webhookId = %webhook, entity = %entity.id(), "a request closed the breaker");
         }
         Ok(())
     }

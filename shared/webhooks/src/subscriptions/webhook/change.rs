@@ -263,18 +263,18 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
         violations.add("delivery", Rule::NotAllowed, detail);
     }
     if !pulled && read.is_pulled() && members.event_url.is_none() {
-        let detail = "must be given: the webhook has no address, since it is pulled";
+        let detail = "is required: a pull webhook has no address yet";
         violations.add("eventUrl", Rule::Required, detail);
     }
     if pulled && members.event_url.is_some() {
-        let detail = "needs `delivery` as `push`: a webhook that is pulled has no address";
+        let detail = "requires `delivery` to be `push`: a pull webhook has no address";
         violations.add("eventUrl", Rule::Inconsistent, detail);
     }
     if pulled && matches!(members.max_attempts_per_second, Some(Some(_))) {
         violations.add("maxAttemptsPerSecond", Rule::Inconsistent, NOT_PULLED);
     }
     if pulled && members.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
-        let detail = "need `delivery` as `push`: a webhook that is pulled has no headers";
+        let detail = "require `delivery` to be `push`: a pull webhook has no headers";
         violations.add("headers", Rule::Inconsistent, detail);
     }
     let violations = violations.into_list();

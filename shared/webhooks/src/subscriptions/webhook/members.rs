@@ -109,7 +109,7 @@ impl About {
         if self == Self::New && is_pulled {
             return body.optional("temporary", "true or false");
         }
-        body.refuse("temporary", "must be left out: only a new webhook that is pulled can be temporary");
+        body.refuse("temporary", "must be omitted: only a new pull webhook can be temporary");
         None
     }
 
@@ -130,7 +130,7 @@ impl Members {
         let delivery = body.optional("delivery", "push or pull");
         let is_pulled = delivery == Some(Delivering::Pull);
         let event_url: Option<String> = if is_pulled {
-            body.refuse("eventUrl", "must be left out: a webhook that is pulled has no address");
+            body.refuse("eventUrl", "must be omitted: a pull webhook has no address");
             None
         } else {
             about.member(body, "eventUrl", "the address of the endpoint")
@@ -194,7 +194,7 @@ impl Members {
 /// A webhook that is pulled sends no requests.
 fn refuse_headers_and_limit(headers: Option<&Headers>, limit: Option<Option<PerSecond>>, violations: &mut Violations) {
     if headers.is_some_and(|headers| !headers.is_empty()) {
-        violations.add("headers", Rule::Inconsistent, "must be left out: a webhook that is pulled has no headers");
+        violations.add("headers", Rule::Inconsistent, "must be omitted: a pull webhook has no headers");
     }
     if matches!(limit, Some(Some(_))) {
         violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
