@@ -191,7 +191,7 @@ impl Dispatcher {
             Wait::Content => tracing::warn!(deliveryId = %id, %until, "put off: its content is missing"),
             // One line for each delivery in the line of a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "put off: its webhook has a rate limit"),
-            _ => tracing::info!(deliveryId = %id, ?wait, %until, "put off"),
+            _ => tracing::info!(deliveryId = %id, %until, "put off: the breaker of its webhook is open"),
         }
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));
