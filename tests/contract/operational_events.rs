@@ -184,12 +184,20 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
             "webhookIdentifier": failing.id,
             "eventIdentifier": delivery["event"]["id"],
             "type": "booking.created",
-            "attemptCount": 3,
+            "attemptCount": delivery["attemptCount"],
             "lastHttpStatus": null,
         })
     );
+    assert_eq!(completed(&delivery), 3);
     until_quiet(&suite, &entity).await;
     assert_eq!(receiver.received("/listener").len(), 1);
+}
+
+/// The attempts of a delivery that used up its schedule. A machine that stalls for the length of a claim adds an
+/// interrupted one.
+fn completed(delivery: &Value) -> usize {
+    let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
+    attempts.iter().filter(|attempt| attempt["errorCode"] != "interrupted").count()
 }
 
 #[contract_test]
@@ -239,10 +247,11 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
     for id in join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await {
         let delivery = entity.until_status(&id, &["failed"]).await;
-        assert_eq!(delivery["attempts"].as_array().map(Vec::len), Some(3), "{delivery:#}");
+        assert_eq!(completed(&delivery), 3, "{delivery:#}");
     }
     until_quiet(&suite, &entity).await;
-    assert_eq!((receiver.received("/failing").len(), receiver.received("/listener").len()), (3 * EVENTS, 1));
+    assert!(receiver.received("/failing").len() >= 3 * EVENTS);
+    assert_eq!(receiver.received("/listener").len(), 1);
 }
 
 #[contract_test]
