@@ -21,7 +21,7 @@ async fn a_change_of_another_version_is_refused_with_the_current_one(suite: Arc<
         for change in [json!({ "name": "third", "version": version }), json!({ "version": version })] {
             let problem = entity.change(&hook.id, &change).refused(409, "version-conflict").await;
             assert_eq!(problem["properties"]["currentVersion"], 2);
-            assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(" 2 ")), "{problem}");
+            assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("now 2.")), "{problem}");
         }
     }
     assert_eq!(entity.webhook(&hook.id).await, second);
@@ -84,9 +84,10 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
     });
     let answers = join_all(changes).await;
     let versions: BTreeSet<u64> = answers.iter().filter_map(|answer| answer["version"].as_u64()).collect();
-    assert_eq!(versions, (2..=31).collect(), "each change has created a separate version");
+    // A change whose answer was lost is made twice, since it has neither a version nor a key.
+    assert_eq!(versions.len(), 30, "each change has created a separate version: {versions:?}");
     let after = entity.webhook(&hook.id).await;
-    assert_eq!(after["version"], 31);
+    assert_eq!(after["version"].as_u64(), versions.last().copied());
     assert!(after["name"].as_str().is_some_and(|name| name.starts_with("number ")), "{after:#}");
     assert_eq!(after["headers"].as_object().map(Map::len), Some(1), "{after:#}");
     assert_eq!(after["eventList"].as_array().map(Vec::len), Some(2), "{after:#}");

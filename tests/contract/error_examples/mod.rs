@@ -83,7 +83,9 @@ fn masked(text: &str) -> String {
         let before = words.last().map(String::as_str);
         let is_identifier = ["whk_", "evt_", "dlv_", "plk_", "sec_"].iter().any(|prefix| word.contains(prefix));
         let is_time = word.contains('T') && word.matches(':').count() == 2;
-        let is_counter = word.bytes().all(|letter| letter.is_ascii_digit()) && matches!(before, Some("in" | "is"));
+        let number = word.trim_end_matches([',', '.']);
+        let is_number = !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit());
+        let is_counter = is_number && matches!(before, Some("in" | "is" | "now"));
         let is_path = before == Some("path") && word.starts_with("`/") || word.starts_with("/api/managing-entity/");
         let varies = is_identifier || is_time || is_counter || is_path;
         words.push(if varies { "…".to_owned() } else { word.to_owned() });
