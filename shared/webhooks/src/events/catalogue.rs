@@ -72,6 +72,14 @@ pub fn find(value: &str) -> Option<&'static EventType> {
     TYPES.iter().find(|known| known.value == value)
 }
 
+/// The types of events of the service about webhooks.
+const OPERATIONAL: [&str; 4] = ["webhook.failing", "webhook.disabled", "webhook.unread", "webhook.delivery.exhausted"];
+
+/// Whether events of this type are operational, except for a test of a webhook.
+pub(crate) fn is_operational(kind: &str) -> bool {
+    OPERATIONAL.contains(&kind)
+}
+
 /// Whether a text is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
 /// `booking.`. A webhook stores the group as given, so that it includes types added later.
 pub fn group_exists(text: &str) -> bool {

@@ -23,7 +23,7 @@ pub fn not_found(given: &str, entity: &EntityId) -> String {
 /// The message about a text that is neither a type nor a group of the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
-        return format!("is not an event type; for every type, leave the list empty: `[]`");
+        return "is not an event type; for every type, leave the list empty: `[]`".to_owned();
     }
     let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
     near::none_of(what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))

@@ -7,10 +7,10 @@ use tokio::{join, time::timeout};
 use crate::{
     deliveries::{
         dispatch::{
-            act::Turn,
             counting::{self, RecordedAttempt},
             metrics::Meter,
             prefetch::{Prefetch, Sources},
+            turn::Turn,
         },
         queue::{
             Lane, Queue, QueueSettings,

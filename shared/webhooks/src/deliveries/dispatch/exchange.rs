@@ -7,11 +7,11 @@ use tokio::{join, time::timeout};
 use crate::{
     deliveries::{
         dispatch::{
-            act::Turn,
             dispatcher::{DispatchError, Dispatcher},
             metrics::AttemptMetric,
             prefetch::CurrentWebhook,
             request::Prepared,
+            turn::Turn,
         },
         queue::{Lane, message::DeliveryOwner},
         state::{

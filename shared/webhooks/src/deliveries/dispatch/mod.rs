@@ -20,3 +20,4 @@ mod rate;
 pub(crate) mod request;
 mod run;
 pub(crate) mod signature;
+mod turn;

@@ -3,9 +3,9 @@
 use crate::{
     deliveries::{
         dispatch::{
-            act::{Ready, Turn},
             counting::RecordedAttempt,
             dispatcher::{DispatchError, Dispatcher},
+            turn::{Ready, Turn},
         },
         state::Wait,
     },

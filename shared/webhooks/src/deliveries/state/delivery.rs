@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{deliveries::state::attempt::ErrorCode, subscriptions::health::operational::is_operational};
+use crate::{deliveries::state::attempt::ErrorCode, events::catalogue};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
@@ -154,13 +154,14 @@ impl Delivery {
     /// Whether it carries an operational event. A test does not count, even with the sample of an operational type: the
     /// person who sends it wants to see whether the endpoint works.
     pub(crate) fn is_operational(&self) -> bool {
-        !self.test && is_operational(&self.r#type)
+        !self.test && catalogue::is_operational(&self.r#type)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{deliveries::state::head::tests::head, events::catalogue};
+    use super::*;
+    use crate::deliveries::state::head::tests::head;
 
     #[test]
     fn an_operational_event_is_operational_unless_it_is_a_test() {

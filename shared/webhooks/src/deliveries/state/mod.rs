@@ -7,7 +7,7 @@
 //! | `head` | What is known of a delivery? |
 //! | `decide` | What happens to a delivery whose turn it is? |
 //! | `transition` | What does an event make of it? |
-//! | `index` | Where do the indexes have it, and when does the sweep look at it? |
+//! | `index`, `placing` | Where do the indexes have it, and when does the sweep look at it? |
 //! | `wait` | What can a delivery wait for, and what follows from it? |
 //! | `shown` | What does its owner see of a wait? |
 //! | `schedule` | When is the next attempt? |
@@ -22,6 +22,7 @@ pub(crate) mod decide;
 pub mod delivery;
 pub(crate) mod head;
 pub(crate) mod index;
+pub(crate) mod placing;
 pub mod schedule;
 pub(crate) mod shown;
 pub(crate) mod slot;

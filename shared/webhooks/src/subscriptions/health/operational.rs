@@ -25,11 +25,6 @@ const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 /// The most webhooks that one event lists: an entity may have this many, and they fit into an event.
 const MAX_LISTED: usize = 200;
 
-/// Whether events of this type are operational, except for a test of a webhook.
-pub fn is_operational(kind: &str) -> bool {
-    [FAILING, DISABLED, UNREAD, EXHAUSTED].iter().any(|operational| operational.value == kind)
-}
-
 /// A webhook whose last attempts have all failed.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -136,7 +131,7 @@ impl WebhookUnread<'_> {
 impl DeliveryExhausted<'_> {
     /// `None` for a delivery that carried an operational event or a test.
     pub fn outbox_event(&self, entity: &EntityId, now: Time, random: &dyn Random) -> Option<OutboxEvent> {
-        if is_operational(self.r#type) || self.r#type == TEST.value {
+        if catalogue::is_operational(self.r#type) || self.r#type == TEST.value {
             return None;
         }
         Some(OutboxEvent::new(EXHAUSTED, entity.clone(), self, now, random).about([self.webhook_identifier]))

@@ -12,7 +12,7 @@ use crate::subscriptions::{
     health::{
         announcing::{ANNOUNCEMENT_INTERVAL, MAX_TO_ENTITY},
         breaker::{BreakerSettings, Consequence, HealthItem},
-        operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing, is_operational},
+        operational::{DeliveryExhausted, FailingEntry, WebhookDisabled, WebhookFailing},
         tally::{AttemptOutcome, Tally},
     },
 };
@@ -119,13 +119,13 @@ impl World {
             duration: Duration::from_millis(7),
         };
         if answer == Some(410) {
-            self.disable(webhook, !is_operational(kind));
+            self.disable(webhook, !catalogue::is_operational(kind));
         } else if !outcome.succeeded() && attempts < ATTEMPTS {
             self.open.push(Open { webhook, event: event.clone(), kind, attempts });
         } else if !outcome.succeeded() {
             self.exhausted(webhook, &event, kind);
         }
-        if !is_operational(kind) {
+        if !catalogue::is_operational(kind) {
             self.count(webhook, outcome);
         }
     }
