@@ -1,4 +1,4 @@
-//! A delivery whose turn it is, and what is known about it.
+//! A delivery whose turn it is, with the facts about it.
 
 use crate::{
     deliveries::{
