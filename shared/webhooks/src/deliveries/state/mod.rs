@@ -14,7 +14,7 @@
 //! | `slot` | When is its turn under a rate limit? |
 //! | `times` | Which times do claims, messages and the sweep agree on? |
 //!
-//! A new reason to wait is a variant of [`Wait`], whose rules the compiler demands in `wait`; `decide` says when a
+//! A new reason to wait is a variant of `Wait`, whose rules the compiler demands in `wait`; `decide` says when a
 //! delivery waits for it, and `store::attributes` how it is stored.
 
 pub mod attempt;
