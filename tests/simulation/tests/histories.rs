@@ -70,17 +70,21 @@ fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     assert!(of("confirmed") > 20 && of("failed") > 3 && of("expired") > 0, "{answers:?}");
 }
 
-/// The promise about the order of a subject is put to the test only if deliveries wait for each other.
+/// The promise about the order of a subject is put to the test only if deliveries wait for each other. Many histories
+/// have none that waits, so they are run until enough have waited.
 #[test]
 fn deliveries_of_a_subject_wait_for_the_one_before() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.order.is_some());
     let mut held = 0;
-    for plan in plans.take(12) {
+    for plan in plans.take(60) {
         let outcome = history::run(&plan, Journal::brief());
         assert!(outcome.broken.is_empty(), "{}: {:#?}", plan.command(), outcome.broken);
         held += outcome.held;
+        if held > 20 {
+            return;
+        }
     }
-    assert!(held > 10, "{held}");
+    panic!("only {held} deliveries waited");
 }
 
 /// A reader got a delivery seconds after its webhook was removed: the webhook was read before the event of the
