@@ -184,7 +184,7 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
             "webhookIdentifier": failing.id,
             "eventIdentifier": delivery["event"]["id"],
             "type": "booking.created",
-            "attemptCount": delivery["attemptCount"],
+            "attemptCount": delivery["attempts"].as_array().expect("openapi.yaml says so").len(),
             "lastHttpStatus": null,
         })
     );
@@ -245,12 +245,16 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
     let receiver = Receiver::start().await;
     hook_for(&entity, &receiver.on("/failing", [Behaviour::status(500)]), &["booking.created"]).await;
     hook_for(&entity, &receiver.on("/listener", [Behaviour::status(200)]), &["webhook.delivery.exhausted"]).await;
+    let mut attempts = 0;
     for id in join_all((0..EVENTS).map(|_| entity.publish(json!({})))).await {
         let delivery = entity.until_status(&id, &["failed"]).await;
         assert_eq!(completed(&delivery), 3, "{delivery:#}");
+        attempts += delivery["attempts"].as_array().expect("openapi.yaml says so").len();
     }
     until_quiet(&suite, &entity).await;
-    assert!(receiver.received("/failing").len() >= 3 * EVENTS);
+    // The endpoint may or may not have got the request of an interrupted attempt.
+    let received = receiver.received("/failing").len();
+    assert!((3 * EVENTS..=attempts).contains(&received), "{received} requests, {attempts} attempts");
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 

@@ -30,7 +30,7 @@ impl MadeLink {
 
 /// Creates a link with the platform's token.
 pub async fn link(entity: &Entity, body: Value) -> MadeLink {
-    MadeLink::of(&entity.post("/panel/link").json(&body).expect(201).await.json())
+    MadeLink::of(&entity.post("/panel/link").once().json(&body).expect(201).await.json())
 }
 
 /// The identifiers of the listed links.

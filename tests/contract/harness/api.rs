@@ -4,7 +4,10 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -148,6 +151,12 @@ impl Call {
         let value = HeaderValue::from_bytes(value.as_ref()).expect("the tests use valid header values");
         self.headers.append(name, value);
         self
+    }
+
+    /// Adds an idempotency key of its own, so that a repetition after a 503 changes nothing again.
+    pub fn once(self) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        self.header("idempotency-key", format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
     pub fn bearer(self, token: &str) -> Self {
