@@ -7,8 +7,9 @@
 //! more than half an hour of work, which is more than an hour of sweeps. If jobs ran in the order of their due times,
 //! another entity would wait as long for the recovery of ten deliveries. If single jobs took turns, eight at once for a
 //! second each, it would wait 25 s for each of its turns. With turns of entities it waits a second for every eight
-//! entities before it. Fair queues of SQS are no alternative: they distribute messages, and a job may change more
-//! deliveries than one invocation can.
+//! entities before it. A queue with one page per message cannot replace the turns: a FIFO queue delays no single
+//! message, while a job waits for times, and a message that ends in the dead-letter queue would end its job, so a sweep
+//! would have to look for jobs anyway.
 //!
 //! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a
 //! separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works briefly on one job of
