@@ -14,6 +14,8 @@ use std::{
 
 use tokio::{sync::oneshot, task};
 
+use crate::stage::timed;
+
 /// How many calls may be in flight at once, regardless of their size: the second uses the time in which the first waits
 /// for the network.
 const CALLS_AT_ONCE: usize = 2;
@@ -30,6 +32,8 @@ pub trait Calls: Send + Sync + 'static {
     type Response: Send + 'static;
     /// The largest batch.
     const LIMIT: usize;
+    /// The name of a call as a [stage](crate::stage).
+    const STAGE: &'static str = "other calls";
 
     /// Makes the call, and returns one response for each request in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
@@ -111,7 +115,9 @@ impl<C: Calls> Worker<C> {
         while let Some(batch) = self.next_batch() {
             let (requests, senders): (Vec<_>, Vec<_>) =
                 batch.into_iter().map(|waiting| (waiting.request, waiting.response)).unzip();
-            for (response, sender) in self.batcher.0.calls.call(requests).await.into_iter().zip(senders) {
+            for (response, sender) in
+                timed(C::STAGE, self.batcher.0.calls.call(requests)).await.into_iter().zip(senders)
+            {
                 let _ = sender.send(response); // fails if the caller gave up
             }
         }

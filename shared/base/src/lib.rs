@@ -11,6 +11,7 @@ pub mod metric;
 pub mod private_file;
 pub mod random;
 pub mod refreshed;
+pub mod stage;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod text_type;

@@ -6,7 +6,7 @@ use std::{
     fs,
     io::Write,
     os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink},
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
@@ -29,7 +29,7 @@ pub struct Bundle {
     /// The id of the main process.
     pub process_id: u32,
     http: reqwest::Client,
-    _folder: TempDir,
+    folder: TempDir,
     _process: Child,
 }
 
@@ -83,7 +83,7 @@ impl Bundle {
         let token = String::new();
         let platform_token = String::new();
         let http = reqwest::Client::new();
-        let mut bundle = Self { env, token, platform_token, process_id, http, _folder: folder, _process: process };
+        let mut bundle = Self { env, token, platform_token, process_id, http, folder, _process: process };
         if let Some(proxy) = settings.proxy {
             proxy.sign_as(bundle.aws_caller());
         }
@@ -102,6 +102,11 @@ impl Bundle {
         let answer = request.header("content-type", FORM).body(self.form_of(client)).send().await?;
         let answer: Value = serde_json::from_str(&answer.error_for_status()?.text().await?)?;
         Ok(answer["access_token"].as_str().ok_or("no token")?.to_owned())
+    }
+
+    /// The folder of the functions' logs.
+    pub fn logs(&self) -> PathBuf {
+        self.folder.path().join("data/logs")
     }
 
     /// The operator's credentials for the table, the queues and the secrets.

@@ -17,6 +17,7 @@ use crate::{
     load::Publisher,
     report,
     run::{CALM, ENDPOINTS, FULL, Load, MOST_EVENTS, Run, SIZE, WARM_UP},
+    stages::Stages,
     usage::{OURS, Usage, resident},
 };
 
@@ -28,6 +29,8 @@ const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
 /// The time allowed for the writes after an arrival.
 const SETTLING: Duration = Duration::from_secs(1);
+/// A full load whose stages are measured.
+const STAGED: Load = Load::Full(1_000, LIMIT);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
@@ -35,6 +38,13 @@ const RETRIES: &str = "0s,1s,1s,1s";
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,
+}
+
+/// The stages of a run, and the run without their lines whose functions' processor time counts.
+pub struct Staged<'a> {
+    pub deliveries: usize,
+    pub stages: Stages,
+    pub whole: &'a Measured,
 }
 
 /// The requests to the table for a number of deliveries.
@@ -47,11 +57,13 @@ pub struct Requests {
 
 /// Measures and prints this part.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
-    measure_speed().await?;
+    let [calm, full] = measure_speed().await?;
+    measure_stages(&calm, &full).await?;
     measure_requests().await
 }
 
-async fn measure_speed() -> Result<(), Box<dyn Error>> {
+/// Returns the runs at the calm rate and at full load.
+async fn measure_speed() -> Result<[Vec<Measured>; 2], Box<dyn Error>> {
     let bundle = Bundle::start(BundleSettings { release: &OURS, ..BundleSettings::default() }).await?;
     let bench = Bench::start(&bundle).await?;
     bench.run(1, WARM_UP).await?;
@@ -69,6 +81,28 @@ async fn measure_speed() -> Result<(), Box<dyn Error>> {
     let idle = Usage::of(bundle.process_id)?.since(&before);
     report::speed(&calm, &full);
     report::usage(&full, &idle, IDLE, &resident(bundle.process_id)?);
+    Ok([calm, full])
+}
+
+/// Measures the stages of functions that log them. The lines take time as well, so the processor time of whole functions
+/// is that of the runs without them.
+async fn measure_stages(calm: &[Measured], full: &[Measured]) -> Result<(), Box<dyn Error>> {
+    let variables = &[("LOG_LEVEL", "trace")];
+    let bundle = Bundle::start(BundleSettings { release: &OURS, variables, ..BundleSettings::default() }).await?;
+    let bench = Bench::start(&bundle).await?;
+    bench.run(1, WARM_UP).await?;
+    let mut staged = Vec::new();
+    for (load, whole) in [(CALM, calm), (STAGED, full)] {
+        for (endpoints, whole) in ENDPOINTS.into_iter().zip(whole) {
+            sleep(SETTLING).await;
+            let before = Stages::of(&bundle.logs())?;
+            let run = bench.run(endpoints, load).await?.run;
+            sleep(SETTLING).await;
+            let stages = Stages::of(&bundle.logs())?.since(&before);
+            staged.push(Staged { deliveries: run.deliveries(), stages, whole });
+        }
+    }
+    report::stages(&staged);
     Ok(())
 }
 

@@ -27,6 +27,7 @@ mod reader;
 mod report;
 mod run;
 mod runtime_api;
+mod stages;
 mod stored;
 mod times;
 mod usage;

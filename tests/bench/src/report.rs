@@ -1,16 +1,19 @@
 //! The tables of `make bench`.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
-    deliveries::{Measured, Requests},
+    deliveries::{Measured, Requests, Staged},
     feed, geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
     run::{ENDPOINTS, Run, SIZE},
     times::Times,
-    usage::{ROWS, Usage},
+    usage::{OURS, ROWS, Usage},
 };
 
 fn millis(time: Duration) -> f64 {
@@ -216,6 +219,31 @@ pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTr
     }
     row("**ours: publish-event and dispatch-deliveries**", &Usage::ours, None);
     row("everything but the bench", &Usage::all, None);
+}
+
+/// Prints the processor time of a delivery by stage, and how often each stage ran.
+pub fn stages(staged: &[Staged<'_>]) {
+    let loads = ["50/s", "full load"].into_iter().flat_map(|load| endpoints().map(|of| format!("{of}, {load}")));
+    println!("\n| CPU per delivery in µs, and how often | {} |", loads.collect::<Vec<_>>().join(" | "));
+    println!("|---|{}", "---|".repeat(staged.len()));
+    let micros = |time: Duration, deliveries: usize| time.as_secs_f64() * 1e6 / deliveries as f64;
+    let row = |name: &str, value: &dyn Fn(&Staged<'_>) -> String| {
+        println!("| {name} | {} |", staged.iter().map(value).collect::<Vec<_>>().join(" | "));
+    };
+    for function in OURS {
+        let whole = |of: &Staged<'_>| micros(of.whole.usage.row(function), of.whole.run.deliveries());
+        row(&format!("**{function}**"), &|of| format!("{:.0}", whole(of)));
+        let names: BTreeSet<&str> = staged.iter().flat_map(|of| of.stages.names(function)).collect();
+        for name in names {
+            row(&format!("– {name}"), &|of| {
+                let stage = of.stages.get(function, name);
+                let often = stage.count as f64 / of.deliveries as f64;
+                format!("{:.0}, {often:.2}", micros(stage.computing, of.deliveries))
+            });
+        }
+        let rest = |of: &Staged<'_>| whole(of) - micros(of.stages.sum(function), of.deliveries);
+        row("– the rest: invocation, JSON, decisions, log", &|of| format!("{:.0}", rest(of)));
+    }
 }
 
 /// Prints the requests to the table.

@@ -35,6 +35,7 @@ impl Calls for Reads {
     type Response = TableResponse<Option<Item>>;
     /// A call accepts 100 keys, but a response has 16 MB at most, which holds this many of the service's largest items.
     const LIMIT: usize = 50;
+    const STAGE: &'static str = "calls: reads";
 
     async fn call(&self, keys: Vec<Key>) -> Vec<TableResponse<Option<Item>>> {
         match self.read(&keys).await {
@@ -88,6 +89,7 @@ impl Calls for Partitions {
     type Response = Result<Arc<Vec<Item>>, TableError>;
     /// Each request is a separate query; this limits the concurrent ones.
     const LIMIT: usize = 16;
+    const STAGE: &'static str = "calls: queries";
 
     async fn call(&self, requests: Vec<Self::Request>) -> Vec<Self::Response> {
         let reads = distinct(&requests).map(async |request| (request, self.query(request).await.map(Arc::new)));

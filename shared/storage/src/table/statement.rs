@@ -156,6 +156,7 @@ impl Calls for Writes {
     /// returns it.
     type Response = TableResponse<Written<Item>>;
     const LIMIT: usize = 25;
+    const STAGE: &'static str = "calls: writes";
 
     async fn call(&self, statements: Vec<Statement>) -> Vec<Self::Response> {
         match self.send(&statements).await {

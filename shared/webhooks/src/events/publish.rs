@@ -34,7 +34,7 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, trace::Trace};
+use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, stage::timed, trace::Trace};
 use problem::{Pointer, Problem, Rule, Violation};
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
@@ -152,7 +152,7 @@ impl Publisher {
             Some(once) => self.publish_once(entity, &content, &once, trace, admitted).await,
             None => {
                 let mut event = Event { trace: trace.if_named(), ..self.event_now(entity, &content)? };
-                let webhooks = self.webhooks.of(entity).boxed().await?;
+                let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
                 let targets = targets(&mut event, &webhooks);
                 let count = targets.len();
                 let delivering = self.deliver(&event, targets, &webhooks).boxed();
@@ -188,7 +188,7 @@ impl Publisher {
         let mut event = self.event_now(entity, content)?;
         let now = event.timestamp;
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
-        let webhooks = self.webhooks.of(entity).boxed().await?;
+        let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
         let targets = targets(&mut event, &webhooks);
         let plan =
             PublicationPlan { event: event.id.clone(), timestamp: now, targets, warnings: event.warnings.clone() };
@@ -209,7 +209,7 @@ impl Publisher {
     /// Publishes an internal event of the service. A repetition creates nothing new.
     pub(super) async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
-        let webhooks = self.webhooks.of(entity).boxed().await?;
+        let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
         let mut event = event.clone();
         let targets = targets(&mut event, &webhooks);
         self.deliver(&event, targets, &webhooks).boxed().await.map(drop)
@@ -263,7 +263,8 @@ impl Publisher {
         if !targets.is_empty() {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
-            let (mut item, put) = self.events.keeping(event, targets.clone(), first_attempt, retention).await?;
+            let keeping = self.events.keeping(event, targets.clone(), first_attempt, retention);
+            let (mut item, put) = timed("event packed", keeping).await?;
             // The sweep may be past the timestamp of a late event. Its deliveries are opened before the event is
             // written, so that they are not forgotten if this process dies.
             let was_late = self.is_late(event);
@@ -275,9 +276,12 @@ impl Publisher {
                 Some(ordered) => {
                     let counted_at = self.limits_waits.then(|| self.clock.now());
                     let joining = self.events.keep_in_line(item, &put, &ordered, &*self.random, counted_at);
-                    item = joining.boxed().await?;
+                    item = timed("event written", joining.boxed()).await?;
                 }
-                None if !self.table.write_together(put, "keeping an event").await?.is_done() => {
+                None if !timed("event written", self.table.write_together(put, "keeping an event"))
+                    .await?
+                    .is_done() =>
+                {
                     // The first version of an event stays, with its targets.
                     item = self.events.item(&event.id).await?.unwrap_or(item);
                 }
@@ -286,7 +290,7 @@ impl Publisher {
             if !was_late && self.is_late(event) {
                 self.open(&item).await?;
             }
-            self.announce(event, &item.targets, webhooks, first_attempt).await;
+            timed("announcement", self.announce(event, &item.targets, webhooks, first_attempt)).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = targets.len(), "published");
         let kept = !targets.is_empty();

@@ -38,7 +38,7 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{SharedClock, SharedRandom, logging, random};
+use base::{SharedClock, SharedRandom, logging, random, stage::timed};
 use outbound::Outbound;
 use storage::{KeyRings, SealError, Table, TableError, aws::Aws};
 
@@ -201,10 +201,11 @@ impl Dispatcher {
         let lease = random::uuid(&*self.random);
         let is_new = due.attempt == 1 && !due.has_waited;
         let mut prefetch = if is_new {
-            self.sources().prefetch(message).await
+            timed("inputs read", self.sources().prefetch(message)).await
         } else {
             let claim = self.deliveries.claim(&due.delivery, due.attempt, lease.clone(), self.clock.now());
-            let (claim, prefetch) = join!(claim, self.sources().prefetch(message));
+            let prefetch = timed("inputs read", self.sources().prefetch(message));
+            let (claim, prefetch) = join!(timed("claim", claim), prefetch);
             match claim? {
                 ClaimOutcome::Done(claimed) => return Ok((Some(*claimed), prefetch)),
                 ClaimOutcome::NoHead if due.attempt == 1 => prefetch,
@@ -239,7 +240,7 @@ impl Dispatcher {
             }
         }
         // The reads may have taken long, and the lease begins with the claim.
-        self.deliveries.claim_first(event, id, lease, self.clock.now()).await
+        timed("claim", self.deliveries.claim_first(event, id, lease, self.clock.now())).await
     }
 
     /// Lets a new delivery wait by one write and without a claim, if it waits for another delivery or a reader. Returns
@@ -269,7 +270,8 @@ impl Dispatcher {
 
     /// Counts attempts for the health and the statistics of their webhooks.
     pub(crate) async fn count(&self, recorded: Vec<RecordedAttempt>) {
-        let opened = counting::count(recorded, &self.health_tracker, &self.stats, self.clock.now()).await;
+        let counting = counting::count(recorded, &self.health_tracker, &self.stats, self.clock.now());
+        let opened = timed("count", counting).await;
         self.meter.breakers_opened(opened);
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{Random, Time, logging, random, trace::Trace};
+use base::{Random, Time, logging, random, stage::timed, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
 use storage::SealError;
 
@@ -51,12 +51,14 @@ impl Dispatcher {
         trace: &Trace,
     ) -> Result<Option<AttemptOutcome>, DispatchError> {
         let Turn { entity, claimed, .. } = turn;
-        let Some((webhook, prepared)) = self.prepare(turn, webhook, event, trace).await? else {
+        let preparing = self.prepare(turn, webhook, event, trace);
+        let Some((webhook, prepared)) = timed("request signed", preparing).await? else {
             return Ok(None);
         };
         let sent_to = prepared.sent_to(&webhook);
         let began = prepared.signed;
-        let (outcome, ended, was_slow) = self.exchange(entity, &webhook, prepared).await;
+        let exchange = self.exchange(entity, &webhook, prepared);
+        let (outcome, ended, was_slow) = timed("exchange", exchange).await;
         let next = self.next(claimed, &outcome, ended);
         let delivery_url = &claimed.delivery().url;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
@@ -70,7 +72,7 @@ impl Dispatcher {
         };
         let along = along.map_err(DispatchError::Unrecorded)?;
         let outcome = attempt.outcome();
-        let recorded = self.deliveries.record(claimed, &attempt, next, ended, along).await;
+        let recorded = timed("record", self.deliveries.record(claimed, &attempt, next, ended, along)).await;
         let Some(next) = recorded.map_err(DispatchError::Unrecorded)? else {
             let delivery = &claimed.delivery().id;
             let attempt = claimed.attempt();
@@ -78,7 +80,7 @@ impl Dispatcher {
             return Ok(None);
         };
         self.meter.attempted(AttemptMetric::of(claimed, began, ended, next));
-        self.announce_next(claimed, &webhook.webhook, (next, was_slow), ended).await;
+        timed("announcement", self.announce_next(claimed, &webhook.webhook, (next, was_slow), ended)).await;
         Ok(Some(outcome))
     }
 

@@ -87,6 +87,7 @@ impl Calls for Deletions {
     type Request = String;
     type Response = Result<(), QueueError>;
     const LIMIT: usize = MESSAGES_AT_ONCE;
+    const STAGE: &'static str = "calls: messages deleted";
 
     async fn call(&self, receipts: Vec<String>) -> Vec<Self::Response> {
         let entries = receipts.iter().enumerate().filter_map(|(number, receipt)| {

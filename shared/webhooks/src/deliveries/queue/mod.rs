@@ -204,6 +204,7 @@ impl Calls for Messages {
     type Request = DelayedMessage;
     type Response = Result<(), QueueError>;
     const LIMIT: usize = MESSAGES_AT_ONCE;
+    const STAGE: &'static str = "calls: messages";
 
     async fn call(&self, messages: Vec<DelayedMessage>) -> Vec<Self::Response> {
         let entries = messages.iter().enumerate();
