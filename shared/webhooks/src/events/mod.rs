@@ -20,6 +20,7 @@ pub mod publish;
 pub mod rejected;
 mod retention;
 pub mod share;
+mod shared_reads;
 pub mod store;
 pub mod subject;
 pub mod type_details;

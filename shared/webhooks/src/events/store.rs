@@ -4,7 +4,9 @@ use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{data_warning, event::Event, packed::Packed, payload::Payload, retention};
+use crate::events::{
+    data_warning, event::Event, packed::Packed, payload::Payload, retention, shared_reads::SharedReads,
+};
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
 use problem::Violation;
@@ -26,6 +28,7 @@ const READING: &str = "reading an event";
 #[derive(Debug, Clone)]
 pub struct Events {
     pub(super) table: Table,
+    reads: SharedReads<Arc<StoredEvent>>,
 }
 
 /// An event as an item: the data that all its deliveries have in common, and the webhooks that they go to.
@@ -245,7 +248,7 @@ pub(super) struct PublicationPlan {
 impl Events {
     /// The events in this table.
     pub fn new(table: Table) -> Self {
-        Self { table }
+        Self { table, reads: SharedReads::default() }
     }
 
     /// The item of an event without its body, and the write that stores the whole event. A large body is written here.
@@ -285,12 +288,19 @@ impl Events {
     }
 
     /// An eventually consistent read of an event, at half the cost; may be `None` for an event that was written moments
-    /// ago. A stored event changes only when it is erased: then a stale read still has the content.
-    pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
-        match self.item_eventual(event).await? {
-            Some(item) => self.with_body(item).await.map(Some),
-            None => Ok(None),
-        }
+    /// ago. A stored event changes only when it is erased: then a stale read still has the content. Concurrent readers
+    /// of one event share the read.
+    pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<Arc<StoredEvent>>, TableError> {
+        let read = |event: EventId| {
+            let events = self.clone();
+            async move {
+                match events.item_eventual(&event).await? {
+                    Some(item) => events.with_body(item).await.map(|event| Some(Arc::new(event))),
+                    None => Ok(None),
+                }
+            }
+        };
+        self.reads.join(event, read).await
     }
 
     /// An eventually consistent read of an event without its body.

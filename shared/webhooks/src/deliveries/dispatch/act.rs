@@ -43,7 +43,7 @@ impl Dispatcher {
         let AttemptInputs { webhook, event, health } = inputs;
         let Turn { entity, claimed, .. } = turn;
         let now = self.clock.now();
-        let decision = self.decide(&turn.facts(webhook.as_ref(), event.as_ref(), health.as_ref(), now)).await?;
+        let decision = self.decide(&turn.facts(webhook.as_ref(), event.as_deref(), health.as_ref(), now)).await?;
         match (decision, webhook, event) {
             (Decision::RecordUnknownOutcome, webhook, _) => {
                 let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);

@@ -2,6 +2,8 @@
 //! request, records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A
 //! repeated message finds the attempt claimed or made, and is dropped. One invocation is a dispatch run (`run.rs`).
 
+use std::sync::Arc;
+
 use tokio::{join, time::timeout};
 
 use crate::{
@@ -213,7 +215,7 @@ impl Dispatcher {
             }
         };
         if prefetch.event.is_none() {
-            prefetch.event = self.events.find(&due.delivery.event()).await?;
+            prefetch.event = self.events.find(&due.delivery.event()).await?.map(Arc::new);
         }
         let claimed = self.claim_first(message, lane, lease, &prefetch).await?;
         Ok((claimed, prefetch))

@@ -3,6 +3,8 @@
 //! these values are read again: a webhook that is older than the change named by the message, a disabled webhook, an
 //! open breaker, and missing values.
 
+use std::sync::Arc;
+
 use tokio::{join, time::Instant};
 
 use crate::{
@@ -26,7 +28,7 @@ use storage::TableError;
 pub(crate) struct Prefetch {
     owner: Option<DeliveryOwner>,
     webhook: Option<CurrentWebhook>,
-    pub(crate) event: Option<StoredEvent>,
+    pub(crate) event: Option<Arc<StoredEvent>>,
     /// The health, unless it could not be read or the breaker was open: the breaker may have been closed since.
     health: Option<Option<HealthItem>>,
 }
@@ -48,7 +50,7 @@ pub(crate) struct CurrentWebhook {
 /// The inputs of an attempt besides its head. An attempt needs webhook and event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
-    pub(crate) event: Option<StoredEvent>,
+    pub(crate) event: Option<Arc<StoredEvent>>,
     pub(crate) health: Option<HealthItem>,
 }
 
@@ -103,7 +105,7 @@ impl Sources<'_> {
             let id = claimed.event();
             match prefetch.event.filter(|event| *event.item.id() == id) {
                 Some(event) => Ok(Some(event)),
-                None => self.events.find(&id).await,
+                None => Ok(self.events.find(&id).await?.map(Arc::new)),
             }
         };
         let health = async {

@@ -1,5 +1,7 @@
 //! A delivery whose turn it is, with the facts about it.
 
+use std::sync::Arc;
+
 use crate::{
     deliveries::{
         dispatch::{counting::RecordedAttempt, prefetch::CurrentWebhook},
@@ -16,7 +18,7 @@ use base::Time;
 /// Webhook, event and health of a delivery that can be sent.
 pub(super) struct Ready {
     pub(super) webhook: CurrentWebhook,
-    pub(super) event: StoredEvent,
+    pub(super) event: Arc<StoredEvent>,
     pub(super) health: Option<HealthItem>,
 }
 
