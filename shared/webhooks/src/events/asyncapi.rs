@@ -95,7 +95,7 @@ pub fn document(base_url: &str) -> String {
             "description": "The events that webhooks receive, each as the JSON body of a signed POST request.",
             "license": { "name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0" },
             "externalDocs": {
-                "description": "The contract of the API: how webhooks are made, and how requests are signed.",
+                "description": "The contract of the API: how to create webhooks and verify requests.",
                 "url": format!("{base_url}/"),
             },
         }),
@@ -115,7 +115,7 @@ fn channels() -> Value {
             // The owner of a webhook chooses it.
             "address": null,
             "title": "The endpoint of a webhook",
-            "description": "It receives the types of its `eventList`, at least once and in no guaranteed order.",
+            "description": "Receives the types of its `eventList`, at least once; in order only if its `order` is `subject`.",
             "messages": catalogue::all().iter().map(reference).collect::<Value>(),
         },
     })
@@ -127,8 +127,8 @@ fn operations() -> Value {
             "action": "send",
             "channel": { "$ref": "#/channels/webhook" },
             "title": "Deliver an event",
-            "description": "Answer with a 2xx status within 15 seconds; otherwise the event is sent again. Members may \
-                            be added to every object at any time: accept members that you do not know.",
+            "description": "Answer with a 2xx status within 15 seconds; otherwise the event is sent again. Accept \
+                            members that you do not know: every object may get new ones at any time.",
         },
     })
 }
@@ -168,11 +168,11 @@ fn envelope() -> Value {
         "properties": {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
             "type": { "type": "string", "description": "The key of its type." },
-            "test": { "type": "boolean", "description": "true if the data are a sample, sent as a test: do not act on it." },
+            "test": { "type": "boolean", "description": "True if the event is a test with sample data: do not act on it." },
             "subject": { "type": "string", "description": "The subject that its publisher named, or else the one in the data. Absent if there is none." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
             "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
-            "data": { "type": "object", "description": "Its data, by its type. Absent if the webhook's `payload` is `thin`." },
+            "data": { "type": "object", "description": "The data of its type. Absent if the webhook's `payload` is `thin`." },
         },
     })
 }
@@ -182,9 +182,9 @@ fn headers() -> Value {
         "type": "object",
         "required": ["webhook-id", "webhook-timestamp", "webhook-signature", "Service-Delivery-Id"],
         "properties": {
-            "webhook-id": { "type": "string", "description": "The event's identifier; recognise repetitions by it." },
+            "webhook-id": { "type": "string", "description": "The event's identifier. Use it to recognise repetitions." },
             "webhook-timestamp": { "type": "string", "description": "The time of the signature, in Unix seconds." },
-            "webhook-signature": { "type": "string", "description": "Signatures by Standard Webhooks." },
+            "webhook-signature": { "type": "string", "description": "The signatures, as specified by Standard Webhooks." },
             "Service-Delivery-Id": { "type": "string", "description": "The delivery's identifier." },
         },
     })
