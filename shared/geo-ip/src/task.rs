@@ -111,7 +111,8 @@ impl TaskRequest {
     }
 }
 
-/// The largest database, in bytes, that fits into this memory (in MB) beside everything else.
+/// The largest database, in bytes, that fits into this memory (in MB) beside everything else. Verification holds it in
+/// memory, since a memory map would need `unsafe`.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }

@@ -90,7 +90,7 @@ impl Updater {
     /// Updates one edition; without `live`, changes nothing.
     ///
     /// Updates of one edition may run concurrently: the pointer moves only from the state that this update has read,
-    /// and each update uploads under its own name.
+    /// and each update uploads under its own name. The price is a second download; a lock would not be worth its cost.
     pub async fn update(
         &self,
         configured: &ConfiguredEdition,

@@ -1,6 +1,7 @@
 //! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
 //! address and for each address alone. After too many failures the address is blocked for some minutes, even with valid
-//! credentials; other addresses are not affected.
+//! credentials; other addresses are not affected. Attempts never count for a client identifier alone: a stranger could
+//! lock its client out.
 //!
 //! | item | pk / sk |
 //! |---|---|

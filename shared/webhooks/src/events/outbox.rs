@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / time of the change |
 //! The oldest events of a shard are published first, without turns between entities. An entity puts at most 31
-//! operational events of webhooks into the outbox in an hour (`subscriptions::announcing`), and one event for each
+//! operational events of webhooks into the outbox in an hour (`health::announcing`), and one event for each
 //! payment connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a
 //! second, and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second,
 //! which is little beside the wait of up to a minute for the sweep.

@@ -1,13 +1,17 @@
 //! Each managing entity's share of publishing over HTTP: a limit of deliveries per minute that its events may cause, so
-//! that an entity that publishes as fast as it can leaves capacity to others. A publication counts once for each webhook
-//! that its event goes to, multiplied by its size in units of 4 KiB, since each delivery reads and sends the body.
+//! that an entity that publishes as fast as it can leaves capacity to others. A publication counts once for each
+//! webhook that its event goes to, multiplied by its size in units of 4 KiB, since each delivery reads and sends the
+//! body.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! A publication counts for its size before its body is read, and for its webhooks when they are known, before the event
-//! is written.
+//! A publication counts for its size before its body is read, and for its webhooks when they are known, before the
+//! event is written. It is carried out even if its targets exceed the share.
+//!
+//! The window is a minute of the clock, because an item that only gets additions needs no condition. So an entity may
+//! publish twice its share around the turn of a minute.
 //!
 //! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is

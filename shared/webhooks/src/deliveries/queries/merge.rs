@@ -3,10 +3,10 @@
 //! Each source is read in the order of creation, the newest delivery first. The merged list is complete down to the
 //! newest position at which a source has more entries; only the sources with that position are read further.
 //!
-//! The new events are a source as well, since their deliveries may be in no index yet (`store::sweep_positions`). They cannot
-//! be searched by webhook or state. So a page looks at the newest of them only, and *postpones* the others: it
+//! The new events are a source as well, since their deliveries may be in no index yet (`store::sweep_positions`). They
+//! cannot be searched by webhook or state. So a page looks at the newest of them only, and *postpones* the others: it
 //! continues with the indexes, and the postponed events follow at the end of the list. Otherwise, the first pages would
-//! be empty after many events to other webhooks.
+//! be empty after many events to other webhooks. A delivery that the sweep opens meanwhile may be listed twice.
 
 use std::ops::ControlFlow;
 
@@ -34,7 +34,8 @@ use storage::{Allowance, TableError};
 
 const LOOKING: &str = "looking through deliveries";
 
-/// The most webhooks whose open deliveries are listed without a limit: a page makes up to nine queries then.
+/// The most webhooks whose open deliveries are listed without a limit: a page makes up to nine queries then. An index
+/// by entity would cost two write units for each delivery that waits, for a list that few ask for.
 const UNLIMITED_WEBHOOKS: usize = 2;
 
 impl Filters {

@@ -1,4 +1,16 @@
 //! The places of a delivery in the indexes, as a function of its state.
+//!
+//! The write units of the indexes, beside those of the items. An entry whose attributes change costs one more.
+//!
+//! | delivery | `byDue` | `byWebhook` | `byEntity` |
+//! |---|---|---|---|
+//! | arrives at once, or after retries within seconds | 0 | 1 | 0 |
+//! | delivered after longer waits, or put off by a breaker | 2, and 2 for each further wait or announcement | 3 | 0 |
+//! | opened without a head, announced, and delivered | 4 | 3 | 0 |
+//! | failed at once | 0 | 1 | 1 |
+//! | failed after the whole schedule | as after longer waits | 3 | 1 |
+//! | cancelled while it waits | 1 | 2 | 1 |
+//! | resent after its end, and delivered; recovered: 2 more in `byDue` | 2 | 4 | 1 unless it was delivered |
 
 use base::Time;
 

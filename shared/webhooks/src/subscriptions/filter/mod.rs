@@ -1,5 +1,7 @@
 //! The filter of a webhook: the members of an event's data that must match, in the syntax of EventBridge's event
-//! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is published.
+//! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is
+//! published: the dispatcher reads the same item and needs no pattern. No maintained crate has the syntax; AWS's own is
+//! in Java.
 
 pub mod data;
 pub mod decimal;

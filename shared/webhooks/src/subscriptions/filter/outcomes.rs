@@ -1,5 +1,8 @@
 //! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise
 //! two hundred of the dearest filters would take minutes for the largest event.
+//!
+//! A filter that needs more steps lets the event pass, with a warning: a missing event is worse than one too many. Such
+//! filters are not refused when they are created, since the dearest are harmless for usual events.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,8 +12,8 @@ use super::{
     matching::{FilterOutcome, Steps},
 };
 
-/// The most steps of comparing an event with all filters of an entity, some 60 ms of a processor. A step compares one value of the data
-/// with one of a filter.
+/// The most steps of comparing an event with all filters of an entity, some 60 ms of a processor. A step compares one
+/// value of the data with one of a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
 /// The outcomes of the filters of an entity for one event.
