@@ -42,7 +42,8 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application obtained the token with: a secret's identifier, or a key's thumbprint
-    /// (RFC 7638). Tokens of panel sessions from the operator's links have none.
+    /// (RFC 7638), since another key may later get its name. Tokens of panel sessions from the operator's links have
+    /// none. A private claim: RFC 9068 has none for it, and `cnf` means something else.
     pub credential_id: Option<String>,
     /// The panel link that opened the token's session, for a token of the panel.
     pub session_id: Option<String>,

@@ -1,4 +1,6 @@
 //! The reference: navigation, first requests, introduction, every operation, and the parts that operations share.
+//! Bundles that render a reference in the browser need one to four megabytes of script, and styles that the content
+//! security policy forbids.
 
 use serde_json::Value;
 

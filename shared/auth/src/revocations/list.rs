@@ -123,7 +123,8 @@ impl RevocationList {
     }
 
     /// Revokes a token on behalf of an application that is counted on this account. Never refused: once the allowance
-    /// is spent, one entry revokes all of the application's tokens that were issued up to this one.
+    /// is spent, one entry revokes all of the application's tokens that were issued up to this one. The allowances are
+    /// counted in separate items, because transactions of one account would cancel each other.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         const DOING: &str = "revoking a token";
         if !self.has_own_entry(claims, account, now).await? {
