@@ -6,19 +6,23 @@ use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 use reference::ProblemUse;
 
 const DOCUMENT: &str = "../../openapi.yaml";
-const RECEIVING: &str = "../../docs/receiving-webhooks.md";
+const DOCS: &str = "../../docs";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]
 fn main() {
     println!("cargo::rerun-if-changed={DOCUMENT}");
-    println!("cargo::rerun-if-changed={RECEIVING}");
+    let guides = reference::GUIDE_FILES.map(|(name, _)| format!("{DOCS}/{name}"));
+    for path in &guides {
+        println!("cargo::rerun-if-changed={path}");
+    }
     let yaml = fs::read_to_string(DOCUMENT).expect("openapi.yaml is at the root of the workspace");
     let document = template::contract(&yaml).expect("openapi.yaml is YAML");
     let out = env::var("OUT_DIR").expect("cargo sets the output folder");
     let write = |name, text| fs::write(Path::new(&out).join(name), text).expect("the output folder is writable");
     write("openapi.json", document.to_string());
     write("reference.html", reference::content(&document));
-    let guide = reference::guide(&fs::read_to_string(RECEIVING).expect("the guide is in the folder docs"));
+    let texts = guides.map(|path| fs::read_to_string(path).expect("the guide is in the folder docs"));
+    let guide = reference::guide(&texts.join("\n"));
     write("receiving.title", guide.title);
     write("receiving.html", guide.content);
     write("problem_uses.rs", table(&reference::problem_uses(&document)));

@@ -1,5 +1,5 @@
-//! The receivers of docs/receiving-webhooks.md, run as documented: each stores the service's events and nothing else,
-//! and no stranger's request stops it.
+//! The receivers of docs/receiving-webhooks.md and docs/receivers.md, run as documented: each stores the service's
+//! events and nothing else, and no stranger's request stops it.
 
 use std::{
     fs::{self, File},
@@ -100,12 +100,12 @@ async fn the_documented_store_keeps_a_repeated_event_once(suite: Arc<Suite>) {
 
 /// The receiver in Python, its `verify` with a package, its part for a public key, and its `store` with a database.
 fn python_blocks() -> [String; 4] {
-    blocks("python").try_into().unwrap_or_else(|blocks| panic!("the page has four programs in Python: {blocks:?}"))
+    blocks("python").try_into().unwrap_or_else(|blocks| panic!("the pages have four programs in Python: {blocks:?}"))
 }
 
 /// The receiver in Node.js, and its part for a public key.
 fn node_blocks() -> [String; 2] {
-    blocks("js").try_into().unwrap_or_else(|blocks| panic!("the page has two programs in Node.js: {blocks:?}"))
+    blocks("js").try_into().unwrap_or_else(|blocks| panic!("the pages have two programs in Node.js: {blocks:?}"))
 }
 
 /// The program with this part in place of its lines from the first marker up to the second.
@@ -276,11 +276,12 @@ fn with(program: &Path, arguments: &[&Path]) -> Command {
     command
 }
 
-/// The programs of the page in this language.
+/// The programs of the two pages in this language.
 fn blocks(language: &str) -> Vec<String> {
-    let page = fs::read_to_string(project().join("docs/receiving-webhooks.md")).expect("the page is text");
+    let pages = ["docs/receiving-webhooks.md", "docs/receivers.md"];
+    let pages = pages.map(|page| fs::read_to_string(project().join(page)).expect("the page is text")).concat();
     let fence = format!("\n```{language}\n");
-    let begun = page.split(&fence).skip(1);
+    let begun = pages.split(&fence).skip(1);
     begun.map(|begun| begun.split("```\n").next().expect("a split has a first part").to_owned()).collect()
 }
 

@@ -9,7 +9,7 @@ const LIBRARY: &str = "use standardwebhooks::Webhook;\n";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes the output folder in the environment")]
 fn main() -> Result<(), Box<dyn Error>> {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receiving-webhooks.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receivers.md");
     println!("cargo::rerun-if-changed={}", document.display());
     let text = fs::read_to_string(&document)?;
     let mut blocks = text.split("\n```rust\n").skip(1).filter_map(|block| Some(block.split_once("\n```\n")?.0));

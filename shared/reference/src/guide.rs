@@ -1,11 +1,20 @@
-//! A Markdown file of `docs` as a page.
+//! Markdown files of `docs` as a page.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::markdown::is_permitted;
 
-/// The files to which guides may link, and their addresses in a deployment. Links to other files become plain text.
-const SERVED: [(&str, &str); 2] = [("../openapi.yaml", "/"), ("../README.md", "/#start")];
+/// The files of `docs` that a deployment serves as one page, the guide for receivers, and the address of each.
+pub const GUIDE_FILES: [(&str, &str); 3] = [
+    ("receiving-webhooks.md", "/receiving"),
+    ("receivers.md", "#sample-receivers"),
+    ("managing-webhooks.md", "#managing-webhooks"),
+];
+
+/// The other files to which guides may link, and their addresses in a deployment. Links to further files become plain
+/// text.
+const SERVED: [(&str, &str); 3] =
+    [("../openapi.yaml", "/"), ("../README.md", "/#start"), ("events.md", "/#listEventTypes")];
 
 /// A guide for the page: the title from its first heading, and the rest as HTML.
 pub struct Guide {
@@ -51,8 +60,11 @@ pub fn guide(text: &str) -> Guide {
 /// The address of a link on the page; `None` if the page does not link there.
 fn address(written: &str) -> Option<&str> {
     let file = written.split('#').next().unwrap_or_default();
+    let anchor = written.strip_prefix(file).unwrap_or_default();
+    let part = GUIDE_FILES.iter().find(|(name, _)| *name == file).map(|(_, address)| *address);
+    let part = part.map(|address| if anchor.is_empty() { address } else { anchor });
     let served = SERVED.iter().find(|(name, _)| *name == file).map(|(_, address)| *address);
-    served.or_else(|| is_permitted(written).then_some(written))
+    part.or(served).or_else(|| is_permitted(written).then_some(written))
 }
 
 /// Gives each heading its anchor.
@@ -86,16 +98,18 @@ mod tests {
 
     #[test]
     fn the_guide_for_receivers_has_its_samples_and_no_dead_link() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/receiving-webhooks.md");
-        let Guide { title, content } = guide(&fs::read_to_string(path).expect("the project has this guide"));
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+        let texts = GUIDE_FILES.map(|(name, _)| fs::read_to_string(format!("{docs}/{name}")).expect("a part of it"));
+        let Guide { title, content } = guide(&texts.join("\n"));
         assert_eq!(title, "Receiving webhooks");
-        for part in ["<h2 id=\"verifying-the-signature\">", "<h3 id=\"nodejs\">", "hmac", "<table>"] {
+        for part in ["<h2 id=\"verifying-the-signature\">", "<h2 id=\"nodejs\">", "hmac", "<table>"] {
             assert!(content.contains(part), "{part}");
         }
         let targets: BTreeSet<&str> =
             content.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let links: Vec<&str> = content.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         assert!(links.len() > 20, "{links:?}");
+        assert_eq!(content.matches(" id=\"").count(), targets.len(), "two headings have the same anchor");
         for link in links {
             let leads = match link.strip_prefix('#') {
                 Some(anchor) => targets.contains(anchor),
@@ -104,6 +118,13 @@ mod tests {
             assert!(leads, "{link}");
         }
         assert_eq!(content.matches("<a ").count(), content.matches("</a>").count());
+    }
+
+    #[test]
+    fn links_between_the_parts_of_the_guide_stay_on_the_page() {
+        let Guide { content, .. } = guide("# G\n[a](receivers.md#go) [b](receivers.md) [c](receiving-webhooks.md)\n");
+        let expected = "<p><a href=\"#go\">a</a> <a href=\"#sample-receivers\">b</a> <a href=\"/receiving\">c</a></p>";
+        assert_eq!(content.trim(), expected);
     }
 
     #[test]

@@ -9,6 +9,6 @@ mod page;
 mod problems;
 mod schema;
 
-pub use guide::{Guide, guide};
+pub use guide::{GUIDE_FILES, Guide, guide};
 pub use page::content;
 pub use problems::{ProblemUse, problem_uses};

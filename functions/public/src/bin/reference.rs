@@ -1,5 +1,5 @@
 //! GET /: the public contract for people, and GET /receiving: the guide for the authors of endpoints. The build generates them
-//! from `openapi.yaml` and `docs/receiving-webhooks.md`.
+//! from `openapi.yaml` and the files of `docs` in `reference::GUIDE_FILES`.
 
 use function::{Service, StartError};
 use functions_public::{RECEIVING, RECEIVING_TITLE, REFERENCE, with_addresses};
