@@ -1,4 +1,4 @@
-//! SECURITY.md names a test for each attack; every one of them exists.
+//! docs/threats.md names a test for each attack; every one of them exists.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
@@ -25,10 +25,10 @@ async fn every_test_that_the_security_page_names_exists(_: Arc<Suite>) {
     for folder in ["shared", "operator/src", "local", "tests/contract"] {
         functions(&project().join(folder), &mut existing);
     }
-    let page = fs::read_to_string(project().join("SECURITY.md")).expect("SECURITY.md");
+    let page = fs::read_to_string(project().join("docs/threats.md")).expect("the page is text");
     let named: Vec<&str> =
         page.split('`').skip(1).step_by(2).filter_map(|code| Some(code.rsplit_once("::")?.1)).collect();
     assert!(named.len() > 50, "only {} tests are named", named.len());
     let missing: Vec<&str> = named.into_iter().filter(|name| !existing.contains(*name)).collect();
-    assert!(missing.is_empty(), "SECURITY.md names tests that do not exist: {missing:?}");
+    assert!(missing.is_empty(), "docs/threats.md names tests that do not exist: {missing:?}");
 }
