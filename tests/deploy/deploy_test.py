@@ -26,7 +26,7 @@ TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 900
 # The short run must end within five minutes on a busy machine.
 CHOSEN_LIMIT = 180
-# The heading in docs/run.md for the bus.
+# The heading in docs/publishing-from-run.md for the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
 SWEEP_LIMIT = 150
@@ -412,7 +412,7 @@ class DeployTest:
         provider = "/payment/provider/stripe/connection"
         token = service.token()
         assert service.call(token, "POST", provider).expect(404).problem() == "provider-not-found"
-        self.manual.follow("Payment providers", places={"ENVIRONMENT": FIRST})
+        self.manual.follow("Register a provider", places={"ENVIRONMENT": FIRST})
         service.call(token, "POST", provider).expect(201)
 
     def try_geo_ip(self) -> None:
@@ -420,7 +420,7 @@ class DeployTest:
         secrets, prefix = self.emulator.client("secretsmanager"), service.stack.outputs()["SecretsPrefix"]
         key = json.loads(secrets.get_secret_value(SecretId=f"{prefix}task-key")["SecretString"])["key"]
         variables = {"BASE_URL": service.address, "TOKEN": service.token(), "TASK_KEY": key, "ENVIRONMENT": FIRST}
-        said = json.loads(self.manual.follow("Geo-IP databases", variables=variables))
+        said = json.loads(self.manual.follow("Update", variables=variables))
         assert "status" not in said, said
 
     def replace_keys(self) -> None:

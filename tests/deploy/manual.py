@@ -11,7 +11,10 @@ from pathlib import Path
 from emulator import Emulator
 
 # The documents, in docs.
-DOCUMENTS = ("deploy.md", "run.md", "restore.md", "alarms.md", "reference.md")
+DOCUMENTS = (
+    "deploy.md", "run.md", "publishing-from-run.md", "payment-providers.md", "geo-ip.md", "restore.md", "alarms.md",
+    "reference.md",
+)  # fmt: skip
 # Commands that are not run here, by their beginning, with the reason.
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
@@ -20,6 +23,10 @@ NOT_RUN = {
     "make deploy ENV=production": "as above; a step of the test updates the stack instead",
     "TABLE=$(aws cloudformation describe-stacks --region": "the emulator restores no table from another region",
     "aws cloudformation cancel-update-stack": "no update is in progress",
+    "make demo-provider": "it is for a local service",
+    "URL=$(curl": "it is for a local service",
+    "JAR=$(mktemp)": "it is for a local service",
+    'curl -sS "$ME/payment/connection/list"': "it is for a local service",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
 # The headings of rare operations, whose commands only the whole test runs.
