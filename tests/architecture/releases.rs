@@ -164,7 +164,7 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// Each function adds seven resources, and each further route one; docs/development.md says what to do at the limit.
+/// A function with a route adds six resources, a further route one; docs/development.md says what to do at the limit.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();
