@@ -12,9 +12,15 @@ from emulator import Emulator
 
 # The documents, in docs.
 DOCUMENTS = (
-    "deploy.md", "run.md", "publishing-from-run.md", "payment-providers.md", "geo-ip.md", "restore.md", "alarms.md",
+    "deploy.md",
+    "run.md",
+    "publishing-from-run.md",
+    "payment-providers.md",
+    "geo-ip.md",
+    "restore.md",
+    "alarms.md",
     "reference.md",
-)  # fmt: skip
+)
 # Commands that are not run here, by their beginning, with the reason.
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
