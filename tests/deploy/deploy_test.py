@@ -26,7 +26,7 @@ TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 900
 # The short run must end within five minutes on a busy machine.
 CHOSEN_LIMIT = 180
-# The heading in docs/publishing-from-run.md for the bus.
+# The heading in docs/publishing.md for the bus.
 BUS = "Events of the platform's own services"
 # A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
 SWEEP_LIMIT = 150
