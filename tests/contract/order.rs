@@ -8,6 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::{
+    erasing::erase,
     feeds::{answer, confirm, read, read_some},
     harness::{
         ApiResponse, AwsCall, Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, announced,
@@ -164,7 +165,7 @@ async fn a_delivery_waits_for_all_before_it_when_one_between_is_cancelled_or_era
         until_held_by(&entity, &fourth, &third).await;
         if is_erased {
             let event = event.json()["eventIdentifier"].as_str().expect("openapi.yaml says so").to_owned();
-            entity.call("DELETE", &format!("/webhook/event/{event}/content")).expect(200).await;
+            erase(&entity, &event).await;
         } else {
             entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
         }
@@ -236,7 +237,7 @@ async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
         until_held_by(&entity, &second, &first).await;
         without_looks(&table, &second).await;
         let event = stored::event_of(&first);
-        entity.call("DELETE", &format!("/webhook/event/{event}/content")).expect(200).await;
+        erase(&entity, &event).await;
         if is_under_way {
             // The erasure makes the second one due, and a dispatcher finds that the first one is not over.
             let waits = until("the second one waits for the attempt, or that is over", LONG, async || {

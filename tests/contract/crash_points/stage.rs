@@ -186,7 +186,8 @@ impl<'a> Stage<'a> {
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();
-            move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook)
+            // An earlier delivery to the webhook may announce its second attempt meanwhile.
+            move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook && due.number == 1)
         };
         let mut held = self.queue().hold("the first announcement", Moment::Before, announced);
         let mut publication = scene.publish();
@@ -289,6 +290,6 @@ impl<'a> Stage<'a> {
 
 /// The delivery for a webhook that a batch of messages announces.
 fn delivery_in(call: &AwsCall, webhook: &str) -> String {
-    let due = announced(call).into_iter().find(|due| due.webhook == webhook);
+    let due = announced(call).into_iter().find(|due| due.webhook == webhook && due.number == 1);
     due.unwrap_or_else(|| panic!("no delivery in {}", call.body)).delivery
 }
