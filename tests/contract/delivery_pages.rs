@@ -83,7 +83,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
         let call = entity.get(&format!("/webhook/delivery/list?{query}"));
         let problem = call.refused(400, "invalid-cursor").await;
         assert!(
-            problem["detail"].as_str().is_some_and(|detail| detail.contains("without cursor")),
+            problem["detail"].as_str().is_some_and(|detail| detail.contains("without `cursor`")),
             "{query}: {problem:#}"
         );
     };

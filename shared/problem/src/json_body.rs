@@ -113,7 +113,7 @@ impl<'a> JsonBody<'a> {
         let text = std::str::from_utf8(body)
             .map_err(|_| Violation::whole_body(Rule::InvalidFormat, "must be text in UTF-8"))?;
         if text.trim().is_empty() {
-            return Err(Violation::whole_body(Rule::Required, "must be a JSON object, and is empty").into());
+            return Err(Violation::whole_body(Rule::Required, "must be a JSON object, but is empty").into());
         }
         if nests_deeper_than(MAX_DEPTH, text) {
             let detail = format!("must not be nested deeper than {MAX_DEPTH} levels");
@@ -123,7 +123,7 @@ impl<'a> JsonBody<'a> {
             let is_well_formed = || serde_json::from_str::<&RawValue>(text).is_ok();
             if error.is_syntax() && !surrogates::unpaired(text).is_empty() && is_well_formed() {
                 // The name of a member has it. In a value, its reader finds it.
-                let detail = format!("has an invalid name of a member: a name {}", surrogates::MESSAGE);
+                let detail = format!("has a member with an invalid name: a name {}", surrogates::MESSAGE);
                 return Violation::whole_body(Rule::InvalidFormat, detail);
             }
             // Name only the position and the kind of the error: serde's message could repeat a value.
@@ -137,7 +137,7 @@ impl<'a> JsonBody<'a> {
         })?;
         let mut violations = Violations::default();
         for member in doubled {
-            violations.add(member.as_str(), Rule::Duplicate, "must not come twice");
+            violations.add(member.as_str(), Rule::Duplicate, "must be given only once");
         }
         Ok(Self { members, known: Vec::new(), violations })
     }
@@ -179,7 +179,7 @@ impl<'a> JsonBody<'a> {
         let json = self.take_raw(name)?;
         let texts = serde_json::from_str::<Members<'_>>(json).ok().and_then(|Members { members, doubled }| {
             for member in doubled {
-                self.violations.add(Pointer::from(name).member(&member), Rule::Duplicate, "must not come twice");
+                self.violations.add(Pointer::from(name).member(&member), Rule::Duplicate, "must be given only once");
             }
             members.into_iter().map(|(member, text)| Some((member, serde_json::from_str(text.get()).ok()?))).collect()
         });
@@ -232,7 +232,7 @@ impl<'a> JsonBody<'a> {
 
     /// Takes a required text of at least one character.
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
-        let text = self.required::<String>(name, "a text that is not empty")?;
+        let text = self.required::<String>(name, "a string that is not empty")?;
         if text.is_empty() {
             self.violations.add(name, Rule::Required, "must not be empty");
             return None;
@@ -358,9 +358,9 @@ mod tests {
     #[test]
     fn every_violation_is_found_at_once() {
         let mut body = JsonBody::read(br#"{"name": 1, "enabled": null, "nmae": "x", "other": 2}"#).expect("an object");
-        assert_eq!(body.required::<String>("name", "a text"), None);
+        assert_eq!(body.required::<String>("name", "a string"), None);
         assert_eq!(body.optional::<bool>("enabled", "true or false"), None);
-        assert_eq!(body.required::<String>("eventUrl", "a text"), None);
+        assert_eq!(body.required::<String>("eventUrl", "a string"), None);
         let mut fields = violations(body.finish().expect_err("violations"));
         fields.sort();
         assert_eq!(fields, ["enabled", "eventUrl", "name", "nmae", "other"]);
@@ -425,7 +425,7 @@ mod tests {
             assert!(list.iter().all(|violation| violation.detail.contains("unpaired surrogate")), "{list:?}");
             list.iter().map(|violation| violation.pointer.as_str().to_owned()).collect::<Vec<_>>()
         };
-        let text = |body: &mut JsonBody<'_>| drop(body.required::<String>("a", "a text"));
+        let text = |body: &mut JsonBody<'_>| drop(body.required::<String>("a", "a string"));
         assert_eq!(reasons(r#"{"a":"x\ud800"}"#, text), ["/a"]);
         let list = |body: &mut JsonBody<'_>| drop(body.optional::<Vec<BTreeMap<String, String>>>("a", "a list"));
         assert_eq!(
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(reasons(r#"{"a":{"b":"\ud800","\ud800":""}}"#, texts), ["/a/b", "/a/\\ud800"]);
         assert_eq!(reasons(r#"{"a":1,"\ud800":1}"#, text), [""]);
         let mut other = JsonBody::read(br#"{"a":"\ud83d\ude00","b":"\ud800"}"#).expect("an object");
-        assert_eq!(other.required::<String>("a", "a text").as_deref(), Some("😀"));
+        assert_eq!(other.required::<String>("a", "a string").as_deref(), Some("😀"));
         assert_eq!(violations(other.finish().expect_err("b is unknown")), ["b"]);
     }
 
@@ -498,7 +498,7 @@ mod tests {
             assert_eq!(read(bad), None, "{bad}");
         }
         let mut text = JsonBody::read(br#"{"name":2.0}"#).expect("an object");
-        assert_eq!(text.optional::<String>("name", "a text"), None, "a number is no text");
+        assert_eq!(text.optional::<String>("name", "a string"), None, "a number is no text");
     }
 
     #[test]

@@ -27,7 +27,8 @@ impl Metadata {
     /// Takes the member `metadata` from a body. Faults are added to the body's violations.
     pub fn take(body: &mut JsonBody<'_>) -> Option<Self> {
         let what = format!(
-            "an object without nesting: at most {MAX_MEMBERS} members, whose values are texts of at most {MAX_VALUE} characters"
+            "an object without nesting: at most {MAX_MEMBERS} members with string values of at most {MAX_VALUE} \
+             characters"
         );
         let members = body.optional_texts(MEMBER, &what)?;
         check(&members, &mut body.violations);
@@ -48,7 +49,7 @@ impl Metadata {
 /// Notes a violation for each fault.
 fn check(members: &BTreeMap<String, String>, violations: &mut Violations) {
     if members.len() > MAX_MEMBERS {
-        violations.add(MEMBER, Rule::TooLong, format!("must have {MAX_MEMBERS} members at most"));
+        violations.add(MEMBER, Rule::TooLong, format!("must have at most {MAX_MEMBERS} members"));
         return;
     }
     for (name, value) in members {
@@ -58,15 +59,11 @@ fn check(members: &BTreeMap<String, String>, violations: &mut Violations) {
             violations.add(pointer.clone(), Rule::InvalidFormat, detail);
         }
         if value.chars().count() > MAX_VALUE {
-            violations.add(pointer, Rule::TooLong, format!("must have {MAX_VALUE} characters at most"));
+            violations.add(pointer, Rule::TooLong, format!("must have at most {MAX_VALUE} characters"));
         }
     }
     if serde_json::to_string(members).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add(
-            MEMBER,
-            Rule::TooLong,
-            format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"),
-        );
+        violations.add(MEMBER, Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in all, as JSON"));
     }
 }
 

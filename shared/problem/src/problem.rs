@@ -97,8 +97,8 @@ impl Problem {
 
     /// 400: the cursor is not one of this list.
     pub fn invalid_cursor() -> Self {
-        let detail = "`cursor` must be the `nextCursor` of this list with these filters, and may have expired; ask again \
-                      without cursor.";
+        let detail = "`cursor` must be a `nextCursor` of this list with the same filters. It may have expired: send \
+                      the request again without `cursor`.";
         Self::new(ProblemKind::InvalidCursor, detail)
     }
 
@@ -113,8 +113,8 @@ impl Problem {
     /// 405: no route has this path with this verb. `list` is the path that lists the resources, if there is one.
     pub fn wrong_verb(method: &Method, allowed: &[&str], list: Option<&str>) -> Self {
         let allowed = allowed.join(", ");
-        let list = list.map(|path| format!(" Read `{path}` to see what there is.")).unwrap_or_default();
-        let detail = format!("This address does not take {method}; it takes {allowed}.{list}");
+        let list = list.map(|path| format!(" `GET {path}` lists what exists.")).unwrap_or_default();
+        let detail = format!("This address does not support {method}; it supports {allowed}.{list}");
         Self::new(ProblemKind::MethodNotAllowed, detail).with_header(ALLOW, allowed)
     }
 
@@ -126,7 +126,7 @@ impl Problem {
     /// 415: the body has a content encoding.
     pub fn encoded_body() -> Self {
         let detail =
-            "Send the body without `Content-Encoding`: this service takes no compressed or otherwise encoded body.";
+            "Send the body without `Content-Encoding`: this service accepts no compressed or otherwise encoded bodies.";
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
@@ -155,19 +155,19 @@ impl Problem {
 
     /// 413: the body is larger than the operation allows.
     pub fn too_large(part: &str, limit: usize) -> Self {
-        Self::new(ProblemKind::PayloadTooLarge, format!("{part} is larger than the {limit} bytes that are allowed."))
+        Self::new(ProblemKind::PayloadTooLarge, format!("{part} is larger than the limit of {limit} bytes."))
             .with_property("limitBytes", limit)
     }
 
     /// 431: the request line and the headers are larger than the gateway allows.
     pub fn headers_too_large(limit: usize) -> Self {
-        let detail = format!("The request line and the headers are larger than the {limit} bytes that are allowed.");
+        let detail = format!("The request line and the headers are larger than the limit of {limit} bytes.");
         Self::new(ProblemKind::HeadersTooLarge, detail).with_property("limitBytes", limit)
     }
 
     /// 408: the body did not arrive in time.
     pub fn request_timeout() -> Self {
-        Self::new(ProblemKind::RequestTimeout, "The body of the request did not come in time; send the request again.")
+        Self::new(ProblemKind::RequestTimeout, "The request's body did not arrive in time; send the request again.")
     }
 
     /// 503: a dependency is unavailable.

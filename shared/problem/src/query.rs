@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
         match self.parameters.remove(name)?.as_slice() {
             [value] => self.violations.note(name, rule(value), read(value).ok_or_else(|| format!("must be {what}"))),
             _ => {
-                self.violations.add(name, Rule::Duplicate, "must not come twice");
+                self.violations.add(name, Rule::Duplicate, "must be given only once");
                 None
             }
         }

@@ -20,7 +20,7 @@ pub(crate) fn of_body(value: &str) -> Result<Time, &'static str> {
 pub(crate) fn of_query(text: &str) -> Result<Time, String> {
     Time::of_client(text).ok_or_else(|| match text.rsplit_once(' ') {
         Some((time, offset)) if Time::of_client(&format!("{time}+{offset}")).is_some() => {
-            format!("{FORM}; its `+` has come as a space: write it as `%2B` in a query")
+            format!("{FORM}; its `+` arrived as a space: write it as `%2B` in a query")
         }
         _ => FORM.to_owned(),
     })
