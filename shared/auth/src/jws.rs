@@ -69,16 +69,16 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
     /// It is too long, or it is not three parts of base 64 with JSON objects of the expected form in the first two.
-    #[error("it is not three parts of base 64 with JSON of the expected form")]
+    #[error("it does not consist of three Base64 parts with the expected JSON")]
     Malformed,
     /// It requires an extension.
     #[error("its header requires an extension")]
     Extension,
     /// Its algorithm is not one of its key's.
-    #[error("its algorithm is not its key's")]
+    #[error("its algorithm is not the algorithm of its key")]
     Algorithm,
     /// The signature does not fit.
-    #[error("its signature does not verify")]
+    #[error("its signature is wrong")]
     Signature,
 }
 

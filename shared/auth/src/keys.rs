@@ -56,7 +56,7 @@ struct Tombstone {
 
 /// A key cannot be published because it was revoked in an emergency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the key {0} was revoked, and is never published again")]
+#[error("the key {0} was revoked and cannot be published again")]
 pub struct RevokedKey(String);
 
 /// The published set as read from the table, to be changed and written back.

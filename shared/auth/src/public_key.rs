@@ -77,7 +77,7 @@ struct Jwk {
 
 /// A public key of a form that this service does not publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a published key is neither one on P-256 for ES256 nor an Ed25519 key for EdDSA")]
+#[error("a published key is neither a P-256 key for ES256 nor an Ed25519 key for EdDSA")]
 pub struct BadPublicKey;
 
 impl PublicKey {

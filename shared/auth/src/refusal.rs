@@ -33,7 +33,7 @@ pub fn lacks_scope(needed: Scopes) -> Problem {
 pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
     let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
-        "This operation needs a token with the {words} `{needed}`. Ask the token endpoint for one; if it refuses, the \
+        "This operation needs a token with the {words} `{needed}`. Ask the token endpoint for one; if it refuses, your \
          application is not registered for the {words}: use one that is."
     );
     Problem::new(ProblemKind::InsufficientScope, detail)
@@ -43,9 +43,9 @@ pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
 
 /// The token's application may not publish events.
 pub fn may_not_publish() -> Problem {
-    let detail = "The token's application may not publish events. Use one that may (`mayPublish` of the application, \
-                  `may_publish` in its tokens): one that is made with `\"mayPublish\": true` by an application that may \
-                  itself, or one to which the operator of the service gives the right.";
+    let detail = "The token's application may not publish events. Use an application with `mayPublish`, whose tokens \
+                  have the claim `may_publish`. An application that may publish can create one with `\"mayPublish\": \
+                  true`, and the operator of the service can grant the right.";
     Problem::new(ProblemKind::MayNotPublish, detail)
 }
 

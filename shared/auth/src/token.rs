@@ -127,16 +127,16 @@ struct Header<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// It is too long, or it is not three parts of base 64 with JSON in the first two.
-    #[error("it is not a JWT of the form that is issued here")]
+    #[error("it is not a JWT of the expected form")]
     Malformed,
     /// Its header is not one that this service issues.
-    #[error("its header has another type, algorithm or extension than the tokens that are issued here")]
+    #[error("its header has an unexpected type, algorithm or extension")]
     Header,
     /// Its key is unknown, or no longer valid.
     #[error("it is signed by an unknown key")]
     UnknownKey,
     /// The signature does not fit.
-    #[error("its signature does not verify")]
+    #[error("its signature is wrong")]
     Signature,
     /// It has another issuer or another audience.
     #[error("it is from another issuer or for another audience")]

@@ -46,7 +46,7 @@ pub trait Calls: Send + Sync + 'static {
 
 /// The call that carried a request panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the call that carried this ended without a response")]
+#[error("the batched call ended without a response")]
 pub struct Unanswered;
 
 /// The queue of requests that wait for a call. Clones share it.

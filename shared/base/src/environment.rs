@@ -95,7 +95,7 @@ impl Environment {
                 self.fault(
                     name,
                     &value,
-                    &"not an address such as https://api.example.com, without a path or slash at its end",
+                    &"not an address such as https://api.example.com, without a path or trailing slash",
                 );
                 None
             }

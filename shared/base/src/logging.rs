@@ -208,7 +208,7 @@ impl FromStr for LogLevel {
             "info" => Ok(Self::Info),
             "debug" => Ok(Self::Debug),
             "trace" => Ok(Self::Trace),
-            _ => Err("none of `error`, `warn`, `info`, `debug` and `trace`"),
+            _ => Err("not one of `error`, `warn`, `info`, `debug` and `trace`"),
         }
     }
 }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn an_unknown_level_is_refused_with_the_known_ones() {
         let refused = read_from::<LogSettings>(|_| Some("loud".into())).expect_err("no level").0;
-        let said = "LOG_LEVEL is `loud`, which is none of `error`, `warn`, `info`, `debug` and `trace`";
+        let said = "LOG_LEVEL is `loud`, which is not one of `error`, `warn`, `info`, `debug` and `trace`";
         assert_eq!(refused, [said]);
         assert_eq!(read_from::<LogSettings>(|_| None).expect("the default").level, LogLevel::Info);
         assert_eq!("WARN".parse(), Ok(LogLevel::Warn), "as other programs take it");

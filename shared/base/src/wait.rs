@@ -20,7 +20,7 @@ pub struct Wait(pub Duration);
 
 /// A text that is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a number with a unit, of 10 years at most, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
+#[error("not a number with a unit, at most 10 years, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
 pub struct WaitError;
 
 impl FromStr for Wait {

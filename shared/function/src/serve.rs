@@ -124,7 +124,7 @@ fn request_handler(gate: Arc<Gate>) -> Arc<EventHandler> {
         let gate = gate.clone();
         async move {
             let request = event::request(payload.get())
-                .inspect_err(|error| tracing::error!(%error, "an event of HTTP could not be read"))?;
+                .inspect_err(|error| tracing::error!(%error, "an HTTP event could not be read"))?;
             drop(payload);
             let response = gate.handle(request.with_lambda_context(context)).await;
             Ok(to_raw_value(&event::response(response))?)

@@ -38,7 +38,7 @@ pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Prob
     }
     Err(Problem::new(
         ProblemKind::ForeignOrigin,
-        "Scripts of other sites may not call this address; call it from a program.",
+        "Scripts from other sites may not call this address; call it from a program.",
     ))
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn readable_body(request: &Request<Body>) -> Result<(), Problem> {
     if request.extensions().get::<UnreadableBody>().is_none() {
         return Ok(());
     }
-    let detail = "must be valid Base64 if the request says that it is Base64";
+    let detail = "must be valid Base64, since the request is marked as Base64";
     Err(Violation::whole_body(Rule::InvalidFormat, detail).into())
 }
 

@@ -147,7 +147,7 @@ impl<S: RevocationSource> Revocations<S> {
         };
         tracing::error!(
             error,
-            "the revocations could not be read; tokens are checked against the list that was read last"
+            "the revocations could not be read; tokens are checked against the last list that was read"
         );
         self.known.write().unwrap_or_else(PoisonError::into_inner).pause_until(self.clock.now() + FAILURE_PAUSE);
         Ok(())
