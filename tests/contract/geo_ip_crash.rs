@@ -236,7 +236,7 @@ async fn a_rollback_is_not_undone(world: &World) {
     world.expect(&before);
     lookup(21).await;
     let (success, said) = operator(&world.api, &["rollback", CITY]).await;
-    assert!(!success && said.contains("no release of City before the current one"), "{said}");
+    assert!(!success && said.contains("no earlier release of City"), "{said}");
 
     let pointer = world.store.join("local/City/current.json");
     let content = fs::read(&pointer).expect("it is there");

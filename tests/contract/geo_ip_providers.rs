@@ -20,26 +20,26 @@ use crate::harness::{
 
 /// Editions of MaxMind: the fault of the second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
-    ("WrongChecksum", "the checksum of the served file is not the one that the provider gives"),
-    ("FlippedBit", "the checksum of the served file is not the one that the provider gives"),
+    ("WrongChecksum", "the checksum of the file does not match the checksum of the provider"),
+    ("FlippedBit", "the checksum of the file does not match the checksum of the provider"),
     ("Truncated", "damaged"),
     ("Older", "is not newer than the published one"),
     ("Future", "is in the future"),
-    ("OtherType", "the database calls itself `SomethingElse` instead of `OtherType`"),
+    ("OtherType", "the type of the database is `SomethingElse` instead of `OtherType`"),
     ("TwoDatabases", "2 databases"),
-    ("LeadsOut", "a name that leads out of it"),
+    ("LeadsOut", "a name that leads outside it"),
 ];
 /// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 9] = [
-    ("WrongSha256", "the checksum of the served file is not the one that the provider gives", 1),
+    ("WrongSha256", "the checksum of the file does not match the checksum of the provider", 1),
     ("CutOff", "the connection broke before the answer was complete", 1),
-    ("NoAnswer", "the connection broke before there was an answer", 2),
+    ("NoAnswer", "the connection broke before the server answered", 2),
     ("Bomb", "more than", 1),
-    ("Status401", "refuses the credentials, or there are none (status 401)", 1),
-    ("Status403", "refuses the credentials, or there are none (status 403)", 1),
+    ("Status401", "refused the credentials, or none are configured (status 401)", 1),
+    ("Status403", "refused the credentials, or none are configured (status 403)", 1),
     ("Status404", "has no such file (status 404)", 1),
     ("Status429", "limit on downloads is reached (status 429)", 1),
-    ("Status500", "has failed (status 500)", 1),
+    ("Status500", "the server failed (status 500)", 1),
 ];
 
 /// Updates like the daily schedule: many editions have minutes, instead of the seconds of a call over HTTP. Returns
@@ -371,7 +371,7 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     let configuration = json!({ "editions": [edition("slow"), edition("next")] });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
     let (_, message) = scheduled(&api).await;
-    assert!(message.contains("slow: downloading: the server sends too slowly"), "{message}");
+    assert!(message.contains("slow: downloading: the server is too slow"), "{message}");
     assert_eq!(published(&files(&folder(&api)), "next"), Some(database("next", 2)), "{message}");
     assert!(bundle.stop().await.success());
 }
@@ -396,10 +396,10 @@ async fn a_file_of_another_kind_is_named_with_the_remedy(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n";
     let kinds: [(&str, &[u8], &str); 4] = [
-        ("Page", b"<!DOCTYPE html><title>Sign in</title>", "a web page (HTML or XML) came instead of a database: open"),
-        ("Json", b"{\"message\": \"moved\"}", "JSON came instead of a database: the address must be"),
-        ("Lfs", pointer.as_bytes(), "a Git LFS pointer came instead of a database: use the address of the content"),
-        ("Zip", b"PK\x03\x04\x14\0\0\0", "a ZIP archive came, which is not unpacked: use an address of"),
+        ("Page", b"<!DOCTYPE html><title>Sign in</title>", "a web page (HTML or XML) instead of a database: open"),
+        ("Json", b"{\"message\": \"moved\"}", "JSON instead of a database: use the address of the file"),
+        ("Lfs", pointer.as_bytes(), "a Git LFS pointer instead of a database: use the address of the content"),
+        ("Zip", b"PK\x03\x04\x14\0\0\0", "a ZIP archive, which is not supported: use the address of"),
     ];
     let names = kinds.map(|(name, ..)| name);
     for (name, content, _) in kinds {

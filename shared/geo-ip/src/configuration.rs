@@ -55,7 +55,7 @@ impl Configuration {
         for ConfiguredEdition { edition, .. } in &editions {
             // Some file systems ignore case.
             if !names.insert(edition.as_str().to_ascii_lowercase()) {
-                faults.push(format!("the edition {edition} comes twice"));
+                faults.push(format!("the edition {edition} is listed twice"));
             }
         }
         if faults.is_empty() { Ok(Self { editions }) } else { Err(ConfigurationError(faults)) }
@@ -92,9 +92,9 @@ fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option
 }
 
 fn database_type(body: &mut JsonBody<'_>) -> Option<String> {
-    let text = body.optional::<Option<String>>("databaseType", "a text")??;
+    let text = body.optional::<Option<String>>("databaseType", "a string")??;
     let good = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    let checked = good.then_some(text).ok_or("must be the type that the database calls itself");
+    let checked = good.then_some(text).ok_or("must be the type that the database's own metadata name");
     body.violations.note("databaseType", Rule::InvalidFormat, checked)
 }
 
@@ -129,17 +129,17 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
 
 /// An account's number, as a number or a text.
 fn account(name: &'static str, body: &mut JsonBody<'_>) -> Option<String> {
-    let account = match body.required::<Value>(name, "a number or a text")? {
+    let account = match body.required::<Value>(name, "a number or a string")? {
         // A colon would end the user name in HTTP Basic.
         Value::String(text) if !text.is_empty() && !text.contains(':') => Ok(text),
         Value::Number(number) if number.is_u64() => Ok(number.to_string()),
-        _ => Err("must be a number, or a text that is not empty and has no colon"),
+        _ => Err("must be a number, or a non-empty string without a colon"),
     };
     body.violations.note(name, Rule::InvalidFormat, account)
 }
 
 fn optional_address(name: &'static str, body: &mut JsonBody<'_>) -> Option<Url> {
-    let text = body.optional::<Option<String>>(name, "a text")??;
+    let text = body.optional::<Option<String>>(name, "a string")??;
     body.violations.note(name, Rule::InvalidFormat, address(&text))
 }
 
@@ -191,10 +191,10 @@ mod tests {
             "`edition` is not a member",
             "`editions[0].edition` must be",
             "`editions[0].accountId` is missing",
-            "`editions[0].licenseKey` must be a text",
+            "`editions[0].licenseKey` must be a string",
             "`editions[0].acountId` is not a member",
             "`editions[1].url` must be an address",
-            "`editions[1].sha256Url` must be a text",
+            "`editions[1].sha256Url` must be a string",
             "`editions[2].source` must be",
             "`editions[3].token` must not be empty",
             "`editions[4].edition` must be one of dbip-city-lite",

@@ -99,14 +99,14 @@ pub enum DownloadError {
     TooManyRedirects,
     #[error("the server redirects {0}")]
     Redirect(&'static str),
-    #[error("the answer is larger than the {} MB that are read", .0 / (1024 * 1024))]
+    #[error("the response is larger than the limit of {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),
     #[error(
-        "the server sends too slowly: less than {} KB came in {} seconds, and the download was given up",
+        "the server is too slow: less than {} KB arrived in {} seconds; the download was stopped",
         .0.bytes / 1024, .0.window.as_secs()
     )]
     TooSlow(MinimumRate),
-    #[error("the answer is not a text of at most 64 KB")]
+    #[error("the response is not a text of at most 64 KB")]
     NotText,
     #[error("{}", on_disk(.0))]
     Disk(#[source] io::Error),
@@ -114,10 +114,10 @@ pub enum DownloadError {
 
 fn refusal(status: &StatusCode) -> String {
     let meaning = match status.as_u16() {
-        401 | 403 => "the server refuses the credentials, or there are none",
+        401 | 403 => "the server refused the credentials, or none are configured",
         404 | 410 => "the server has no such file",
         429 => "the server's limit on downloads is reached",
-        500.. => "the server has failed",
+        500.. => "the server failed",
         _ => "the server's response is unexpected",
     };
     format!("{meaning} (status {})", status.as_u16())
@@ -126,7 +126,7 @@ fn refusal(status: &StatusCode) -> String {
 /// An error of the disk as a sentence.
 pub(super) fn on_disk(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "there is no room left on the disk".to_owned(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".to_owned(),
         _ => "the file could not be written or read".to_owned(),
     }
 }
@@ -216,9 +216,9 @@ impl Web {
                 return Ok(answer);
             }
             let next = header_text(&answer, &header::LOCATION).and_then(|location| url.join(&location).ok());
-            let next = next.ok_or(DownloadError::Redirect("to nowhere"))?;
+            let next = next.ok_or(DownloadError::Redirect("without an address"))?;
             if url.scheme() == "https" && next.scheme() != "https" {
-                return Err(DownloadError::Redirect("from https to something less secure"));
+                return Err(DownloadError::Redirect("from https to a less secure scheme"));
             }
             // Never send credentials to another scheme, host or port, nor after a redirect back.
             if next.origin() != url.origin() {

@@ -112,7 +112,7 @@ fn each_window_must_bring_enough_bytes() {
         slow.count(1, at(second)).expect("the window has not ended");
     }
     let text = slow.count(1, at(30)).expect_err("30 bytes in 30 seconds").to_string();
-    assert!(text.contains("too slowly") && text.contains("30 seconds"), "{text}");
+    assert!(text.contains("too slow") && text.contains("30 seconds"), "{text}");
     let mut quick = Pace::new(rate, began);
     for window in 1..=100 {
         quick.count(1000, at(30 * window)).expect("enough in each window");

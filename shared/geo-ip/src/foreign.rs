@@ -8,18 +8,18 @@ pub const EXAMINED: usize = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignFile {
     #[error(
-        "a web page (HTML or XML) came instead of a database: open the address in a browser; the file may have moved, \
-         or need a login"
+        "the server returned a web page (HTML or XML) instead of a database: open the address in a browser; the file \
+         may have moved, or require a login"
     )]
     Page,
-    #[error("JSON came instead of a database: the address must be that of the file, not of a description of it")]
+    #[error("the server returned JSON instead of a database: use the address of the file, not of its description")]
     Json,
     #[error(
-        "a Git LFS pointer came instead of a database: use the address of the content; at GitHub, it begins with \
-         https://media.githubusercontent.com/media/"
+        "the server returned a Git LFS pointer instead of a database: use the address of the content; on GitHub, it \
+         begins with https://media.githubusercontent.com/media/"
     )]
     LfsPointer,
-    #[error("{0} came, which is not unpacked: use an address of a `.mmdb`, `.mmdb.gz` or `.tar.gz`")]
+    #[error("the server returned {0}, which is not supported: use the address of a `.mmdb`, `.mmdb.gz` or `.tar.gz`")]
     Archive(&'static str),
 }
 

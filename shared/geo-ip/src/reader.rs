@@ -75,13 +75,13 @@ pub enum ReaderError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
-    #[error("nothing is published of {0}")]
+    #[error("no release of {0} is published")]
     NothingPublished(EditionName),
     /// The release that the pointer names is missing.
     #[error("the release that the pointer of {0} names is not in the store")]
     Gone(EditionName),
     /// The disk is full or failed.
-    #[error("a release could not be put on the disk")]
+    #[error("a release could not be written to the disk")]
     Disk(#[source] std::io::Error),
     /// The content does not match the SHA-256.
     #[error("the published release of {0} is damaged")]

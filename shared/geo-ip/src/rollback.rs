@@ -14,16 +14,16 @@ pub enum RollbackError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
-    #[error("nothing is published of {0}")]
+    #[error("no release of {0} is published")]
     NothingPublished(EditionName),
     /// There is only one release.
-    #[error("there is no release of {0} before the current one to go back to")]
+    #[error("there is no earlier release of {0} to roll back to")]
     NothingBefore(EditionName),
     /// The previous release is missing in the store.
-    #[error("the release of {0} before the current one is no longer in the store")]
+    #[error("the previous release of {0} is missing from the store")]
     Gone(EditionName),
     /// An update or another rollback moved the pointer.
-    #[error("the pointer of {0} was changed at the same time; look at it and try again")]
+    #[error("the pointer of {0} was changed concurrently; check it and try again")]
     Lost(EditionName),
 }
 
@@ -34,10 +34,13 @@ pub enum UnblockError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nothing is published.
-    #[error("nothing is published of {0}")]
+    #[error("no release of {0} is published")]
     NothingPublished(EditionName),
     /// No blocked release, or more than one, has a SHA-256 with this beginning.
-    #[error("{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; blocked are: {}", listed(.blocked))]
+    #[error(
+        "{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; the blocked ones are: {}",
+        listed(.blocked)
+    )]
     NotOne {
         /// The edition.
         edition: EditionName,
@@ -49,7 +52,7 @@ pub enum UnblockError {
         blocked: Vec<String>,
     },
     /// An update or a rollback moved the pointer.
-    #[error("the pointer of {0} was changed at the same time; look at it and try again")]
+    #[error("the pointer of {0} was changed concurrently; check it and try again")]
     Lost(EditionName),
 }
 

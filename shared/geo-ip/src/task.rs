@@ -67,7 +67,7 @@ struct EditionReport {
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The task key or the environment is wrong. The response does not say which, so that it does not help an attacker.
-    #[error("the task key or the environment is not this deployment's")]
+    #[error("the task key or the environment does not belong to this deployment")]
     Refused,
     /// The configuration or the task key could not be read.
     #[error(transparent)]
@@ -81,7 +81,7 @@ impl From<TaskError> for Problem {
     fn from(error: TaskError) -> Self {
         match error {
             TaskError::Refused => {
-                let detail = "The task key is wrong, or the environment is not the one that this deployment has.";
+                let detail = "The task key is wrong, or the environment is not that of this deployment.";
                 Self::new(ProblemKind::TaskRefused, detail)
             }
             TaskError::Secret(error) => error.into(),
@@ -100,7 +100,7 @@ impl TaskRequest {
             [] | ["false"] => false,
             ["true"] => true,
             _ => {
-                let detail = "must be true or false, and come once";
+                let detail = "must be true or false, and be given only once";
                 body.violations.push(Violation::query("live", Rule::UnknownValue, detail));
                 false
             }

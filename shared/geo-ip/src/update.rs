@@ -58,7 +58,7 @@ pub enum UpdateError {
     Source(#[from] SourceError),
     #[error("downloading")]
     Download(#[source] DownloadError),
-    #[error("downloading: the checksum of the served file is not the one that the provider gives")]
+    #[error("downloading: the checksum of the file does not match the checksum of the provider")]
     Checksum,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -68,7 +68,7 @@ pub enum UpdateError {
     Verify(#[from] VerifyError),
     #[error("did not finish in time; nothing was published. The daily run has 14 minutes for all editions together")]
     Late,
-    #[error("the pointer was changed at the same time; nothing was published")]
+    #[error("the pointer was changed concurrently; nothing was published")]
     PointerMoved,
 }
 
@@ -304,7 +304,7 @@ impl fmt::Display for UpdateOutcome {
                 write!(f, "published {}, {}", build_of(release), compared("was", before.as_deref()))
             }
             Self::Overtaken(release) => {
-                write!(f, "another update has just published build {}, which stays", release.label())
+                write!(f, "another update has just published build {}, which stays current", release.label())
             }
         }
     }

@@ -207,19 +207,19 @@ async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
     let other = DatabaseBuilder::new("GeoLite2-ASN", NOW as u64 - 5).with_many(40).build();
     for (answer, words) in [
         (Answering::status(404), "no such file (status 404)"),
-        (Answering::status(401), "refuses the credentials"),
+        (Answering::status(401), "refused the credentials"),
         (Answering::status(429), "limit on downloads"),
-        (Answering::status(503), "the server has failed (status 503)"),
+        (Answering::status(503), "the server failed (status 503)"),
         (Answering::nothing(), "the connection broke"),
         (Answering::ok(newer.clone()).cut_after(newer.len() / 2), "the connection broke"),
         (Answering::ok(&newer[..newer.len() / 2]), "damaged"),
         (Answering::ok(""), "empty"),
         (Answering::ok("Sorry"), "not a MaxMind database"),
-        (Answering::ok("<html>Sorry</html>"), "a web page (HTML or XML) came instead of a database: open the address"),
-        (Answering::ok(gzip(b"<html>Sorry</html>")), "a web page (HTML or XML) came"),
-        (Answering::ok(r#"{"message": "x"}"#), "JSON came instead of a database: the address must be"),
-        (Answering::ok("version https://git-lfs.github.com/spec/v1\noid"), "a Git LFS pointer came"),
-        (Answering::ok("PK\x03\x04"), "a ZIP archive came, which is not unpacked: use an address"),
+        (Answering::ok("<html>Sorry</html>"), "a web page (HTML or XML) instead of a database: open the address"),
+        (Answering::ok(gzip(b"<html>Sorry</html>")), "returned a web page (HTML or XML)"),
+        (Answering::ok(r#"{"message": "x"}"#), "JSON instead of a database: use the address of the file"),
+        (Answering::ok("version https://git-lfs.github.com/spec/v1\noid"), "a Git LFS pointer instead"),
+        (Answering::ok("PK\x03\x04"), "a ZIP archive, which is not supported: use the address"),
         (Answering::ok(gzip(&database_with(5, 41))), "the build time of the published one, 2026-11-15T09:45:00Z, but"),
         (Answering::ok(gzip(b"nothing")), "not a MaxMind database"),
         (Answering::ok(gzip(&damaged)), "not a MaxMind database"),
@@ -261,9 +261,9 @@ async fn a_checksum_beside_the_file_decides() {
     world.says("/a.mmdb.gz", Answering::ok(served.clone()));
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("asking for the checksum"));
     world.says("/sum", Answering::ok("none"));
-    assert!(world.update(source.clone()).await.expect_err("no checksum").contains("no SHA-256"));
+    assert!(world.update(source.clone()).await.expect_err("no checksum").contains("not a SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the served file"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the file"));
     world.says("/a.mmdb.gz", Answering::ok("<html>Sorry</html>"));
     assert!(world.update(source.clone()).await.expect_err("a page").contains("a web page"));
     world.says("/a.mmdb.gz", Answering::ok(served.clone()));
@@ -314,7 +314,7 @@ async fn maxmind_is_queried_first_and_a_new_release_downloaded() {
     // The content does not match the checksum.
     world.says("/geoip/updates/metadata?edition_id=GeoLite2-City", metadata(&md5(b"another")));
     world.says(path, Answering::ok(tar_gz(&database(1))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the served file"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the file"));
     for wrong in [
         "nonsense",
         r#"{"databases": []}"#,

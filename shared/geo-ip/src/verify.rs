@@ -42,19 +42,20 @@ pub struct Facts {
 pub enum VerifyError {
     #[error("{}", super::download::on_disk(.0))]
     Disk(#[source] std::io::Error),
-    #[error("the served file is not a MaxMind database, or is damaged")]
+    #[error("the downloaded file is damaged, or is not a MaxMind database")]
     Damaged(#[source] MaxMindDbError),
     #[error("the database is implausible: {0}")]
     Implausible(String),
     #[error(
-        "the database calls itself `{found}` instead of {wanted}; if it is the right one, `databaseType` names its type"
+        "the type of the database is `{found}` instead of {wanted}; if it is the right one, set `databaseType` to its \
+         type"
     )]
     Type { found: String, wanted: DatabaseType },
     #[error("build {offered} is not newer than the published one, {published}")]
     NotNewer { offered: String, published: String },
     #[error(
-        "the database has the build time of the published one, {0}, but other content: wait for the next build; or, if \
-         the new content is the right one, withdraw the published one with `geo-ip rollback`, and update again"
+        "the database has the build time of the published one, {0}, but different content: wait for the next build. If \
+         the new content is correct, withdraw the published one with `geo-ip rollback`, and update again"
     )]
     SameBuild(String),
     #[error("build {0} is {1}")]
@@ -96,11 +97,11 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
         }
         let value: Option<BTreeMap<String, serde::de::IgnoredAny>> = found.decode().map_err(VerifyError::Damaged)?;
         if value.is_none() {
-            return Err(strange("a network in it has nothing to say"));
+            return Err(strange("a network in it has no data"));
         }
         count += 1;
     }
-    if count == 0 { Err(strange("it knows no network")) } else { Ok(()) }
+    if count == 0 { Err(strange("it contains no networks")) } else { Ok(()) }
 }
 
 /// Checks that the database, whose content is not that of the published one, may replace it.
@@ -136,7 +137,7 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
         }
     }
     match published.known_addresses.iter().find(|address| !facts.known_addresses.contains(address)) {
-        Some(lost) => Err(VerifyError::Implausible(format!("it no longer knows {lost}"))),
+        Some(lost) => Err(VerifyError::Implausible(format!("it lacks {lost}, which the published one has"))),
         None => Ok(()),
     }
 }

@@ -44,7 +44,7 @@ pub(super) async fn ask(
     let text = web.text(&url, None).await.map_err(SourceError::download(ASKING))?;
     let answered: Option<Answered> = serde_json::from_str(&text).ok();
     let sha256 = answered.and_then(|answered| sha256_of(&answered.checksums.sha256, EDITION));
-    let sha256 = sha256.ok_or(SourceError::Answer { asking: ASKING, what: "not the expected JSON" })?;
+    let sha256 = sha256.ok_or(SourceError::Answer { asking: ASKING, what: "is not the expected JSON" })?;
     if published.is_some_and(|release| release.source.served_sha256.as_deref() == Some(&sha256)) {
         return Ok(SourceAnswer::Unchanged);
     }

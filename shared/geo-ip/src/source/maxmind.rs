@@ -45,16 +45,16 @@ pub(super) async fn ask(
     url.query_pairs_mut().append_pair("edition_id", edition.as_str());
     let text = web.text(&url, authorization.as_ref()).await.map_err(SourceError::download(ASKING))?;
     let wrong = |what| SourceError::Answer { asking: ASKING, what };
-    let metadata: Metadata = serde_json::from_str(&text).map_err(|_| wrong("not the expected JSON"))?;
+    let metadata: Metadata = serde_json::from_str(&text).map_err(|_| wrong("is not the expected JSON"))?;
     let newest = metadata.databases.into_iter().find(|database| database.edition_id == edition.as_str());
-    let Database { md5, date, .. } = newest.ok_or_else(|| wrong("about other editions"))?;
+    let Database { md5, date, .. } = newest.ok_or_else(|| wrong("is about other editions"))?;
     let md5 = md5.to_ascii_lowercase();
     if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(wrong("without a checksum"));
+        return Err(wrong("has no checksum"));
     }
     let day: String = date.chars().filter(|character| *character != '-').collect();
     if day.len() != 8 || !day.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wrong("without a date"));
+        return Err(wrong("has no date"));
     }
     if published.is_some_and(|release| release.source.md5.as_deref() == Some(&md5)) {
         return Ok(SourceAnswer::Unchanged);

@@ -70,7 +70,7 @@ pub enum SourceError {
         /// The error of the download.
         source: DownloadError,
     },
-    #[error("{asking}: the answer is {what}")]
+    #[error("{asking}: the answer {what}")]
     Answer { asking: &'static str, what: &'static str },
 }
 

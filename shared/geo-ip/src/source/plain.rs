@@ -24,7 +24,7 @@ pub(super) async fn ask(
     let mut checksum = None;
     if let Some(sha256_url) = sha256_url {
         let text = web.text(sha256_url, None).await.map_err(SourceError::download(ASKING))?;
-        let what = "no SHA-256 of the file in 64 hexadecimal digits";
+        let what = "is not a SHA-256 in 64 hexadecimal digits";
         let file = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
         let file = percent_decode_str(file).decode_utf8_lossy();
         let sha256 = sha256_of(&text, &file).ok_or(SourceError::Answer { asking: ASKING, what })?;
