@@ -56,9 +56,7 @@ impl ClientKey {
             return Err(fault);
         }
         if members.contains_key("keys") {
-            return Err(
-                "must be one JSON Web Key, and not a set of them; send each of its `keys` separately".to_owned()
-            );
+            return Err("must be one JSON Web Key, not a set; send each of its `keys` separately".to_owned());
         }
         let material = Material::parse(members)?;
         let alg = purpose(members, &material)?;
@@ -66,8 +64,8 @@ impl ClientKey {
             None => material.thumbprint(),
             Some(kid) => kid.as_str().filter(|kid| is_kid(kid)).map(str::to_owned).ok_or_else(|| {
                 format!(
-                    "must have a `kid` of 1 to {MAX_KID} of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, `:`, `@`, `-` that \
-                     does not begin with `{SECRET_PREFIX}` and is not dots alone, or none"
+                    "must omit `kid`, or have one of 1 to {MAX_KID} of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, \
+                     `:`, `@`, `-` that does not begin with `{SECRET_PREFIX}` and does not consist of dots only"
                 )
             })?,
         };
@@ -125,11 +123,11 @@ fn is_kid(text: &str) -> bool {
 /// The algorithm that the key is restricted to, if any. Refuses keys for other purposes than verifying signatures.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
-        return Err("must have `sig` as its `use`, or none".to_owned());
+        return Err("must omit `use`, or set it to `sig`".to_owned());
     }
     let verifies = |operations: &Value| operations.as_array().is_some_and(|all| all.contains(&"verify".into()));
     if members.get("key_ops").is_some_and(|operations| !verifies(operations)) {
-        return Err("must have `verify` among its `key_ops`, or none".to_owned());
+        return Err("must omit `key_ops`, or list `verify` in it".to_owned());
     }
     let Some(given) = members.get("alg") else { return Ok(None) };
     let possible = material.algorithms();
@@ -137,7 +135,7 @@ fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<A
     given.as_str().and_then(algorithm).map(Some).ok_or_else(|| {
         let names = ALGORITHMS.iter().filter(|name| algorithm(name).is_some());
         let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-        format!("must have {} as its `alg`, or none", names.join(" or "))
+        format!("must omit `alg`, or set it to {}", names.join(" or "))
     })
 }
 

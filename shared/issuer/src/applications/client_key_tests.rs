@@ -160,10 +160,10 @@ fn a_key_that_verifies_nothing_is_refused() {
         (with(rsa.clone(), "n", number(&[255; 128])), "2048"),
         (with(rsa.clone(), "n", number(&[255; 1025])), "8192"),
         (with(rsa.clone(), "n", number(&[&[0], [255; 256].as_slice()].concat())), "zeros"),
-        (with(rsa.clone(), "n", number(&[255; 256])), "no RSA key"), // three times something
-        (with(rsa.clone(), "e", number(&[1])), "no RSA key"),
-        (with(rsa.clone(), "e", number(&[1, 0, 0])), "no RSA key"),
-        (with(rsa.clone(), "e", number(&[1; 9])), "no RSA key"),
+        (with(rsa.clone(), "n", number(&[255; 256])), "not a valid RSA key"), // three times something
+        (with(rsa.clone(), "e", number(&[1])), "not a valid RSA key"),
+        (with(rsa.clone(), "e", number(&[1, 0, 0])), "not a valid RSA key"),
+        (with(rsa.clone(), "e", number(&[1; 9])), "not a valid RSA key"),
         (with(rsa.clone(), "alg", json!("RS512")), "`RS256` or `PS256`"),
         (with(ec.clone(), "alg", json!("ES384")), "`ES256`"),
         (with(ec.clone(), "alg", json!("Ed25519")), "`ES256`"),

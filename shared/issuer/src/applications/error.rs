@@ -33,19 +33,19 @@ pub enum ApplicationError {
     #[error("an application's own token would end or narrow its access, and the request does not confirm it")]
     Unconfirmed,
     /// A concurrent change won; the application has this version now.
-    #[error("another change came first; the version is {0} now")]
+    #[error("another request changed the application; its version is now {0}")]
     Changed(u64),
     /// The entity has the maximum number of applications.
     #[error("the entity has {MAX_APPLICATIONS} applications")]
     TooManyApplications,
     /// The application has the maximum number of live secrets; the first of them ends at this time.
-    #[error("the application has {MAX_SECRETS} live secrets, and the first of them ends at {0}")]
+    #[error("the application has {MAX_SECRETS} live secrets; the older one ends at {0}")]
     TooManySecrets(Time),
     /// The application has the maximum number of keys.
     #[error("the application has {MAX_KEYS} keys")]
     TooManyKeys,
     /// The application already has a key with this name.
-    #[error("the application has a key of the name `{0}`")]
+    #[error("the application already has a key with the name `{0}`")]
     KeyExists(String),
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity has reached its hourly limit of new credentials; it ends in {} s", .0.as_secs())]
@@ -88,9 +88,9 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::EntityNotCovered, detail).with_property("notCovered", json!(foreign))
             }
             ApplicationError::ExceedsPublishing => {
-                let detail = "The application may publish events, and your token may not. To make, change or remove an \
-                              application, a token needs all of its rights. Use one with the claim `may_publish`, or make the \
-                              application without `mayPublish`.";
+                let detail = "The application may publish events, but your token may not. To create, change or remove \
+                              an application, a token needs all of its rights. Use a token with the claim \
+                              `may_publish`, or create the application without `mayPublish`.";
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
@@ -111,8 +111,8 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::TooManySecrets(oldest_ends) => {
                 let detail = format!(
-                    "The application has {MAX_SECRETS} live secrets; the older ends at {oldest_ends}. Wait until then, or remove \
-                     one."
+                    "The application has {MAX_SECRETS} live secrets; the older one ends at {oldest_ends}. Wait until \
+                     then, or remove one."
                 );
                 Self::new(ProblemKind::ClientSecretLimit, detail)
                     .with_limit("client-secrets", MAX_SECRETS)
@@ -124,7 +124,7 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::KeyExists(kid) => {
                 let detail = format!(
-                    "The application has a key with the `kid` `{kid}`; remove it first, or give the new one another."
+                    "The application already has a key `{kid}`; remove it first, or give the new one another `kid`."
                 );
                 Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
             }

@@ -141,7 +141,7 @@ fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) 
 /// point of small order, a signature of zeros is valid for at least one message in eight.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     check_length("x", &x, 32, "RFC 8032 section 5.1.5", "Ed25519")?;
-    let fault = || "is no key on the curve Ed25519".to_owned();
+    let fault = || "is not a key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
     coordinate[31] &= 0x7f; // the highest bit distinguishes a point from its negative
     coordinate.reverse(); // the largest digit first, so that numbers compare like texts
@@ -188,7 +188,7 @@ fn has_small_factor(number: &[u8]) -> bool {
 fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     let bits = |number: &[u8]| number.len() * 8 - number.first().map_or(0, |byte| byte.leading_zeros() as usize);
     if n.starts_with(&[0]) || e.starts_with(&[0]) {
-        return Err("must have `n` and `e` without zeros before the number".to_owned()); // RFC 7518 §2
+        return Err("must have `n` and `e` without leading zeros".to_owned()); // RFC 7518 §2
     }
     if !(2048..=8192).contains(&bits(n)) {
         return Err("must have 2048 to 8192 bits".to_owned());
@@ -196,7 +196,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     // 65537 and similar values; an exponent of 1 would make every text its own signature.
     let exponent = (2..=32).contains(&bits(e)) && e.last().is_some_and(|byte| byte % 2 == 1);
     let parsed = PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
-    if exponent && parsed.is_ok() && !has_small_factor(n) { Ok(()) } else { Err("is no RSA key".to_owned()) }
+    if exponent && parsed.is_ok() && !has_small_factor(n) { Ok(()) } else { Err("is not a valid RSA key".to_owned()) }
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
     fn an_ed25519_key_of_a_small_order_is_refused() {
         for y in small_order() {
             let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": BASE64_URL_SAFE_NO_PAD.encode(y) });
-            assert_eq!(parse(&jwk), Err("is no key on the curve Ed25519".to_owned()), "{y:02x?}");
+            assert_eq!(parse(&jwk), Err("is not a key on the curve Ed25519".to_owned()), "{y:02x?}");
         }
     }
 

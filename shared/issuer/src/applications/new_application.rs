@@ -69,7 +69,7 @@ impl NewApplication {
     /// scopes, gets the scopes of its token.
     pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let name = body.required("name", "a text that people know the application by");
+        let name = body.required("name", "a string, the name of the application for people");
         let is_published = take_published_members(&mut body, owner);
         let scopes_are = "a list of scopes";
         let wanted_scopes: Option<Vec<String>> =
@@ -91,7 +91,7 @@ impl NewApplication {
         let keys = keys.map(|given: Value| public_keys(&given, now, violations)).unwrap_or_default();
         let with_secret = with_secret.unwrap_or(true);
         if !with_secret && keys.is_empty() {
-            violations.add("withSecret", Rule::Inconsistent, "may be false only where there are `publicKeys`");
+            violations.add("withSecret", Rule::Inconsistent, "may be false only if `publicKeys` has a key");
         }
         body.finish()?;
         let missing = || Problem::internal("a value is missing without a violation");
@@ -160,7 +160,7 @@ pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
         return Err(format!("must have 1 to {MAX_ENTITIES} elements"));
     }
     if distinct.iter().map(String::len).sum::<usize>() > MAX_ENTITY_BYTES {
-        return Err(format!("must have {MAX_ENTITY_BYTES} bytes at most, all identifiers together"));
+        return Err(format!("must have at most {MAX_ENTITY_BYTES} bytes in all identifiers together"));
     }
     Ok(Entities::new(distinct))
 }
@@ -179,7 +179,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
 /// Parses texts as scopes, and notes each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
-        violations.add("scopes", Rule::Required, "must have an element at least");
+        violations.add("scopes", Rule::Required, "must have at least one element");
     }
     let mut known = Vec::new();
     let mut compared = 0;
@@ -205,7 +205,7 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
         return Vec::new();
     };
     if list.len() > MAX_KEYS {
-        violations.add("publicKeys", Rule::TooLong, format!("must have {MAX_KEYS} elements at most"));
+        violations.add("publicKeys", Rule::TooLong, format!("must have at most {MAX_KEYS} elements"));
         return Vec::new();
     }
     let mut keys = Vec::<ClientKey>::new();
@@ -214,7 +214,7 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
         let key = violations.note(pointer.clone(), Rule::InvalidFormat, ClientKey::parse(jwk, now));
         let Some(key) = key else { continue };
         if keys.iter().any(|known| known.kid == key.kid) {
-            violations.add(pointer, Rule::Duplicate, "must not have the same `kid` as another of the list");
+            violations.add(pointer, Rule::Duplicate, "must not have the same `kid` as another key of the list");
         } else {
             keys.push(key);
         }
@@ -229,14 +229,14 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
     for name in ["ownerName", "ownerType"] {
-        body.optional::<String>(name, "a text");
+        body.optional::<String>(name, "a string");
     }
     let redirects: Option<Vec<String>> = body.optional("redirectUris", "a list of addresses");
     if identifier.is_some_and(|identifier| identifier != owner.as_str()) {
         body.violations.add(
             "ownerIdentifier",
             Rule::Inconsistent,
-            "must be the managing entity of the path, or be left out",
+            "must be the managing entity of the path, or be omitted",
         );
     }
     redirects.is_some()

@@ -196,7 +196,7 @@ impl Applications {
             .set(last_used, day)
             .only_if(exists())
             .only_if(absent(last_used).or(less(last_used, day)));
-        self.table.write(change, "noting the use of a credential").await.map(drop)
+        self.table.write(change, "recording the use of a credential").await.map(drop)
     }
 }
 

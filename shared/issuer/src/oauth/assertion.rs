@@ -59,10 +59,10 @@ pub enum AssertionFault {
     #[error("the assertion is malformed")]
     Malformed(#[from] JwsFault),
     /// It is another kind of JWT.
-    #[error("the assertion has the type of another kind of text")]
+    #[error("the assertion's `typ` is that of another kind of token")]
     Type,
     /// Its issuer, its subject and the requesting client differ.
-    #[error("the assertion's issuer, its subject and the client are not one and the same")]
+    #[error("the assertion's issuer and subject are not both the client")]
     Subject,
     /// It names another audience, alone or beside this issuer.
     #[error("the assertion has another audience")]
@@ -173,7 +173,7 @@ impl UsedAssertions {
         request_id: &str,
         now: Time,
     ) -> Result<Written<()>, TableError> {
-        const DOING: &str = "noting an assertion";
+        const DOING: &str = "recording an assertion";
         let identifier = digest::digest(&digest::SHA256, assertion.claims.jti.as_bytes());
         let used = UsedAssertion {
             pk: format!("ASSERTION#{}", assertion.client_id()),

@@ -76,7 +76,7 @@ pub enum AuthenticationError {
     #[error("the client is not authenticated")]
     Refused(#[source] Refusal),
     /// Too many attempts from the client's address have failed.
-    #[error("too many attempts have failed from this address; the next is accepted in {} s", blocked.wait.as_secs())]
+    #[error("too many failed attempts from this address; the next one is accepted in {} s", blocked.wait.as_secs())]
     TooManyAttempts {
         /// The limit, and how long every attempt is refused.
         blocked: Blocked,
@@ -200,7 +200,7 @@ impl ClientAuthentication {
             return;
         }
         if let Err(error) = self.applications.note_use(&application.client_id, credential, &today).await {
-            tracing::warn!(error = %logging::chain(&error), "the use of a credential could not be noted");
+            tracing::warn!(error = %logging::chain(&error), "the use of a credential could not be recorded");
         }
     }
 }
@@ -248,8 +248,7 @@ impl From<AuthenticationError> for Problem {
 fn too_many_attempts(Blocked { limit, wait }: Blocked) -> Problem {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let seconds = seconds.max(1);
-    let detail =
-        format!("Too many attempts to authenticate have failed from this address; try again in {seconds} seconds.");
+    let detail = format!("Too many failed attempts to authenticate from this address; try again in {seconds} seconds.");
     Problem::rate_limited(ProblemKind::TooManyAttempts, detail, limit, seconds)
 }
 

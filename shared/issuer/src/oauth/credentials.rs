@@ -34,7 +34,7 @@ pub enum Proof {
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub enum Unreadable {
     /// `Authorization` has another scheme, is repeated, or is malformed.
-    #[error("the Authorization is not HTTP Basic")]
+    #[error("the Authorization header is not HTTP Basic")]
     Basic,
     /// The assertion is malformed, or another client's.
     #[error(transparent)]

@@ -65,7 +65,7 @@ impl Form {
             return Err(malformed(detail));
         }
         if body.len() > MAX_FORM {
-            return Err(malformed("The form is larger than any request to this address."));
+            return Err(malformed("The form is larger than any valid request to this address."));
         }
         let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
         let mut parameters = Vec::new();
@@ -73,7 +73,7 @@ impl Form {
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {
             if !names.insert(name.clone()) && name != REPEATED {
                 let is_scope = looks_like_scope(&name);
-                return Err(if is_scope { not_scope(&name) } else { malformed("The form has a parameter twice.") });
+                return Err(if is_scope { not_scope(&name) } else { malformed("Send each parameter only once.") });
             }
             parameters.push((name.into_owned(), value.into_owned()));
         }

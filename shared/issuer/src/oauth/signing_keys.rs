@@ -27,7 +27,7 @@ pub enum SigningKeyError {
     #[error("the published keys or the revocations could not be read")]
     Table(#[from] TableError),
     /// The key is revoked or not published, or it ends before the token would.
-    #[error("the key `{0}` cannot verify a token for its whole life, and no other key can sign")]
+    #[error("the key `{0}` expires before a new token would, and no other key can sign")]
     Retired(String),
 }
 

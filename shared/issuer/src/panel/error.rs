@@ -15,13 +15,13 @@ use crate::oauth::signing_keys::SigningKeyError;
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
     /// A session of the panel cannot make or renew a link.
-    #[error("a session of the panel asks for a link, or to renew one")]
+    #[error("a session of the panel cannot create or renew links")]
     BySession,
     /// The link would have scopes that its maker lacks.
-    #[error("the link would have scopes that its maker lacks: {0}")]
+    #[error("the link would have scopes that its creator lacks: {0}")]
     ExceedsScopes(Scopes),
     /// The link's session could publish events, and its maker may not.
-    #[error("the session of the link could publish events, which its maker may not")]
+    #[error("the session of the link could publish events, but its creator may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity has reached its hourly limit of panel links; it ends in {} s", .0.as_secs())]
@@ -74,13 +74,13 @@ pub enum CodeFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionFault {
     /// The browser brought no cookie.
-    #[error("the browser brought no cookie")]
+    #[error("the browser sent no cookie")]
     NoCookie,
     /// The cookie belongs to no existing session.
     #[error("the cookie belongs to no session")]
     Unknown,
     /// The session has ended.
-    #[error("the session is over")]
+    #[error("the session has ended")]
     Over,
     /// The cookie holds a key that was replaced more than a minute ago.
     #[error("a browser sent a replaced key of the session; the session is ended")]
@@ -145,8 +145,8 @@ impl From<PanelError> for Problem {
                     .with_property("requiredScope", lacking.to_string())
             }
             PanelError::ExceedsPublishing => {
-                let detail = "The session of the link could publish events, and your token may not. Use a token with the claim \
-                              `may_publish`, or create a link without `mayPublish`.";
+                let detail = "The session of the link could publish events, but your token may not. Use a token with \
+                              the claim `may_publish`, or create a link without `mayPublish`.";
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             PanelError::AllowanceSpent(wait) => {
@@ -167,7 +167,7 @@ impl From<PanelError> for Problem {
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),
             PanelError::Session(fault) => Self::new(ProblemKind::NoPanelSession, fault.detail()).caused_by(fault),
             PanelError::Idempotency(error) => error.into_problem(|made| {
-                format!("the link {made} exists; `DELETE …/panel/link/{made}` removes it, and a new key makes another")
+                format!("the link {made} exists; `DELETE …/panel/link/{made}` removes it; a new key creates another")
             }),
             PanelError::Issuer(error) => error.into(),
             PanelError::NotIssued(_) => Self::internal(error),

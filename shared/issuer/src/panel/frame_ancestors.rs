@@ -12,8 +12,9 @@ pub struct FrameAncestors(Vec<String>);
 /// A text is not a list of exact origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a list of exact origins with spaces between them: `{0}` is not an exact origin. An origin is `https://` and a host, perhaps with \
-     a port, in lower case, without a path, a slash at its end or `*`; `http://` is accepted for `localhost` and `127.0.0.1`"
+    "not a list of exact origins separated by spaces: `{0}` is not an exact origin. An origin is `https://` and a \
+     host, optionally with a port, in lower case, without a path, a trailing slash or `*`; `http://` is accepted for \
+     `localhost` and `127.0.0.1`"
 )]
 pub struct NotOrigins(String);
 

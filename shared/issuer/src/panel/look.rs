@@ -66,7 +66,7 @@ impl FromStr for PanelName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        name::checked(text, MAX_NAME).map(Self).map_err(|fault| format!("no name for the panel: it {fault}"))
+        name::checked(text, MAX_NAME).map(Self).map_err(|fault| format!("not a valid name for the panel: it {fault}"))
     }
 }
 

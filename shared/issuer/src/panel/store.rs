@@ -130,7 +130,7 @@ impl LinkStore {
             .set(ENDS_DATE, ends)
             .set("expiresAt", end_of_item(ends))
             .only_if(more(ENDS_DATE, now).and(at_most(ENDS_DATE, ends)));
-        let written: Written<LinkItem> = self.table.write_and_read(change, "prolonging a panel session").await?;
+        let written: Written<LinkItem> = self.table.write_and_read(change, "extending a panel session").await?;
         Ok(written.map(|item| item.of_entity(link.entity.clone())))
     }
 

@@ -137,7 +137,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
             Err(RotationError::Foreign)
         };
         match &outcome {
-            Ok(()) => tracing::info!(step = step.as_str(), version = id, "a step of the rotation is done"),
+            Ok(()) => tracing::info!(step = step.as_str(), version = id, "completed a step of the rotation"),
             Err(error) => self.audit(AuditOutcome::Failed(error.reason()), &Notes::default()),
         }
         outcome
