@@ -163,7 +163,7 @@ mod tests {
             "webhookIdentifier":"whk_1","createdDate":"2026-11-20T09:45:00.123Z","waitingFor":"schedule",
             "nextAttemptDate":"2026-11-20T09:50:21.007Z","attemptCount":2,"attempts":[
             {"attemptNumber":1,"attemptDate":"2026-11-20T09:45:00.158Z","durationMs":5001,"httpStatus":null,
-             "error":"timeout: the endpoint took no connection in time"},
+             "error":"timeout: the endpoint did not accept a connection in time"},
             {"attemptNumber":2,"attemptDate":"2026-11-20T09:45:10.412Z","durationMs":87,"httpStatus":500,
              "responseBody":"out of\u001b memory"},
             {"attemptNumber":3,"attemptDate":"2026-11-20T09:45:20.412Z","durationMs":4,"httpStatus":null,
@@ -176,7 +176,7 @@ mod tests {
             "delivery  dlv_1",
             "waits for schedule",
             "status    retrying",
-            "   1  2026-11-20 09:45:00Z  timeout: the endpoint took no connection in time  5001 ms",
+            "   1  2026-11-20 09:45:00Z  timeout: the endpoint did not accept a connection in time  5001 ms",
             "   2  2026-11-20 09:45:10Z  500  87 ms",
             "   3  2026-11-20 09:45:20Z  confirmed  4 ms",
             "   4  2026-11-20 09:45:30Z  308 to https://a/hooks/  5 ms",

@@ -67,7 +67,7 @@ fn sentence(error: &Error) -> &'static str {
             "the endpoint sent a TLS message that cannot be read"
         }
         Error::PeerMisbehaved(_) | Error::DecryptError | Error::PeerSentOversizedRecord => {
-            "the endpoint broke the rules of TLS"
+            "the endpoint violated the TLS protocol"
         }
         _ => "the endpoint and the service could not agree on TLS",
     }
@@ -76,10 +76,10 @@ fn sentence(error: &Error) -> &'static str {
 fn certificate(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the endpoint's certificate, or one of its chain, has expired"
+            "the endpoint's certificate, or one in its chain, has expired"
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the endpoint's certificate, or one of its chain, is not valid yet"
+            "the endpoint's certificate, or one in its chain, is not valid yet"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "the endpoint's certificate is not valid for its name"
@@ -90,7 +90,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         CertificateError::Revoked => "the endpoint's certificate is revoked",
         CertificateError::BadSignature => "the signature of the endpoint's certificate is wrong",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "the endpoint's certificate is not made for servers"
+            "the endpoint's certificate is not issued for servers"
         }
         CertificateError::BadEncoding => "the endpoint's certificate cannot be read",
         CertificateError::UnsupportedSignatureAlgorithmContext { .. }

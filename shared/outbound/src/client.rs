@@ -92,7 +92,7 @@ pub(crate) fn request(
         .uri(target)
         .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
         .body(Full::new(body))
-        .map_err(|_| AttemptError::Blocked("the URL cannot be asked for in HTTP"))?;
+        .map_err(|_| AttemptError::Blocked("the URL cannot be requested over HTTP"))?;
     for (name, value) in headers {
         request.headers_mut().append(name, value.clone());
     }

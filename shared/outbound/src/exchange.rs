@@ -32,8 +32,8 @@ const KEPT_BODY: usize = 4_096;
 /// The longest pause that an endpoint can request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-const LATE: AttemptError = AttemptError::Timeout("the endpoint had not answered in time");
-const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint took no connection in time");
+const LATE: AttemptError = AttemptError::Timeout("the endpoint did not answer in time");
+const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint did not accept a connection in time");
 
 /// The limits of an exchange.
 #[derive(Debug, Clone, Copy)]

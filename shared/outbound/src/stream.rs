@@ -55,7 +55,7 @@ impl ResponseStream {
     /// The next chunk of the body; `None` if the body is complete.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let chunk = timeout(self.idle, self.answered.chunk()).await;
-        let chunk = chunk.map_err(|_| AttemptError::Timeout("the rest of the response did not come in time"))?;
+        let chunk = chunk.map_err(|_| AttemptError::Timeout("the rest of the response did not arrive in time"))?;
         chunk.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
     }
 }
@@ -107,7 +107,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
         Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
         Unanswered::NotHttp => AttemptError::Connect("the server's response is not HTTP"),
         Unanswered::Unsent(None) | Unanswered::Broken => {
-            AttemptError::Connect("the connection broke before there was an answer")
+            AttemptError::Connect("the connection broke before the server answered")
         }
         Unanswered::HeadTooLong => AttemptError::Connect(
             "the server's response has more than 64 KiB or 2 048 headers before its body, interim responses (1xx) included",

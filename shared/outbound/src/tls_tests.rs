@@ -180,9 +180,9 @@ async fn an_invalid_certificate_is_refused_with_its_true_reason() {
     let untrusted = "the endpoint's certificate is self-signed, its issuer is not trusted, or an intermediate certificate is \
                      missing";
     for (identity, reason) in [
-        (world.issue(expired), "the endpoint's certificate, or one of its chain, has expired"),
-        (world.issue(future), "the endpoint's certificate, or one of its chain, is not valid yet"),
-        (world.issue(for_clients), "the endpoint's certificate is not made for servers"),
+        (world.issue(expired), "the endpoint's certificate, or one in its chain, has expired"),
+        (world.issue(future), "the endpoint's certificate, or one in its chain, is not valid yet"),
+        (world.issue(for_clients), "the endpoint's certificate is not issued for servers"),
         (world.issue(parameters("127.0.0.2")), "the endpoint's certificate is not valid for its name"),
         (world.issue(parameters("hotel.example.com")), "the endpoint's certificate is not valid for its name"),
         (Identity { certificate, key }, untrusted),
