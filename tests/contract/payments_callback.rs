@@ -215,14 +215,14 @@ async fn only_the_log_has_the_cause_of_a_refusal(suite: Arc<Suite>) {
     let own = visit.back.path(suite.api.base_url());
     let mut answers = Vec::new();
     for (call, words) in [
-        (at("sim-pkce", &[("iss", "https://evil.example")]), "`iss` is not this provider's"),
+        (at("sim-pkce", &[("iss", "https://evil.example")]), "`iss` belongs to another provider"),
         (at("sim-pkce", &[]), "has no `iss`"),
         (at("sim-basic", &[]), "made for another provider"),
         (visit.at(callback("no-such", &[code, state])), "made for another provider"),
         (visit.at(callback("UPPER", &[code, state])), "no provider of this name"),
-        (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "not one that this service makes"),
+        (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "this service did not issue the state"),
         (visit.at(unknown), "the state is unknown"),
-        (suite.api.get(own), "brought no cookie"),
+        (suite.api.get(own), "sent no cookie"),
         (used.at(own), "another browser"),
         (expired.callback(), "has expired"),
         (suite.api.get(expired.back.path(suite.api.base_url())), "has expired"),

@@ -114,7 +114,7 @@ pub enum CallbackError {
     #[error("the table or the secrets were too slow for the callback to continue")]
     TooSlow,
     /// Spending the state failed; it may be spent.
-    #[error("the state could not be spent")]
+    #[error("the state could not be marked as used")]
     Spend(#[source] TableError),
     /// The state is spent, and the provider gave no tokens.
     #[error("the code could not be exchanged")]
@@ -282,7 +282,7 @@ impl Callback {
             entity = %entity,
             outcome = outcome.as_str(),
             providerError = error.map(ErrorCode::as_str),
-            "came back from a provider"
+            "a browser came back from a provider"
         );
         let entity = entity.as_str();
         let account = account.as_deref();
@@ -333,7 +333,7 @@ impl Callback {
         }
         // Do not revoke the access: most providers would revoke the account's whole access, and another entity may be
         // connected to it. The page says that the owner of the account may withdraw it.
-        tracing::warn!(provider = %provider.name, "another account is connected, and stays");
+        tracing::warn!(provider = %provider.name, "another account is already connected, and stays connected");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn single<'a>(
             violations.add(name, Rule::TooLong, format!("must not be longer than {MAX_VALUE} bytes"));
         }
         [value] => return Some(value),
-        _ => violations.add(name, Rule::Duplicate, "must not come twice"),
+        _ => violations.add(name, Rule::Duplicate, "must be given only once"),
     }
     None
 }

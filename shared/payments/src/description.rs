@@ -164,7 +164,7 @@ fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<
     members.retain(|_, value| !value.is_null());
     // Show only the path: serde's message could repeat a value.
     serde_path_to_error::deserialize(Value::Object(members))
-        .map_err(|error| Fault(format!("`{}` is no member of it, or its value is not of the right form", error.path())))
+        .map_err(|error| Fault(format!("`{}` is not a member of it, or has the wrong form", error.path())))
 }
 
 /// The members of a provider's sandbox, if the secret selects it.
@@ -177,7 +177,7 @@ fn sandbox<'a>(
         None | Some(Value::Bool(false)) => Ok(None),
         Some(Value::Bool(true)) if members.is_some() => Ok(members),
         Some(Value::Bool(true)) => {
-            Err(Fault("`sandbox` has no meaning for this provider; give it the sandbox's addresses".into()))
+            Err(Fault("`sandbox` is not supported for this provider; set the addresses of the sandbox instead".into()))
         }
         Some(_) => Err(Fault("`sandbox` must be true or false".into())),
     }
@@ -231,7 +231,7 @@ fn client(secret: &Map<String, Value>, method: Method, assertion: AssertionDescr
             let key = PrivateKey::from_pem(pem).map_err(|error| Fault(format!("`{member}` {error}")))?;
             let issuer = assertion.issuer.unwrap_or_else(|| Template::only(Placeholder::ClientId));
             if !issuer.has_only(&[Placeholder::ClientId, Placeholder::OwnHost]) {
-                return Err(Fault("`assertion.issuer` may have the places {clientId} and {ownHost} only".into()));
+                return Err(Fault("`assertion.issuer` may have only the placeholders {clientId} and {ownHost}".into()));
             }
             Proof::Key(Assertion { key, issuer, audience: assertion.audience, key_id: assertion.key_id })
         }
@@ -248,7 +248,7 @@ fn text<'a>(secret: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
             Err(Fault(format!("`{name}` must be one line without control characters")))
         }
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Fault(format!("`{name}` must be a text"))),
+        Some(_) => Err(Fault(format!("`{name}` must be a string"))),
     }
 }
 
@@ -256,10 +256,10 @@ fn revocation(description: RevocationDescription, client: &Client) -> Result<Rev
     let parameters = description.parameters.iter().flatten().map(|(_, template)| template);
     for template in description.authorization.iter().chain(parameters) {
         if template.has(Placeholder::OwnHost) {
-            return Err(Fault("`revocation` may not have the place {ownHost}".into()));
+            return Err(Fault("`revocation` may not have the placeholder {ownHost}".into()));
         }
         if template.has(Placeholder::ClientSecret) && client.secret().is_none() {
-            return Err(Fault("`revocation` has the place {clientSecret}, but this client has a key".into()));
+            return Err(Fault("`revocation` has the placeholder {clientSecret}, but this client has a key".into()));
         }
     }
     Ok(Revocation {

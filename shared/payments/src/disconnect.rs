@@ -213,7 +213,7 @@ impl Disconnecting {
     /// Releases the connection unchanged. If this fails, the lease runs out.
     async fn release(&self, held: &HeldConnection) {
         if let Err(error) = self.connections.release(held).await {
-            tracing::warn!(error = %logging::chain(&error), "a connection stays held until its lease is over");
+            tracing::warn!(error = %logging::chain(&error), "a connection stays held until its lease ends");
         }
     }
 }

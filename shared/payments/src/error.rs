@@ -27,7 +27,7 @@ pub enum ConnectionError {
     #[error("the managing entity has no connection to the provider")]
     NotFound,
     /// The entity has a connection, and the request does not replace it.
-    #[error("the managing entity is connected to the provider")]
+    #[error("the managing entity is already connected to the provider")]
     Exists {
         /// The account that is connected.
         account: Option<String>,
@@ -80,13 +80,13 @@ impl From<ConnectionError> for Problem {
             }
             ConnectionError::NotFound => {
                 let detail = "This managing entity has no connection to the payment provider in the path; \
-                              `payment/connection/list` lists those that it has.";
+                              `payment/connection/list` lists its connections.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
             }
             ConnectionError::UnknownIdentifier => {
                 let detail = "This managing entity has no connection with the identifier in the path; \
-                              `payment/connection/list` lists those that it has. A requested connection exists once \
-                              a person has allowed the access.";
+                              `payment/connection/list` lists its connections. A requested connection exists once a \
+                              person has allowed the access.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
             }
             ConnectionError::NotRevoked(_) => {
@@ -104,8 +104,8 @@ impl From<ConnectionError> for Problem {
                 Self::new(ProblemKind::ConnectionReplaced, detail)
             }
             ConnectionError::Exists { account } => {
-                let detail = "This managing entity is connected to the payment provider in the path. Send {\"replace\": true} \
-                              to connect in its place, with the same account or another one.";
+                let detail = "This managing entity is connected to the payment provider in the path. Send \
+                              {\"replace\": true} to replace the connection, with the same account or another one.";
                 let problem = Self::new(ProblemKind::ConnectionExists, detail);
                 match account {
                     Some(account) => problem.with_property("account", account),
@@ -135,7 +135,7 @@ fn no_provider(given: &str) -> String {
     }
     let mut names: Vec<_> = builtin::all().iter().map(|built_in| built_in.name.as_str()).collect();
     names.sort_unstable();
-    let all = format!("built in are {}, and an operator can add others", names.join(", "));
+    let all = format!("the built-in ones are {}, and an operator can add others", names.join(", "));
     let message = near::none_of("must name a payment provider that is set up here", given, names, &all);
     format!("The path {message}.")
 }

@@ -57,7 +57,7 @@ pub enum RefusalCode {
     UnsupportedGrantType,
     #[error("invalid_scope")]
     InvalidScope,
-    #[error("a code that RFC 6749 does not have")]
+    #[error("a code that RFC 6749 does not define")]
     Other,
 }
 
@@ -110,7 +110,7 @@ impl GrantError {
                 LastError::new("refused", format!("the provider answered {} with {code}", status.as_u16()))
             }
             Self::TooLarge | Self::Unreadable | Self::Malformed(_) => {
-                LastError::new("answer", "the provider's answer holds no tokens that can be read")
+                LastError::new("answer", "the provider's answer has no readable tokens")
             }
             Self::Client(_) => LastError::of_service(),
         }

@@ -135,7 +135,7 @@ impl PendingAuthorizations {
         pending: &PendingAuthorization,
         record: Option<Record>,
     ) -> Result<(), IdempotencyError> {
-        const DOING: &str = "keeping an authorization";
+        const DOING: &str = "storing an authorization";
         debug_assert_eq!(entity.id(), &pending.entity);
         let put = Put::item(&PendingItem::new(state, pending), DOING)?;
         self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
@@ -180,7 +180,7 @@ impl PendingAuthorizations {
             .set("spentBy", by)
             .remove("sealedVerifier")
             .only_if(absent("spentBy").or(is("spentBy", by)));
-        self.0.write(change, "spending a state").await
+        self.0.write(change, "marking a state as used").await
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(shown("nowhere", &good), "the secret `provider-nowhere` is invalid: `authorizeUrl` is missing");
         assert_eq!(
             shown("stripe", &json!({ "clientId": "a", "clientSecret": 1 })),
-            "the secret `provider-stripe` is invalid: `clientSecret` must be a text"
+            "the secret `provider-stripe` is invalid: `clientSecret` must be a string"
         );
         assert!(shown("No", &good).contains("the provider's name must be"));
     }

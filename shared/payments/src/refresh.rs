@@ -88,7 +88,7 @@ enum RefreshError {
     NoProvider,
     #[error("the tokens could not be decrypted")]
     Seal(#[from] SealError),
-    #[error("the provider gave no new tokens")]
+    #[error("the provider issued no new tokens")]
     Grant(#[source] GrantError),
 }
 
@@ -145,7 +145,7 @@ impl Refresher {
         let claim = self.connections.claim(&entity, &name, Purpose::Refresh, lease, self.clock.now());
         let Claim::Held(held) = claim.await? else { return Ok(false) };
         if held.until.since(self.clock.now()) < LIMITS.whole + LEASE_MARGIN {
-            tracing::warn!(provider = %name, "the table took too long; the next run refreshes");
+            tracing::warn!(provider = %name, "the table took too long; the next run refreshes the connection");
             return Ok(false);
         }
         let attempted = match provider {

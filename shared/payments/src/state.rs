@@ -34,7 +34,7 @@ pub enum Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
     /// The text does not have the form of a state.
-    #[error("the state is not one that this service makes")]
+    #[error("this service did not issue the state")]
     Malformed,
     /// The table does not have the state, or no longer has it.
     #[error("the state is unknown, or ended more than an hour ago")]
@@ -49,7 +49,7 @@ pub enum StateFault {
     #[error(transparent)]
     Ended(Ended),
     /// The browser sent no cookie of the start page.
-    #[error("the browser brought no cookie of the start page")]
+    #[error("the browser sent no cookie from the start page")]
     NoCookie,
     /// No browser has continued from the start page.
     #[error("no browser has continued from the start page")]
@@ -58,10 +58,10 @@ pub enum StateFault {
     #[error("another browser continued from the start page")]
     OtherBrowser,
     /// The redirect names no issuer, although this provider always does.
-    #[error("the answer has no `iss`, which this provider always gives")]
+    #[error("the answer has no `iss`, which this provider always sends")]
     NoIssuer,
     /// The redirect names an issuer that is not the provider's.
-    #[error("the answer's `iss` is not this provider's")]
+    #[error("the answer's `iss` belongs to another provider")]
     OtherIssuer,
 }
 

@@ -93,7 +93,7 @@ impl Connections {
         replace: bool,
         outbox_event: &OutboxEvent,
     ) -> Result<Written<()>, TableError> {
-        const DOING: &str = "keeping a connection";
+        const DOING: &str = "storing a connection";
         let put = Put::item(&ConnectionItem::from(stored), DOING)?;
         let put = put.only_if(in_place_of(before, &stored.connection, replace));
         self.table.write_all(Transaction::new().with(put).with(self.outbox.put(outbox_event)?), DOING).await
@@ -115,7 +115,7 @@ impl Connections {
                 tracing::error!(
                     pk = entry.pk,
                     sk = entry.sk,
-                    "skipped an entry of the index byDue, since its key is not a connection's"
+                    "skipped an entry of the index byDue, since its key does not belong to a connection"
                 );
             }
             due
