@@ -40,7 +40,7 @@ impl<'a> IdempotencyKey<'a> {
     /// # Errors
     /// The fault, as the second half of a sentence that begins with the header's name.
     pub fn read(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Self>, String> {
-        let fault = || format!("must come once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
+        let fault = || format!("must be sent only once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
@@ -242,7 +242,7 @@ pub enum IdempotencyError {
     },
     /// A concurrent repetition of the request has written its record first. [`super::IdempotencyStore::once`] turns
     /// this error into the response of that repetition.
-    #[error("a repetition of the request was carried out at the same moment")]
+    #[error("a repetition of the request ran at the same time")]
     Overtaken,
     /// A response could not be serialized or parsed.
     #[error("a response could not be written or read")]

@@ -153,7 +153,7 @@ fn read_rows<T: DeserializeOwned>(
     for row in rows {
         match row.read(doing) {
             Ok(entry) => entries.push(entry),
-            Err(error) if skips_unreadable => tracing::error!(error = %logging::chain(&error), "an item is left out"),
+            Err(error) if skips_unreadable => tracing::error!(error = %logging::chain(&error), "an item is skipped"),
             Err(error) => return Err(error),
         }
     }
