@@ -133,7 +133,7 @@ async fn a_filter_is_diagnosed_with_the_events_that_it_keeps_back(suite: Arc<Sui
     for currency in ["EUR", "USD", "GBP"] {
         entity.publish_event(&event(currency)).await;
     }
-    detail(&agent, &hook, "filtered", "2 of the last 3 kept events of this webhook's types did not match the filter")
+    detail(&agent, &hook, "filtered", "2 of the last 3 stored events of this webhook's types did not match the filter")
         .await;
 }
 

@@ -148,7 +148,7 @@ async fn a_range_holds_its_beginning_and_not_its_end(suite: Arc<Suite>) {
     let nothing = recovery(&entity, &hook, &future).expect(202).await.json();
     assert_eq!(
         (&nothing["count"], &nothing["message"]),
-        (&json!(0), &json!("The range is in the future, so it has no delivery yet."))
+        (&json!(0), &json!("The range is in the future, so it has no deliveries yet."))
     );
     assert_eq!(
         recover(&entity, &hook, &json!({ "createdFrom": deliveries[1].1, "createdUntil": deliveries[2].1 })).await,

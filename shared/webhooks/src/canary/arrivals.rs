@@ -31,7 +31,7 @@ fn key(event: &EventId) -> (String, String) {
 impl Arrivals {
     /// Records the first arrival of an event.
     pub async fn record(&self, event: &EventId, now: Time) -> Result<(), TableError> {
-        const DOING: &str = "noting the arrival of a canary";
+        const DOING: &str = "recording the arrival of a canary";
         let (pk, sk) = key(event);
         let item = ArrivalItem { pk, sk, arrived_date: now, expires_at: (now + KEPT).as_seconds() };
         self.0.write(Put::item(&item, DOING)?.only_if(is_new()), DOING).await.map(drop)

@@ -44,7 +44,7 @@ pub struct Received<'a> {
 pub enum ReceiveError {
     /// The signature is missing, wrong or too old, or there is no canary. The answer does not say which, so that a
     /// stranger learns nothing from it.
-    #[error("the delivery is not the canary's")]
+    #[error("the delivery does not belong to the canary")]
     Refused,
     /// The canary's secret could not be read.
     #[error(transparent)]

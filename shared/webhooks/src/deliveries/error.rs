@@ -84,7 +84,7 @@ impl From<DeliveryError> for Problem {
             DeliveryError::AttemptUnderWay(until) => {
                 let detail = format!(
                     "An attempt of this delivery is under way and cannot be stopped. It ends by {until} at the latest; \
-                     ask again when it has ended."
+                     try again after that."
                 );
                 Self::new(ProblemKind::AttemptUnderWay, detail).with_property("attemptEndsBy", until.to_string())
             }
@@ -94,7 +94,7 @@ impl From<DeliveryError> for Problem {
             }
             DeliveryError::TooManyRanges(TooManyRanges) => {
                 let detail =
-                    format!("{MAX_RANGES} ranges of this webhook are being recovered; ask again when some are done.");
+                    format!("{MAX_RANGES} ranges of this webhook are being recovered; try again when some are done.");
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }
             DeliveryError::Cursor(error) => error.into(),

@@ -48,7 +48,7 @@ const FURTHER_LIMIT: Duration = Duration::from_secs(2);
 /// How many further `NEXT` items are written at once.
 const FURTHER_AT_ONCE: usize = 25;
 
-const JOINING: &str = "keeping an event in the line of its subject";
+const JOINING: &str = "storing an event in the line of its subject";
 
 /// The ordered webhooks of an event's entity, for an event that joins a line.
 #[derive(Debug, Default, PartialEq, Eq)]

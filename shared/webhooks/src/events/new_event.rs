@@ -39,7 +39,7 @@ impl<'a> NewEvent<'a> {
         let subject = subject::take(&mut members);
         let retention_days = retention::take(&mut members, longest);
         for name in ["id", "timestamp", "managingEntityIdentifier"] {
-            members.refuse(name, "is set by the service when it publishes the event; leave it out");
+            members.refuse(name, "is set by the service when it publishes the event; omit it");
         }
         let key = key.map_err(|fault| {
             members.violations.push(Violation::header("Idempotency-Key", Rule::InvalidFormat, fault));
@@ -113,7 +113,7 @@ pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     let data = data.and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
     let Some(data) = data else {
         let rule = if given.is_none() { Rule::Required } else { Rule::InvalidType };
-        body.violations.add("data", rule, "must be there and be an object");
+        body.violations.add("data", rule, "is required, and must be an object");
         return None;
     };
     (!body.violations.note_surrogates("data", data.get())).then_some(data)

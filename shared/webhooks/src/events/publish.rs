@@ -278,7 +278,7 @@ impl Publisher {
                     let joining = self.events.keep_in_line(item, &put, &ordered, &*self.random, counted_at);
                     item = timed("event written", joining.boxed()).await?;
                 }
-                None if !timed("event written", self.table.write_together(put, "keeping an event"))
+                None if !timed("event written", self.table.write_together(put, "storing an event"))
                     .await?
                     .is_done() =>
                 {

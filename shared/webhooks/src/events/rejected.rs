@@ -112,7 +112,7 @@ impl Message {
         let mut changes = Vec::new();
         let mut body = acceptable(event);
         if let Cow::Owned(_) = body {
-            changes.push("U+FFFE and U+FFFF are written as escapes, because SQS does not take them".to_owned());
+            changes.push("U+FFFE and U+FFFF are written as escapes, because SQS does not accept them".to_owned());
         }
         if body.len() > room {
             let kept = body.floor_char_boundary(room);

@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) fn take(body: &mut JsonBody<'_>, longest: Duration) -> Option<u32> {
     let most = longest.as_secs() / DAY.as_secs();
     let what = match most {
-        0 => "left out: this deployment keeps events for less than a day".to_owned(),
+        0 => "omitted: this deployment keeps events for less than a day".to_owned(),
         most => format!("a whole number of days from 1 to {most}, for which this deployment keeps events"),
     };
     let days = body.optional::<u64>("retentionDays", &what)?;

@@ -21,7 +21,7 @@ pub(crate) const SHARDS: u8 = 16;
 /// The index by entity: its events, and its failed and cancelled deliveries.
 pub(crate) const BY_ENTITY: &str = "byEntity";
 
-const KEEPING: &str = "keeping an event";
+const KEEPING: &str = "storing an event";
 const READING: &str = "reading an event";
 
 /// The events in the table.

@@ -43,7 +43,7 @@ impl FromStr for SubjectMembers {
             !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || ['_', '-'].contains(&sign))
         };
         if names.len() > MAX_MEMBERS || !names.iter().all(is_name) {
-            return Err(format!("not a list of 1 to {MAX_MEMBERS} names with commas between them"));
+            return Err(format!("not a list of 1 to {MAX_MEMBERS} names, separated by commas"));
         }
         Ok(Self(names))
     }
@@ -106,7 +106,7 @@ pub fn is_subject(text: &str) -> bool {
 
 /// Takes the subject that the publisher gives, if any.
 pub(super) fn take(body: &mut JsonBody<'_>) -> Option<String> {
-    let subject = body.optional::<String>("subject", "a text")?;
+    let subject = body.optional::<String>("subject", "a string")?;
     if !is_subject(&subject) {
         let detail = format!("must have 1 to {MAX_CHARACTERS} characters, without control characters");
         body.violations.add("subject", Rule::InvalidFormat, detail);

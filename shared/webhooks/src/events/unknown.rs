@@ -25,7 +25,7 @@ pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
         return "is not an event type; for every type, leave the list empty: `[]`".to_owned();
     }
-    let what = "must be the key of an event type of the catalogue, or a group of it such as booking.*";
+    let what = "must be the key of an event type of the catalogue, or a group such as booking.*";
     near::none_of(what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))
 }
 

@@ -42,7 +42,7 @@ impl FromStr for EventValidation {
             "off" => Ok(Self::Off),
             "warn" => Ok(Self::Warn),
             "strict" => Ok(Self::Strict),
-            _ => Err("none of off, warn and strict"),
+            _ => Err("not one of off, warn and strict"),
         }
     }
 }

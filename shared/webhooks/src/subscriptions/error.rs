@@ -93,7 +93,7 @@ impl From<WebhookError> for Problem {
             WebhookError::TooManyRequests { what, wait } => {
                 let limit = what.limit();
                 let may = match what {
-                    Allowance::FeedWaits => format!("begin {limit} waits for its feeds in {} seconds", what.window()),
+                    Allowance::FeedWaits => format!("start {limit} waits for its feeds in {} seconds", what.window()),
                     Allowance::OpenLists => format!(
                         "list the open deliveries of {limit} webhooks in a minute, and a page without \
                          `webhookIdentifier` counts once for each webhook"

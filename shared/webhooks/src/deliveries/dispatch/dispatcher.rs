@@ -138,7 +138,7 @@ impl Dispatcher {
             tracing::debug!(
                 deliveryId = %due.delivery,
                 attempt = due.attempt,
-                "dropped: the attempt was made already, is not due, or has another worker"
+                "dropped: the attempt was already made, is not due, or belongs to another worker"
             );
             return Ok(None);
         };
@@ -192,7 +192,7 @@ impl Dispatcher {
         tracing::warn!(
             error,
             deliveryId = %claimed.delivery().id,
-            "a claim was not released; the history will have an interrupted attempt that was not made"
+            "a claim was not released; the history will show an interrupted attempt that was never made"
         );
     }
 

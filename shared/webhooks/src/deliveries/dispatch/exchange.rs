@@ -132,7 +132,8 @@ impl Dispatcher {
         if !claimed.may_begin() {
             tracing::warn!(
                 deliveryId = %claimed.delivery().id,
-                "too little is left of the lease for an exchange; the claim is released and the sweep announces the delivery"
+                "too little of the lease is left for an exchange; the claim is released and the sweep announces the \
+                 delivery"
             );
             self.deliveries.release(claimed).await?;
             return Ok(None);

@@ -223,7 +223,7 @@ impl DispatchRun<'_> {
         {
             tracing::warn!(
                 error = %logging::chain(&error),
-                "a handled message could not be deleted; the queue delivers it again, and it is dropped then"
+                "a handled message could not be deleted; the queue delivers it again, and it is then dropped"
             );
         }
         Step::Received(handled)

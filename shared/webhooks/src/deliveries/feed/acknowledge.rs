@@ -93,7 +93,7 @@ impl Acknowledgement {
         let count = confirmed.len() + failed.len();
         if !(1..=MAX_AT_ONCE).contains(&count) && is_readable {
             let rule = if count == 0 { Rule::Required } else { Rule::TooLong };
-            violations.add("confirmed", rule, "must have from 1 to 100 receipts, together with those of failed");
+            violations.add("confirmed", rule, "must have from 1 to 100 receipts, including those of failed");
         }
         let mut answers = Vec::new();
         if count <= MAX_AT_ONCE {
@@ -125,7 +125,7 @@ fn add(
     violations: &mut Violations,
 ) {
     match Receipt::parse(text) {
-        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt that the feed gave"),
+        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt of this feed"),
         Some(receipt) if answers.iter().any(|(known, _)| *known == receipt) => {
             violations.add(pointer, Rule::Duplicate, "must not be given twice");
         }

@@ -107,7 +107,7 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
             Ok(one) => left.extend(one),
             Err(error) if is_unreadable(&error) => tracing::error!(
                 error = %logging::chain(&error),
-                "a delivery of a feed is left out, since it cannot be read"
+                "skipped a delivery of a feed, since it cannot be read"
             ),
             Err(error) => failed = failed.or(Some(error)),
         }
@@ -117,7 +117,7 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
         Some(error) => {
             tracing::warn!(
                 error = %logging::chain(&error),
-                "a delivery of a feed is left to the next reader, since the table did not answer"
+                "left a delivery of a feed to the next reader, since the table did not answer"
             );
             Ok(left)
         }
@@ -186,7 +186,7 @@ impl Feeds {
             tracing::warn!(
                 error = %logging::chain(error),
                 webhookId = %webhook,
-                "expired deliveries stay in a feed; the next reader passes over them again"
+                "expired deliveries stay in a feed; the next reader skips them again"
             );
         }
         Ok(found)

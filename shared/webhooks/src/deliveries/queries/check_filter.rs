@@ -93,7 +93,7 @@ impl FilterCheckRequest {
         const MISSING: &str = "is missing; it must be an object, such as {\"currency\": [\"EUR\"]}";
         let mut body = JsonBody::read(body)?;
         let filter = body.take_raw("eventFilter");
-        let event_list = body.optional("eventList", "a list of event types and groups of them");
+        let event_list = body.optional("eventList", "a list of event types and groups");
         let limit = body.optional::<u16>("limit", "a number from 1 to 100");
         let violations = &mut body.violations;
         let filter = match filter {
@@ -149,7 +149,7 @@ impl Deliveries {
                 tracing::error!(
                     error = %logging::chain(&error),
                     eventId = %id,
-                    "an event is left out of the dry run of a filter, since its body cannot be read"
+                    "skipped an event in the dry run of a filter, since its body cannot be read"
                 );
                 Ok(None)
             }

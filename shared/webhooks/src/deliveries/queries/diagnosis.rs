@@ -185,10 +185,10 @@ impl Diagnosing {
 /// The outcome of a dry run of a filter, in a sentence.
 fn outcome(unmatched: usize, wanted: usize) -> String {
     match (unmatched, wanted) {
-        (_, 0) => "No recent event of this webhook's types is kept, so the filter could not be tried.".to_owned(),
-        (0, wanted) => format!("The last {wanted} kept events of this webhook's types all matched the filter."),
+        (_, 0) => "No recent event of this webhook's types is stored, so the filter could not be tried.".to_owned(),
+        (0, wanted) => format!("The last {wanted} stored events of this webhook's types all matched the filter."),
         (unmatched, wanted) => {
-            format!("{unmatched} of the last {wanted} kept events of this webhook's types did not match the filter.")
+            format!("{unmatched} of the last {wanted} stored events of this webhook's types did not match the filter.")
         }
     }
 }

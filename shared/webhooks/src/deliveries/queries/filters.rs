@@ -36,7 +36,7 @@ pub struct Filters {
 impl Filters {
     /// Takes the filters from the query for a list of this entity's deliveries. The query collects their violations.
     pub fn take(query: &mut Query<'_>, entity: &EntityId) -> Self {
-        let states = "pending, delivered, retrying, failed or cancelled, or several of these with commas between them";
+        let states = "pending, delivered, retrying, failed or cancelled, or several of these, separated by commas";
         let statuses = query.list("status", states, Status::parse);
         let kind = take_type(query, entity);
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
@@ -103,7 +103,7 @@ fn take_type(query: &mut Query<'_>, entity: &EntityId) -> Option<&'static str> {
 
 fn take_subject(query: &mut Query<'_>) -> Option<String> {
     let subject = |text: &str| subject::is_subject(text).then(|| text.to_owned());
-    query.optional("subject", "a text of 1 to 256 characters", subject)
+    query.optional("subject", "a string of 1 to 256 characters", subject)
 }
 
 fn http_status(text: &str) -> Option<u16> {

@@ -57,7 +57,7 @@ impl Deliveries {
                 tracing::error!(
                     error = %logging::chain(&error),
                     eventId = %entry.id,
-                    "an event is left out of a list, since its item cannot be read"
+                    "skipped an event of a list, since its item cannot be read"
                 );
                 Ok(None)
             }

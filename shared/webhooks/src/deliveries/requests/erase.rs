@@ -90,7 +90,7 @@ impl Erasing {
             false
         });
         let message = if is_complete {
-            "The content of the event is erased; when, where to and with which outcome it was sent is still shown."
+            "The content of the event is erased; the time, address and outcome of each attempt are kept."
         } else {
             "The content of the event is erased; the responses in its remaining deliveries are being erased."
         };

@@ -98,7 +98,7 @@ impl Recovery {
         let message = if count > 0 {
             None
         } else if is_future {
-            Some("The range is in the future, so it has no delivery yet.".to_owned())
+            Some("The range is in the future, so it has no deliveries yet.".to_owned())
         } else {
             Some(nothing_to_recover(asked, self.any_other(webhook, scope).await?, is_recent))
         };
@@ -146,16 +146,16 @@ fn nothing_to_recover(
     is_recent: bool,
 ) -> String {
     const FAILED: &str = "has failed or was cancelled, except on request or by an erasure";
-    const WAITS: &str = "waits for longer than a minute (deliveries due sooner need no recovery)";
+    const WAITS: &str = "waits longer than a minute (deliveries due sooner need no recovery)";
     let (none, other) = match include {
         Include::Both => (format!("{FAILED}; and none {WAITS}"), ""),
         Include::Failed => (
             FAILED.to_owned(),
-            "Some wait for their next attempt: ask with `\"include\": \"waiting\"` to have them now.",
+            "Some wait for their next attempt: to send them now, use `\"include\": \"waiting\"`.",
         ),
         Include::Waiting => (
             WAITS.to_owned(),
-            "Some have failed or were cancelled: ask with `\"include\": \"failed\"` to have them again.",
+            "Some have failed or were cancelled: to send them again, use `\"include\": \"failed\"`.",
         ),
     };
     let none = format!("No delivery to this webhook created from {since} until {until} {none}.");

@@ -106,7 +106,7 @@ fn jittered(wait: Duration, dice: f64) -> Duration {
 
 /// The text is not a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a list of 1 to 100 waits, of 45 days in all at most, such as `0s,5s,5m,2h`")]
+#[error("not a list of 1 to 100 waits, at most 45 days in total, such as `0s,5s,5m,2h`")]
 pub struct ScheduleError;
 
 impl FromStr for RetrySchedule {
@@ -146,7 +146,7 @@ impl FromEnvironment for ScheduleSettings {
         if retention < least {
             let value = environment.optional("DELIVERY_RETENTION").unwrap_or_default();
             let error =
-                format!("less than twice the whole of RETRY_SCHEDULE: it must be {}s at least", least.as_secs());
+                format!("less than twice the total of RETRY_SCHEDULE: it must be at least {}s", least.as_secs());
             environment.fault("DELIVERY_RETENTION", &value, &error);
             return None;
         }

@@ -120,7 +120,7 @@ impl Deliveries {
                 StateInLine::EndedEarly { before } => looked_at = before,
             }
         }
-        tracing::warn!(deliveryId = %before, "a line has too many deliveries that ended out of their turn; the next is sent");
+        tracing::warn!(deliveryId = %before, "a line has too many deliveries that ended out of turn; the next is sent");
         Ok(None)
     }
 

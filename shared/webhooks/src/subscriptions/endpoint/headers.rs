@@ -58,15 +58,11 @@ impl Fault {
 /// Notes a violation for each header that is not allowed.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
-        violations.add("headers", Rule::TooLong, format!("must not be more than {MAX_HEADERS}"));
+        violations.add("headers", Rule::TooLong, format!("must have at most {MAX_HEADERS} headers"));
         return;
     }
     if serde_json::to_string(headers).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add(
-            "headers",
-            Rule::TooLong,
-            format!("must not take more than {MAX_TOGETHER} bytes together, as JSON"),
-        );
+        violations.add("headers", Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in all, as JSON"));
         return;
     }
     let mut seen = Vec::new();
@@ -89,11 +85,11 @@ fn check_name(name: &str) -> Result<(), Fault> {
         return Err(Fault::new(Rule::TooLong, "has a name of more than 128 characters"));
     }
     if is_cloud_command(lower) {
-        let detail = "is reserved: headers that begin like it are commands to a cloud's own services";
+        let detail = "is reserved: headers with this prefix are commands to a cloud provider's services";
         return Err(Fault::new(Rule::NotAllowed, detail));
     }
     if is_reserved(lower) {
-        return Err(Fault::new(Rule::NotAllowed, "is reserved: the service sets it itself or must not send it"));
+        return Err(Fault::new(Rule::NotAllowed, "is reserved: the service sets it, or must not send it"));
     }
     Ok(())
 }
@@ -117,7 +113,7 @@ pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (Head
 fn check_value(value: &str) -> Result<(), Fault> {
     let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !printable || HeaderValue::from_str(value).is_err() || value.trim() != value {
-        let detail = "must have a value of printable ASCII characters, without spaces at its ends";
+        let detail = "must have a value of printable ASCII characters, without leading or trailing spaces";
         return Err(Fault::new(Rule::InvalidFormat, detail));
     }
     if value.len() > MAX_VALUE_LENGTH {

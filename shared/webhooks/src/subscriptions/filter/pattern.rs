@@ -115,7 +115,7 @@ impl Reader {
             return pattern;
         }
         for name in doubled {
-            self.refuse(&pointer.member(&name), Rule::Duplicate, "must not come twice");
+            self.refuse(&pointer.member(&name), Rule::Duplicate, "must be given only once");
         }
         if members.is_empty() {
             self.refuse(pointer, Rule::Required, "has no members; name a member of the data that must match");
@@ -261,7 +261,7 @@ impl Reader {
         self.values += 1;
         let text: Option<String> = serde_json::from_str(operand.get()).ok().filter(|text: &String| !text.is_empty());
         if text.is_none() {
-            self.refuse(pointer, Rule::InvalidType, "must be a text that is not empty");
+            self.refuse(pointer, Rule::InvalidType, "must be a string that is not empty");
         }
         let text = text?;
         Some(match operator {
@@ -275,16 +275,16 @@ impl Reader {
         self.values += 1;
         let text = json.get();
         if text.starts_with(['{', '[']) {
-            self.refuse(pointer, Rule::InvalidType, "must be a text, a number, true, false or null");
+            self.refuse(pointer, Rule::InvalidType, "must be a string, a number, true, false or null");
             return None;
         }
         if !text.starts_with('"') && text.len() > MAX_NUMBER {
-            self.refuse(pointer, Rule::TooLong, format!("must not be a number of more than {MAX_NUMBER} characters"));
+            self.refuse(pointer, Rule::TooLong, format!("must not be a number with more than {MAX_NUMBER} characters"));
             return None;
         }
         let leaf = Leaf::read(text);
         if leaf.is_none() {
-            self.refuse(pointer, Rule::InvalidFormat, "must be a text of whole Unicode characters");
+            self.refuse(pointer, Rule::InvalidFormat, "must be a string of whole Unicode characters");
         }
         leaf.map(Leaf::into_owned)
     }

@@ -44,7 +44,7 @@ impl Webhooks {
             .set("slowUntil", now + SLOW_FOR)
             .only_if(exists())
             .only_if(absent("slowUntil").or(at_most("slowUntil", now + FRESH)));
-        if self.table().write(mark, "noting that a webhook is slow").await?.is_done() {
+        if self.table().write(mark, "recording that a webhook is slow").await?.is_done() {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the webhook is slow");
         }
         Ok(())

@@ -23,7 +23,7 @@ const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 /// A webhook that began to fail less than this before an announced event may be missing from it.
 const UNCERTAIN: Duration = Duration::from_secs(60);
 
-const DOING: &str = "noting that a webhook is failing";
+const DOING: &str = "recording that a webhook is failing";
 
 /// Counts the failures of webhooks, and carries out the consequences.
 #[derive(Clone)]

@@ -323,7 +323,7 @@ impl WebhookChange {
     pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let members = Members::take(&mut body, About::Existing, entity, rules);
-        let version = body.optional::<NonZeroU64>("version", "the version that was read, an integer of at least 1");
+        let version = body.optional::<NonZeroU64>("version", "the version that you read, an integer of at least 1");
         body.finish()?;
         Ok(Self { members, version: version.map(NonZeroU64::get) })
     }

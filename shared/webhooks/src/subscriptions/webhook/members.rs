@@ -125,7 +125,7 @@ impl Members {
     /// Takes the members from a body, which collects their violations: the members are valid only if the body finishes
     /// without an error.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
-        let name: Option<String> = about.member(body, "name", "a text that people know the webhook by");
+        let name: Option<String> = about.member(body, "name", "a string, the name of the webhook for people");
         let enabled = body.optional("enabled", "true or false");
         let delivery = body.optional("delivery", "push or pull");
         let is_pulled = delivery == Some(Delivering::Pull);
@@ -136,9 +136,9 @@ impl Members {
             about.member(body, "eventUrl", "the address of the endpoint")
         };
         let event_list =
-            about.member(body, "eventList", "a list of event types and groups of them; an empty one means every type");
+            about.member(body, "eventList", "a list of event types and groups; an empty list means every type");
         let event_filter = body.take_raw("eventFilter");
-        let headers = body.optional_texts("headers", "an object of texts by header name");
+        let headers = body.optional_texts("headers", "an object of strings by header name");
         let rate_limit = body.take_raw("maxAttemptsPerSecond");
         let metadata = match about {
             About::New => Metadata::take(body),
@@ -166,7 +166,7 @@ impl Members {
         }
         if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
             let pointer = Pointer::from("entity").member("identifier");
-            violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be left out");
+            violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be omitted");
         }
         Self {
             name,

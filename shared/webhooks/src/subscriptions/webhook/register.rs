@@ -174,7 +174,7 @@ impl Registration {
             Vec::new()
         };
         self.webhooks.add(entity, &webhook, sealed, along, record).await?;
-        tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "made a webhook");
+        tracing::info!(webhookId = %webhook.id, entity = %entity.id(), "created a webhook");
         Ok(view)
     }
 

@@ -174,7 +174,7 @@ impl Webhooks {
             return Ok(());
         }
         let change = Change::of(key(entity.id(), &read.id)).set("readAt", now).only_if(exists());
-        self.0.write(change, "noting that a feed is read").await.map(drop)
+        self.0.write(change, "recording that a feed is read").await.map(drop)
     }
 
     /// Writes the record of a request that changes nothing.
