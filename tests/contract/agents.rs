@@ -220,7 +220,7 @@ async fn a_member_that_comes_twice_is_refused_by_its_name(suite: Arc<Suite>) {
         let answer = suite.api.post("/mcp").bearer(&token).body("application/json", body).expect(400).await;
         assert_eq!((code(&answer), &answer.json()["id"]), (-32600, &id), "{}", answer.exchange);
         let message = answer.json()["error"]["message"].as_str().expect("a text").to_owned();
-        assert!(message.contains(&format!("`{name}` must not come twice")), "{message}");
+        assert!(message.contains(&format!("`{name}` must be given only once")), "{message}");
     }
 }
 

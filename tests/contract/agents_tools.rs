@@ -240,7 +240,7 @@ async fn an_error_speaks_of_tools_and_lists_every_wrong_argument(suite: Arc<Suit
     assert!(problem.contains("`list_event_types`") && problem.contains("not an argument"), "{problem}");
     assert!(!problem.contains("/api/") && !problem.contains("member"), "{problem}");
     let problem = agent.refused("list_deliveries", json!({ "status": ["gone"] })).await["properties"].to_string();
-    assert!(problem.contains("an array of one or several") && !problem.contains("comma"), "{problem}");
+    assert!(problem.contains("an array of one or more") && !problem.contains("comma"), "{problem}");
     let problem = agent.refused("recover_deliveries", json!({ "webhookIdentifier": 1, "limit": 1 })).await;
     let expected = ["limit", "createdFrom", "webhookIdentifier"].map(|argument| format!("body/{argument}"));
     assert_eq!(BTreeSet::from_iter(invalid_values(&problem)), expected.into(), "{problem:#}");

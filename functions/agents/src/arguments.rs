@@ -59,9 +59,8 @@ pub fn idempotency_key() -> Value {
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[ -~]+$",
-        "description": "Any text, such as a UUID, under which this call is carried out once within 24 hours: if \
-                        you got no result, send the same call again with the same key. Use a new key for each \
-                        new request.",
+        "description": "Any string, such as a UUID. Calls with the same key run only once within 24 hours: if you got \
+                        no result, send the same call again with the same key. Use a new key for each new request.",
     } })
 }
 
@@ -69,8 +68,8 @@ pub fn idempotency_key() -> Value {
 pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",
-        "description": "True if the `idempotencyKey` was used before: the call was not carried out again, and \
-                        this is the first result, or the current state of a changed webhook or delivery.",
+        "description": "True if the `idempotencyKey` was used before: the call did not run again. This is the first \
+                        result, or the current state of a changed webhook or delivery.",
     } })
 }
 
@@ -177,7 +176,7 @@ struct Fault {
 /// The requirement that a value violates: its type, its permitted values or its range.
 fn fault(value: &Value, schema: &Value) -> Option<Fault> {
     let kinds = [
-        ("string", "a text", value.is_string()),
+        ("string", "a string", value.is_string()),
         ("integer", "a whole number", value.is_i64() || value.is_u64()),
         ("boolean", "true or false", value.is_boolean()),
         ("array", "an array", value.is_array()),
@@ -275,7 +274,7 @@ impl ToolCall {
     /// 400 for a malformed key.
     pub fn once(&mut self, entity: &AuthorizedEntity) -> Result<Option<IdempotentRequest>, Problem> {
         let Some(key) = self.take(KEY) else { return Ok(None) };
-        let key = key.as_str().ok_or_else(|| Violation::body(KEY, Rule::InvalidType, "must be a text"))?;
+        let key = key.as_str().ok_or_else(|| Violation::body(KEY, Rule::InvalidType, "must be a string"))?;
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
@@ -288,7 +287,7 @@ impl ToolCall {
     fn text(&mut self, name: &str) -> Result<String, Problem> {
         match self.take(name) {
             Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(Violation::body(name, Rule::InvalidType, "must be a text").into()),
+            Some(_) => Err(Violation::body(name, Rule::InvalidType, "must be a string").into()),
             None => Err(Violation::body(name, Rule::Required, "is missing; it must be an identifier").into()),
         }
     }
@@ -318,7 +317,7 @@ fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOn
 fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     match (schema["type"].as_str(), value) {
         (Some("string"), Value::String(text)) => Ok(vec![text.clone()]),
-        (Some("string"), _) => Err("must be a text".to_owned()),
+        (Some("string"), _) => Err("must be a string".to_owned()),
         (Some("integer"), Value::Number(number)) => {
             let number = number.to_string();
             Ok(vec![plain_integer(&number).unwrap_or(number)])
@@ -326,7 +325,7 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
         (Some("integer"), _) => Err("must be a number".to_owned()),
         (Some("array"), _) => {
             let [least, most] = ["minItems", "maxItems"].map(|bound| schema[bound].as_u64().unwrap_or_default());
-            let message = || format!("must be an array of {least} to {most} different texts, each without a comma");
+            let message = || format!("must be an array of {least} to {most} different strings, each without a comma");
             texts(value, least..=most).ok_or_else(message)
         }
         // The use case refuses an unknown name with any value.
@@ -356,10 +355,10 @@ mod tests {
     fn read(arguments: &Value) -> Result<(Vec<String>, Option<String>), Vec<String>> {
         let schema = (tools::find("list_deliveries").expect("a tool").input)();
         read_query(arguments.as_object().expect("an object"), &schema, |mut query| {
-            let states = query.list("status", "a text", |text| Some(text.to_owned()));
-            let limit = query.optional("limit", "a text", |text| Some(text.to_owned()));
+            let states = query.list("status", "a string", |text| Some(text.to_owned()));
+            let limit = query.optional("limit", "a string", |text| Some(text.to_owned()));
             for name in TEXTS {
-                query.optional(name, "a text", Some);
+                query.optional(name, "a string", Some);
             }
             let read = query.finish().map(|()| (states, limit));
             read.map_err(|problem| problem.violations().iter().map(Violation::name).collect())

@@ -35,7 +35,7 @@ impl Caller {
     /// 500 if the endpoint admits calls without a token; 400 for headers with an invalid selection of tools.
     pub fn of(call: Call) -> Result<Self, Problem> {
         let selection = Selection::of(call.headers())?;
-        let claims = call.claims.ok_or_else(|| Problem::internal("agents are admitted without a token"))?;
+        let claims = call.claims.ok_or_else(|| Problem::internal("an agent's call has no token"))?;
         Ok(Self { claims, request_id: call.request_id, now: call.now, trace: call.trace, notes: call.notes, selection })
     }
 
@@ -74,7 +74,7 @@ impl Caller {
     ) -> Result<IdempotentRequest, Problem> {
         let key = IdempotencyKey::read([key.as_bytes()]);
         let key = key.map_err(|fault| Violation::body("idempotencyKey", Rule::InvalidFormat, fault))?;
-        let key = key.ok_or_else(|| Problem::internal("a key that was given is none"))?;
+        let key = key.ok_or_else(|| Problem::internal("an idempotency key is missing after its check"))?;
         let sender = Sender { entity: entity.id().as_str(), client: &self.claims.client_id, path: tool };
         Ok(IdempotentRequest::of_request(sender, key, arguments))
     }
@@ -84,7 +84,7 @@ impl Caller {
         match (covered.next(), covered.next()) {
             (Some(only), None) if only != Entities::EVERY => Ok(only),
             _ => {
-                let detail = "is missing; the application covers several, so each call must name one";
+                let detail = "is missing; the application covers several entities, so each call must name one";
                 Err(Violation::body(MANAGING_ENTITY, Rule::Required, detail).into())
             }
         }

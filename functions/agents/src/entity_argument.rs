@@ -50,7 +50,7 @@ pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Proble
     match arguments.remove(MANAGING_ENTITY) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(entity)) => Ok(Some(entity)),
-        Some(_) => Err(Violation::body(MANAGING_ENTITY, Rule::InvalidType, "must be a text").into()),
+        Some(_) => Err(Violation::body(MANAGING_ENTITY, Rule::InvalidType, "must be a string").into()),
     }
 }
 

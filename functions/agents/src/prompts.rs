@@ -39,7 +39,7 @@ pub struct PromptArgument {
 const MANAGING_ENTITY: PromptArgument = PromptArgument {
     name: "managingEntity",
     title: "Managing entity",
-    description: "The identifier of the managing entity; only needed where the application covers several.",
+    description: "The identifier of the managing entity; only needed if the application covers several.",
     required: false,
 };
 
@@ -104,7 +104,7 @@ pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, P
         let text = if argument.required {
             body.required_text(argument.name)
         } else {
-            body.optional::<String>(argument.name, "a text").filter(|text| !text.is_empty())
+            body.optional::<String>(argument.name, "a string").filter(|text| !text.is_empty())
         };
         let Some(text) = text else { continue };
         if text.chars().count() > MAX_LENGTH || text.chars().any(char::is_control) {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_input_follows_the_instructions_as_json() {
-        let text = said("why_webhook_fails", &json!({ "webhook": "a \"b\"" })).expect("a text");
+        let text = said("why_webhook_fails", &json!({ "webhook": "a \"b\"" })).expect("a string");
         assert!(text.ends_with("{\n  \"webhook\": \"a \\\"b\\\"\"\n}"), "{text}");
         assert!(text.starts_with("Find out why"));
     }
@@ -165,7 +165,7 @@ mod tests {
         for empty in [json!(""), Value::Null] {
             let left_empty = said("why_webhook_fails", &json!({ "webhook": "x", "managingEntity": empty }));
             let without = said("why_webhook_fails", &json!({ "webhook": "x" }));
-            assert_eq!(left_empty.expect("a text"), without.expect("a text"));
+            assert_eq!(left_empty.expect("a string"), without.expect("a string"));
         }
     }
 }

@@ -14,7 +14,7 @@ pub async fn scopes(use_cases: &UseCases, caller: &Caller) -> Option<Scopes> {
         Err(error) => {
             tracing::warn!(
                 cause = base::logging::chain(&error),
-                "an agent's application cannot be read; the call is refused with 403, so that the client requests a wider token"
+                "an agent's application could not be read; the call gets 403, so the client requests a wider token"
             );
             None
         }
@@ -57,9 +57,9 @@ pub fn beyond(caller: &Caller, needed: &[Scope], registered: Scopes) -> Scopes {
 fn not_registered(beyond: Scopes) -> Problem {
     let words = if beyond.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
-        "The application is not registered for the {words} `{beyond}`, so that none of its tokens suffices for this call. Do \
-         not repeat it; continue with the listed tools, or inform the person that an application with the {words} is \
-         needed."
+        "The application is not registered for the {words} `{beyond}`, so none of its tokens is sufficient for this \
+         call. Do not repeat it; continue with the listed tools, or explain that the person needs an application with \
+         the {words}."
     );
     Problem::new(ProblemKind::InsufficientScope, detail).with_property("requiredScope", beyond.to_string())
 }

@@ -55,7 +55,7 @@ fn names(headers: &HeaderMap) -> Result<Option<Vec<String>>, Problem> {
     let is_name =
         |name: &String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if !names.iter().all(is_name) {
-        let detail = "must be names of tools, separated by commas";
+        let detail = "must be a comma-separated list of tool names";
         return Err(Violation::header(TOOLS, Rule::InvalidFormat, detail).into());
     }
     Ok((!names.is_empty()).then_some(names))

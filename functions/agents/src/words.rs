@@ -7,13 +7,13 @@ use problem::{InputPart, Problem, Violation};
 /// come first.
 const PHRASES: [(&str, &str); 12] = [
     (
-        "pending, delivered, retrying, failed or cancelled, or several of these with commas between them",
-        "an array of one or several of pending, delivered, retrying, failed and cancelled",
+        "pending, delivered, retrying, failed or cancelled, or several of these, separated by commas",
+        "an array of one or more of pending, delivered, retrying, failed and cancelled",
     ),
     ("is not a member of this operation", "is not an argument of this tool"),
     ("is not a parameter of this operation", "is not an argument of this tool"),
     ("must be the managing entity of the path", "must be the managing entity of the call"),
-    ("; its `+` has come as a space: write it as `%2B` in a query", "; write `+` before the offset"),
+    ("; its `+` arrived as a space: write it as `%2B` in a query", "; write `+` before the offset"),
     ("`POST …/webhook/{webhookIdentifier}/secret`", "`rotate_webhook_secret`"),
     ("are listed at …/webhook/list", "are listed by `list_webhooks`"),
     ("are listed at …/payment/connection/list", "are listed by `list_connections`"),

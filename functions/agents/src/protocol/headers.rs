@@ -28,7 +28,7 @@ pub fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, R
     let Some(value) = values.next() else { return Ok(None) };
     match (value.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text.trim_matches([' ', '\t']))),
-        _ => Err(RpcError::header_mismatch(&format!("{name} must occur once, as a text"))),
+        _ => Err(RpcError::header_mismatch(&format!("{name} must occur once, as a string"))),
     }
 }
 

@@ -46,14 +46,14 @@ impl Message {
         let Value::Object(mut message) = value else {
             return Err((
                 None,
-                RpcError::invalid_request("the body must be one message, an object; there are no batches"),
+                RpcError::invalid_request("the body must be one message, an object; batches are not supported"),
             ));
         };
         let id = message.remove("id");
         let known_id = id.clone().filter(is_id);
         let invalid = |what: &str| (known_id.clone(), RpcError::invalid_request(what));
         if let Some(name) = doubled {
-            return Err(invalid(&format!("`{}` must not come twice", shortened(&name))));
+            return Err(invalid(&format!("`{}` must be given only once", shortened(&name))));
         }
         if message.get("jsonrpc").is_none_or(|version| version != "2.0") {
             return Err(invalid("`jsonrpc` must be \"2.0\""));
@@ -61,7 +61,7 @@ impl Message {
         let method = match message.remove("method") {
             Some(Value::String(method)) => method,
             None if message.contains_key("result") || message.contains_key("error") => return Ok(Self::Response),
-            _ => return Err(invalid("`method` must be a text")),
+            _ => return Err(invalid("`method` must be a string")),
         };
         let params = match message.remove("params") {
             Some(Value::Object(params)) => params,
@@ -71,7 +71,7 @@ impl Message {
         match (id, known_id.clone()) {
             (_, Some(id)) => Ok(Self::Request(Request { id, method, params })),
             (None, None) => Ok(Self::Notification),
-            (Some(_), None) => Err(invalid("`id` must be a text or an integer")),
+            (Some(_), None) => Err(invalid("`id` must be a string or an integer")),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Request {
     /// A parameter that must be a text.
     pub fn text(&self, name: &str) -> Result<&str, RpcError> {
         let text = self.params.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a text")))
+        text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a string")))
     }
 
     /// The parameter `arguments`: an object, which may be absent. Some clients send null instead.
@@ -292,7 +292,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"arguments":{"b":1,"b":2}}}"#, "b", Some(json!(7))),
         ] {
             let (known_id, error) = Message::read(body.as_bytes()).expect_err(body);
-            let message = format!("Invalid request: `{name}` must not come twice");
+            let message = format!("Invalid request: `{name}` must be given only once");
             assert_eq!((error.code, error.message, known_id), (-32600, message, id), "{body}");
         }
         let long = "n".repeat(10_000);

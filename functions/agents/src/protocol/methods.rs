@@ -81,7 +81,7 @@ fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> 
 fn has_one_page(request: &Request) -> Result<(), RpcError> {
     let cursor = request.params.get("cursor");
     if cursor.is_some_and(|cursor| !cursor.is_null() && cursor != "") {
-        return Err(RpcError::invalid_params("`cursor` is not a cursor of this list, which has one page"));
+        return Err(RpcError::invalid_params("`cursor` must be omitted: this list has only one page"));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
 
 /// The error for an unknown name of a tool or a prompt.
 fn unknown_name(kind: &str, name: &str) -> RpcError {
-    RpcError::invalid_params(format!("no {kind} has the name `{}`; {kind}s/list lists them", shortened(name)))
+    RpcError::invalid_params(format!("there is no {kind} named `{}`; {kind}s/list lists them", shortened(name)))
 }
 
 async fn read_resource<S: Server>(
@@ -128,7 +128,7 @@ async fn read_resource<S: Server>(
 
 fn no_resource(uri: &str) -> Problem {
     let shown = shortened(uri);
-    Problem::new(ProblemKind::NotFound, format!("No resource has the address `{shown}`; resources/list lists them."))
+    Problem::new(ProblemKind::NotFound, format!("There is no resource at `{shown}`; resources/list lists them."))
 }
 
 fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {

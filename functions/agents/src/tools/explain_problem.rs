@@ -19,7 +19,7 @@ pub const EXPLAIN_PROBLEM: Tool = Tool {
     title: "Explain an error",
     description: "Explains a kind of error (a Problem, RFC 9457) of this service: its meaning and its remedy. Every \
                   failed tool call and every error of the API has a Problem, whose member `kind` names it. Its \
-                  `detail` describes the fault of the call, so read that first. Needs no managing entity.",
+                  `detail` says why the call failed, so read that first. Needs no managing entity.",
     input,
     output,
     scopes: &[],
@@ -49,7 +49,7 @@ fn explained(kind: ProblemKind, base_url: &str) -> Value {
 /// The kind of this slug, or the message for an unknown one.
 fn of_slug(slug: &str) -> Result<ProblemKind, String> {
     ProblemKind::of_slug(slug).ok_or_else(|| {
-        let all = "the resource waypost://problems lists all";
+        let all = "the resource waypost://problems lists all kinds";
         near::none_of("must be the `kind` of a Problem", slug, ProblemKind::ALL.iter().map(|kind| kind.slug()), all)
     })
 }
@@ -59,7 +59,7 @@ fn input() -> Value {
     let kind = json!({
         "type": "string",
         "maxLength": 64,
-        "description": "The `kind` of the Problem. The resource waypost://problems lists all.",
+        "description": "The `kind` of the Problem. The resource waypost://problems lists all kinds.",
         "examples": ["webhook-disabled"],
     });
     schemas::object(json!({ "kind": kind }), &["kind"])

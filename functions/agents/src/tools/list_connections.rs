@@ -17,8 +17,9 @@ pub const LIST_CONNECTIONS: Tool = Tool {
     name: "list_connections",
     title: "List payment connections",
     description: "Lists the managing entity's connections to payment providers, the newest first, and why one broke or \
-                  its last renewal failed. With the `status` `connected`, it is renewed automatically and needs \
-                  nothing. A person must connect a `broken` one again in a browser, which no tool can do: say so.",
+                  its last renewal failed. A connection with the `status` `connected` is renewed automatically and \
+                  needs no action. A person must connect a `broken` one again in a browser; no tool can do this, so \
+                  say so.",
     input,
     output: || schemas::of("ConnectionPage"),
     scopes: &[PaymentRead],

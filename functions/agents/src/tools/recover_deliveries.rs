@@ -19,12 +19,12 @@ use crate::{
 pub const RECOVER_DELIVERIES: Tool = Tool {
     name: "recover_deliveries",
     title: "Recover deliveries",
-    description: "Repeats a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
-                  ones, or both. It runs in the background; the result counts the deliveries. Name the whole outage \
-                  at once: `createdFrom` is compared with the creation time of deliveries, so use a time shortly \
+    description: "Resends a webhook's deliveries of a time range after an outage: failed and cancelled ones, waiting \
+                  ones, or both. It runs in the background; the result counts the deliveries. Cover the whole outage \
+                  with one call: `createdFrom` is compared with the creation time of deliveries, so use a time shortly \
                   before the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
-                  endpoint thousands of events. Events published while the webhook was disabled created no \
-                  deliveries, and are not recovered.",
+                  endpoint thousands of events. Events published while the webhook was disabled created no deliveries, \
+                  and are not recovered.",
     input,
     output: || schemas::with(schemas::of("Recovery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

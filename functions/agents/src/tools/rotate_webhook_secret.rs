@@ -20,10 +20,10 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     name: "rotate_webhook_secret",
     title: "Replace a webhook's signing secret",
     description: "Replaces the secret that signs requests to a webhook's endpoint, and returns the new \
-                  `signingSecret`, which is shown only once: give it to the person at once and repeat it nowhere. \
-                  The previous secret signs beside the new one for `overlapSeconds` (a day by default). With 0 it \
-                  ends at once: only for a disclosed secret. While an earlier secret still signs, the call is \
-                  refused unless `endPrevious` is true. Ask the person before you call it.",
+                  `signingSecret`, which is shown only once: give it to the person at once and repeat it nowhere. The \
+                  previous secret signs beside the new one for `overlapSeconds` (a day by default). With 0 it ends at \
+                  once: use this only for a disclosed secret. While an earlier secret still signs, the call is refused \
+                  unless `endPrevious` is true. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")
