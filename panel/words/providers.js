@@ -25,7 +25,7 @@ export function landing(outcome, name, connection) {
     },
     "other-account": {
       tone: "warn", icon: "warning", title: "Your account was not connected",
-      text: `There is a connection to another ${name} account${account}, which stays. To replace it with yours, connect again and confirm the replacement.`,
+      text: `Another ${name} account${account} is already connected, and stays connected. To replace it with yours, connect again and confirm the replacement.`,
     },
   }[outcome];
 }

@@ -150,7 +150,7 @@ fn invalid() -> Words {
     (
         "This link is not valid".to_owned(),
         vec![
-            "The link is incomplete or no longer valid, or you started in another browser. Nothing was connected this time."
+            "The link is invalid or incomplete, or you started in another browser. Nothing was connected this time."
                 .to_owned(),
             "To try again, ask for a new link. Allow cookies, and stay in the same browser until you are back."
                 .to_owned(),

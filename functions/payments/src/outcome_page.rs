@@ -47,9 +47,10 @@ fn html(page: &OutcomePage<'_>) -> String {
         AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
-                "Your <strong>{name}</strong> account{account} was not connected: {entity} has a connection to another account \
-                 there, which stays. To replace that account with yours, connect again and confirm the replacement. \
-                 If you keep that account, and the settings of yours list this service, remove it there."
+                "Your <strong>{name}</strong> account{account} was not connected: {entity} is already connected to \
+                 another account there, and stays connected to it. To replace that account with yours, connect again \
+                 and confirm the replacement. If you keep that account and the settings of yours list this service, \
+                 remove it there."
             ),
         ),
     };

@@ -76,7 +76,7 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
     let now = match predecessor.status {
         ConnectionStatus::Connected => format!("<strong>{entity}</strong> is connected to {account}."),
         ConnectionStatus::Broken => {
-            format!("The connection of <strong>{entity}</strong> to {account} no longer works.")
+            format!("The connection of <strong>{entity}</strong> to {account} has stopped working.")
         }
     };
     let then = if replace || predecessor.account.is_none() {
@@ -138,7 +138,7 @@ mod tests {
         assert!(connected.contains("is connected to the account <strong>&lt;script&gt;acct_1</strong>"), "{connected}");
         assert!(connected.contains("replaces it") && !connected.contains("<script>"), "{connected}");
         let broken = page(before(hostile, Broken), false, false);
-        assert!(broken.contains("no longer works") && broken.contains("Choose the same account again"), "{broken}");
+        assert!(broken.contains("has stopped working") && broken.contains("Choose the same account again"), "{broken}");
         assert!(page(before(None, Broken), false, false).contains("an account without a name"));
         for page in [connected, broken] {
             assert!(!page.contains("  "), "no sentence has two spaces: {page}");

@@ -25,7 +25,7 @@ pub fn of_kind(kind: ProblemKind, base_url: &str) -> String {
     );
     let operations = use_of(slug).map_or(&[][..], |(.., operations)| operations);
     if operations.is_empty() {
-        content += "<p>Any request to any operation may return it.</p>\n";
+        content += "<p>Any operation may return it.</p>\n";
     } else {
         content += "<ul>\n";
         for (id, summary) in operations {
@@ -109,7 +109,7 @@ mod tests {
     fn the_page_of_a_kind_links_to_its_operations() {
         let page = of_kind(ProblemKind::WebhookLimit, BASE);
         assert!(page.contains(&format!("<a href=\"{BASE}/#createWebhook\">")), "{page}");
-        assert!(of_kind(ProblemKind::HeadersTooLarge, BASE).contains("Any request"), "no single operation declares it");
+        assert!(of_kind(ProblemKind::HeadersTooLarge, BASE).contains("Any operation"), "no operation declares it");
     }
 
     #[test]

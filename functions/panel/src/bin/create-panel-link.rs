@@ -26,7 +26,7 @@ async fn create(making: &LinkMaking, call: EntityCall) -> Result<Reply, Problem>
     let new = NewPanelLink::read(&call.body)?;
     let once = idempotent_request(&call)?;
     let token = call.claims.as_ref();
-    let token = token.ok_or_else(|| Problem::internal("a panel link is requested without a token"))?;
+    let token = token.ok_or_else(|| Problem::internal("the request for a panel link has no token"))?;
     let maker = LinkMaker::by_token(&call.entity, token);
     let created = making.create_once(&maker, new, once.as_ref(), &call.notes, call.now).await?;
     let address = call.address_of("panel/link", &created.id(|created| created.link.id.to_string()));

@@ -17,7 +17,7 @@ async fn serve() -> Result<(), StartError> {
 async fn renew(links: &PanelLinks, call: EntityCall) -> Result<Reply, Problem> {
     let renewal = LinkRenewal::read(&call.body)?;
     let token = call.claims.as_ref();
-    let token = token.ok_or_else(|| Problem::internal("a panel link is to be renewed without a token"))?;
+    let token = token.ok_or_else(|| Problem::internal("the request to renew a panel link has no token"))?;
     let id = call.path("linkIdentifier");
     let renewed = links.renew(&call.entity, token, id, renewal, &call.notes, call.now).await?;
     Reply::ok(&renewed.view())
