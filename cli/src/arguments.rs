@@ -29,7 +29,7 @@ const LAST: usize = 900;
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Writes results as JSON: one value, and one value in each line of `listen`.
+    /// Writes results as JSON: one value, or one value per line for `listen`.
     #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
     #[command(subcommand)]
@@ -39,11 +39,11 @@ pub struct Arguments {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Stores address and credentials of an application, after a check, and asks for missing ones.
+    /// Checks and stores the address and the credentials of an application, and asks for missing ones.
     Login(Login),
     /// Removes the stored login.
     Logout,
-    /// Prints a new access token, which is valid for an hour at most.
+    /// Prints a new access token, which is valid for at most an hour.
     #[command(after_help = "\
 Example:
   curl -H \"Authorization: Bearer $(waypost token)\" https://api.waypost.example/api/managing-entity/my-hotel/webhook/list")]
@@ -69,7 +69,7 @@ Example:
 Example:
   waypost cancel dlv_01m7w5gmev32p3wwt3y0b8j32h
 
-An attempt that is under way cannot be stopped: the service refuses then, and a later cancellation may succeed.")]
+An attempt that is under way cannot be stopped: the service refuses, and a later cancellation may succeed.")]
     Cancel(WhichDelivery),
     /// Prints completions for a shell.
     #[command(after_help = "\

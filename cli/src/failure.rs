@@ -16,7 +16,7 @@ pub enum Failure {
     #[error("not logged in: there is no {0}")]
     NotLoggedIn(String),
     /// The stored login is damaged, and the environment does not replace all of it.
-    #[error("not logged in: {} has no login that can be read", .0.display())]
+    #[error("not logged in: {} has no readable login", .0.display())]
     DamagedLogin(PathBuf),
     /// Ctrl-C ended the command.
     #[error("interrupted")]

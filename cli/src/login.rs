@@ -127,7 +127,7 @@ pub fn checked_address(given: &str) -> Result<String, Failure> {
         return Err(no_scheme());
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("must have no credentials, no query and no fragment"));
+        return Err(wrong("must not have credentials, a query or a fragment"));
     }
     if url.scheme() == "http" && !is_on_this_machine(&url) {
         return Err(wrong("must begin with https://, since others on the network can read http"));

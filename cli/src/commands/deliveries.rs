@@ -25,7 +25,7 @@ const PAGE: u16 = 100;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Deliveries {
-    /// Only deliveries whose attempts failed: those that are tried again, and those that have ended so.
+    /// Only deliveries with failed attempts: those that are being retried, and those that failed permanently.
     #[arg(long)]
     failed: bool,
     /// Only deliveries of events with this subject, such as a booking's number.

@@ -32,13 +32,13 @@ pub struct Login {
     /// The address of the token issuer. By default, the API names it.
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
-    /// The managing entity whose events and webhooks the commands are for.
+    /// The managing entity whose events and webhooks the commands use.
     #[arg(long, value_name = "NAME", value_parser = segment)]
     entity: Option<String>,
     /// The client id of the application.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
-    /// Reads the client secret from standard input, in place of the terminal.
+    /// Reads the client secret from standard input instead of the terminal.
     #[arg(long)]
     client_secret_stdin: bool,
 }
@@ -150,5 +150,5 @@ fn given(answer: String, name: &str) -> Result<String, Failure> {
 }
 
 fn terminal(error: io::Error) -> Failure {
-    Failure::Usage(format!("no answer could be read: {error}"))
+    Failure::Usage(format!("the answer could not be read: {error}"))
 }

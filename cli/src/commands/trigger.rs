@@ -20,7 +20,7 @@ Examples:
   waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
 
 The receiver must not act on a test event: its body has the member `test`. The command waits some seconds for the first
-attempt and prints its result; the exit code is 0 also if that attempt failed.";
+attempt and prints its result; the exit code is 0 even if that attempt failed.";
 
 /// How long to wait for the first attempt, and the pause between two polls.
 const WAIT: Duration = Duration::from_secs(5);
@@ -128,7 +128,7 @@ fn result(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
             "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
         }
         "pending" => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
-        "delivered" => "It is delivered.".to_owned(),
+        "delivered" => "It was delivered.".to_owned(),
         status => format!("Its status is `{}`; `waypost show {id}` shows the reason.", visible_line(status)),
     }
 }
@@ -152,7 +152,7 @@ fn chosen(mut webhooks: Vec<Webhook>, listening: &str) -> Result<Webhook, Failur
     let names = webhooks.iter().map(|webhook| format!("  {}  {}", webhook.id, visible_line(&webhook.name)));
     let names = names.collect::<Vec<_>>().join("\n");
     Err(Failure::Usage(format!(
-        "say which webhook with --webhook, or run `waypost listen` in another terminal:\n{names}"
+        "choose a webhook with --webhook, or run `waypost listen` in another terminal:\n{names}"
     )))
 }
 

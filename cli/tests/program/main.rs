@@ -103,7 +103,7 @@ async fn a_damaged_login_stops_only_commands_that_need_it() {
     person.log_in(&fake).await.done();
     std::fs::write(person.file(), "{").expect("it exists");
     let said = person.run(&["token"]).await.failed(4);
-    assert!(said.contains("login.json has no login that can be read") && said.contains("waypost login"), "{said}");
+    assert!(said.contains("login.json has no readable login") && said.contains("waypost login"), "{said}");
     let mut command = person.command(&["token"]);
     command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ENTITY", "hotel");
     command.env("WAYPOST_CLIENT_ID", "app2").env("WAYPOST_CLIENT_SECRET", "other");

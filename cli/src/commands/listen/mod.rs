@@ -57,7 +57,7 @@ pub struct Listen {
     /// The types of event, and groups such as 'booking.*', separated by commas. By default, every type.
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     types: Vec<String>,
-    /// Prints the body of each event also when it is forwarded.
+    /// Prints the body of each event even if it is forwarded.
     #[arg(long)]
     print_body: bool,
     /// `subject` sends events of the same subject one after another; `none` does not wait. By default, `none`.

@@ -56,7 +56,7 @@ impl Report {
         }
         let types = if types.is_empty() { "every type".to_owned() } else { types.join(", ") };
         let target = target.map(|target| format!(", forwarded to {target}")).unwrap_or_default();
-        self.remark(format!("Listening for events of {entity}: {types}{target}. Ctrl-C ends it."));
+        self.remark(format!("Listening for events of {entity}: {types}{target}. Press Ctrl-C to stop."));
         self.remark(format!("Signing secret of this webhook, {webhook}: {BOLD}{secret}{BOLD:#}"));
         Ok(())
     }
