@@ -67,6 +67,6 @@ def archive() -> bytes:
 if __name__ == "__main__":
     try:
         Engine().import_base_image(archive())
-        print(f"{base_image()} is made of this machine's files.")
+        print(f"{base_image()} is built from this machine's files.")
     except Fault as fault:
         sys.exit(str(fault))

@@ -70,7 +70,7 @@ fn lock(folder: &Path) -> Result<File, CleanError> {
 
 /// Asks for a confirmation, and fails without it.
 fn confirm(folder: &Path) -> Result<(), CleanError> {
-    eprintln!("This removes from {}, for good:\n{}", folder.display(), kept(folder));
+    eprintln!("This permanently removes from {}:\n{}", folder.display(), kept(folder));
     if !io::stdin().is_terminal() {
         return Err(CleanError::Unasked(folder.to_owned()));
     }
@@ -94,7 +94,7 @@ fn kept(folder: &Path) -> String {
     names.sort();
     // Writing to a String cannot fail.
     if !names.is_empty() {
-        let _ = write!(lines, "\n  the secrets, also those that you put there: {}", names.join(", "));
+        let _ = write!(lines, "\n  the secrets, including those that you put there: {}", names.join(", "));
     }
     if folder.join(GEO_IP).exists() {
         lines.push_str("\n  the geo-IP databases");

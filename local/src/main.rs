@@ -115,7 +115,7 @@ async fn main() -> ExitCode {
         Err(error) => {
             tracing::error!("{}", logging::chain(&error));
             if disk::is_cause_of(&error) {
-                tracing::error!("the disk is full: make room on it, and start again");
+                tracing::error!("the disk is full: free some space, and start again");
             }
             ExitCode::FAILURE
         }

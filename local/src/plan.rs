@@ -52,7 +52,7 @@ pub enum PlanError {
     NoFunction(String),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("GEO_IP_STORE names a bucket, and there is no S3 here: name a folder, or no store for the folder for data")]
+    #[error("GEO_IP_STORE names a bucket, but there is no S3 here: name a folder, or no store to use the data folder")]
     NoS3,
     #[error(transparent)]
     FunctionSettings(#[from] environment::SettingsError),

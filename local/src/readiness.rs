@@ -91,7 +91,7 @@ impl Probe {
             return if status == StatusCode::UNAUTHORIZED {
                 Ok(())
             } else {
-                Err(format!("the token endpoint says {status}"))
+                Err(format!("the token endpoint answered {status}"))
             };
         };
         let path = "/api/managing-entity/demo-hotel/webhook/event/list";
@@ -102,7 +102,7 @@ impl Probe {
         if [StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status) {
             Ok(())
         } else {
-            Err(format!("{path} says {status}"))
+            Err(format!("{path} answered {status}"))
         }
     }
 

@@ -63,10 +63,10 @@ pub enum SecretsError {
     #[error("{path} cannot be read")]
     Read { path: PathBuf, source: io::Error },
     /// A file is malformed. Its content is not repeated.
-    #[error("{path} is not JSON of the form that it should have; correct it, or remove it for a new value")]
+    #[error("{path} is not JSON of the expected form; correct it, or remove it to get a new value")]
     Form { path: PathBuf },
     /// A secret of the table has no usable key, or is not JSON. Its content is not repeated.
-    #[error("{path} has no key that can be used: put it back from a copy, or start over with `{}`", cleaning(.path))]
+    #[error("{path} has no usable key: put it back from a copy, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
     #[error("{path} cannot be used; correct it")]

@@ -82,7 +82,7 @@ Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs}
 Panel: {panel}
 The link is good once, for ten minutes; `make panel` makes another.
 
-Ctrl-C ends it; the data stay."#,
+Press Ctrl-C to stop; the data stay."#,
         panel = panel.url.expose(),
         logs = data.logs().display(),
     )

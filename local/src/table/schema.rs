@@ -40,7 +40,7 @@ pub enum SchemaError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The database in memory cannot be made.
-    #[error("the table cannot be made in memory")]
+    #[error("the table cannot be created in memory")]
     Memory(#[source] Box<DynoxideError>),
     /// The database refused to create the template's table.
     #[error("the table cannot be created: {0}")]

@@ -65,7 +65,7 @@ Open the answer's authorizationUrl in a browser and choose. Then look at the con
   curl -s "$PAYMENT/connection/list" -H "Authorization: Bearer $TOKEN"
   curl -s -X DELETE "$PAYMENT/provider/demo/connection" -H "Authorization: Bearer $TOKEN"
 
-It accepts any client secret for the client `demo`. Ctrl-C ends it; it then forgets everything it granted.
+It accepts any client secret for the client `demo`. Press Ctrl-C to stop; it then forgets everything it granted.
 Requests to it:
 "#
     )
