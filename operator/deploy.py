@@ -137,7 +137,7 @@ def answers(environment, release=None):
         bucket, prefix = read.get("s3_bucket"), read.get("s3_prefix", stack)
         overrides = dict(override.split("=", 1) for override in overrides)
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        fail(f"{path.name} is not as `make deploy` writes it: {error}")
+        fail(f"{path.name} does not have the form that `make deploy` writes: {error}")
     declared = (release or template())["Parameters"]
     # Even a release without this parameter must use the table.
     table = overrides.get("TableName")
@@ -170,7 +170,7 @@ def check_programs(architecture):
             fail(f"{folder} was built for {built}, and the stack is for {architecture}: run `make build ARCHITECTURE={architecture}`")
         # SAM uploads the whole folder.
         if stray := [entry.name for entry in Path(folder).iterdir() if entry.name != "bootstrap"]:
-            fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} is no part of it: remove it")
+            fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} does not belong in it: remove it")
 
 
 def check_credentials(environment):

@@ -84,4 +84,4 @@ def listed(read, bucket):
     found = aws(read["region"], "s3api", "list-objects-v2", "--bucket", bucket, "--prefix", key_of(read, "").removesuffix(".json"))
     objects = sorted((found or {}).get("Contents", []), key=lambda one: one["LastModified"], reverse=True)
     names = [one["Key"].rsplit("/releases/", 1)[1].removesuffix(".json") for one in objects]
-    return f"Stored are, the newest first: {', '.join(names)}" if names else "No version is stored yet"
+    return f"The stored versions are, newest first: {', '.join(names)}" if names else "No version is stored yet"

@@ -50,18 +50,19 @@ pub struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     /// The secret with the pepper has no value.
-    #[error("the secret {0} has no value; `waypost-admin provision` makes one")]
+    #[error("the secret {0} has no value; `waypost-admin provision` creates one")]
     NoPepper(String),
     /// No application has this client identifier.
     #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
     NoApplication(String),
     /// The application has two secrets.
     #[error(
-        "the application has two live secrets, and the older ends at {0}; wait until then, or end one with `remove-secret`"
+        "the application has two live secrets, and the older one ends at {0}; wait until then, or end one with \
+         `remove-secret`"
     )]
     TooManySecrets(Time),
     /// The application lacks this secret or key.
-    #[error("the application has no secret and no key {0}; `waypost-admin application show CLIENT_ID` lists them")]
+    #[error("the application has no secret or key {0}; `waypost-admin application show CLIENT_ID` lists them")]
     NoCredential(String),
     /// The application could not be read or changed.
     #[error(transparent)]
@@ -122,8 +123,9 @@ impl OperatorsApplications {
         let known = (client_id.as_str(), &secret);
         if !self.registration().ensure(&OPERATOR, new, known, SystemClock.now()).await? {
             tracing::warn!(
-                "the application {client_id} does not take the secret in service.env: its secret was replaced, or \
-                 client-secret-pepper differs from the one that the table was written with, and then no client can sign in"
+                "the application {client_id} does not accept the secret in service.env: its secret was replaced, or \
+                 client-secret-pepper differs from the one that the table was written with, so no client can \
+                 authenticate"
             );
         }
         Ok(())

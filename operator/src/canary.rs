@@ -21,10 +21,10 @@ pub enum CanaryError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Its application was not made.
-    #[error("the canary's application could not be made")]
+    #[error("the canary's application could not be created")]
     Application(#[from] ApplicationError),
     /// Its webhook was not made.
-    #[error("the canary's webhook could not be made")]
+    #[error("the canary's webhook could not be created")]
     Webhook(#[from] WebhookError),
 }
 

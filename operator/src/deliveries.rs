@@ -22,7 +22,7 @@ pub use webhooks::deliveries::{
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// No delivery has this identifier, or it is no longer kept.
-    #[error("there is no delivery {0}, or its retention is over")]
+    #[error("there is no delivery {0}, or its retention has ended")]
     NotFound(DeliveryId),
     /// Its webhook was removed.
     #[error("the webhook of the delivery was removed, so it cannot be resent")]
@@ -37,7 +37,7 @@ pub enum DeliveryError {
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The table failed, or the managing entity reached its limit of resends in a minute.
-    #[error("the delivery was not read or not resent; run this again")]
+    #[error("the delivery could not be read or resent; run this again")]
     Other(#[source] Cause),
 }
 
@@ -114,7 +114,7 @@ mod tests {
     fn a_refusal_says_why_and_a_failure_to_try_again() {
         let id = DeliveryId::of(&EventId::new(SystemClock.now(), &SystemRandom), 0);
         let refused = [
-            (Cause::NotFound, "its retention is over"),
+            (Cause::NotFound, "its retention has ended"),
             (Cause::WebhookRemoved, "was removed"),
             (Cause::Webhook(WebhookError::Disabled), "enable it first"),
             (Cause::TooManyAttempts, "100 attempts"),

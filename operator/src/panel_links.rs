@@ -49,7 +49,8 @@ pub enum PanelLinkError {
     NoApplication(String),
     /// The application may not act for the managing entity.
     #[error(
-        "the application {client_id} may not act for {entity}; `waypost-admin application show {client_id}` lists for whom it may"
+        "the application {client_id} may not act for {entity}; `waypost-admin application show {client_id}` lists its \
+         entities"
     )]
     NotCovered {
         /// The application.

@@ -33,7 +33,7 @@ pub enum ProvisionError {
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
     /// The signing keys were replaced in an emergency, and the secret has the old ones.
-    #[error("the secret `signing-key` holds revoked keys; put the present value in, or remove it for a new one")]
+    #[error("the secret `signing-key` holds revoked keys; restore its current value, or remove it to get a new one")]
     Revoked(#[from] RevokedKey),
     /// The table could not be read or written.
     #[error("the table could not be read or written")]

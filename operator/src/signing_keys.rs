@@ -67,7 +67,7 @@ pub enum SigningKeysError {
     },
     /// Secrets Manager did not end the rotation.
     #[error(
-        "the rotation has not ended within {} s; the log of rotate-signing-key says why, and Secrets Manager continues to try",
+        "the rotation did not end within {} s; the log of rotate-signing-key says why, and Secrets Manager tries again",
         LIMIT.as_secs()
     )]
     Late,

@@ -26,7 +26,7 @@ async fn a_restart_keeps_the_owners_changes_of_the_demo_application(suite: Arc<S
     bundle.start_again(Settings::default()).await;
     assert_eq!(shown(&entity, &demo).await, changed);
     assert!(!accepted(&api, &demo.id, &demo.secret).await);
-    assert!(bundle.logs().contains("does not take the secret in service.env"), "{}", bundle.logs());
+    assert!(bundle.logs().contains("does not accept the secret in service.env"), "{}", bundle.logs());
 
     // A removed demo application is created again with its initial values.
     entity.call("DELETE", &of(&demo, "")).expect(200).await;

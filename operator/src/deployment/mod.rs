@@ -81,7 +81,8 @@ impl Stack {
 pub enum DeploymentError {
     /// The stack lacks an output.
     #[error(
-        "the stack {stack} has no output {output}: it belongs to another program, or its deployment has not ended; run `make deploy`"
+        "the stack {stack} has no output {output}: it belongs to another program, or its deployment is unfinished; run \
+         `make deploy`"
     )]
     NoOutput {
         /// The stack's name.
@@ -98,7 +99,7 @@ pub enum DeploymentError {
         output: &'static str,
     },
     /// No service runs with the folder.
-    #[error("no service runs with the data in {0}; start it with `make run DATA={0}`, and try again beside it")]
+    #[error("no service runs with the data in {0}; start it with `make run DATA={0}`, and try again while it runs")]
     NoService(PathBuf),
     /// The file `service.env` of a running service lacks a line.
     #[error("{path} has no line {name}=…; start the service again")]

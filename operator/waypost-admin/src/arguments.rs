@@ -25,7 +25,7 @@ The result goes to standard output, progress, errors and the audit trail to stan
 /// The position of these options in the help of a subcommand: after the subcommand's options.
 const LAST: usize = 900;
 
-/// Looks after a Waypost deployment, a stack on AWS or a service on this machine.
+/// Operates a Waypost deployment: a stack on AWS, or a service on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "waypost-admin", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -41,11 +41,11 @@ pub struct Arguments {
 /// The deployment that a command is for.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// The deployment's CloudFormation stack. Credentials and region are resolved as by every AWS tool (AWS_PROFILE,
+    /// The deployment's CloudFormation stack. Credentials and region are resolved as by other AWS tools (AWS_PROFILE,
     /// AWS_REGION).
     #[arg(long, global = true, value_name = "NAME", display_order = LAST)]
     pub stack: Option<String>,
-    /// The data folder of the service on this machine, such as .local, in place of a stack.
+    /// The data folder of the service on this machine, such as .local, instead of a stack.
     #[arg(long, global = true, value_name = "FOLDER", display_order = LAST)]
     pub data: Option<PathBuf>,
 }
@@ -66,10 +66,11 @@ impl Which {
             (None, Some(data)) => Ok(Target::Folder(data)),
             (None, None) => Err(usage(
                 ErrorKind::MissingRequiredArgument,
-                "say which deployment: --stack NAME for one on AWS, or --data FOLDER for one on this machine, such as --data .local",
+                "name the deployment: --stack NAME for one on AWS, or --data FOLDER for one on this machine, such as \
+                 --data .local",
             )),
             (Some(_), Some(_)) => {
-                Err(usage(ErrorKind::ArgumentConflict, "--stack and --data name two deployments; say one of them"))
+                Err(usage(ErrorKind::ArgumentConflict, "--stack and --data name two deployments; give one of them"))
             }
         }
     }

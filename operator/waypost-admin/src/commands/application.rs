@@ -58,12 +58,12 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Sets the scopes of an application, which its next token can have. If it loses a scope, its present tokens end
-    /// within a minute.
+    /// Sets the scopes of an application, from its next token on. If it loses a scope, its current tokens end within a
+    /// minute.
     Scopes {
         /// Its client identifier.
         client_id: String,
-        /// All its scopes from now on, separated by spaces.
+        /// Its new scopes, all of them, separated by spaces.
         #[arg(required = true, value_delimiter = ' ', value_parser = super::scope)]
         scopes: Vec<Scope>,
     },
@@ -79,11 +79,11 @@ pub enum Command {
     AddSecret {
         /// Its client identifier.
         client_id: String,
-        /// The seconds for which the old secret is accepted beside the new one; seven days at most.
+        /// How many seconds the old secret stays valid beside the new one; at most seven days.
         #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(..=604_800))]
         overlap_seconds: u32,
     },
-    /// Ends a secret of an application at once, and within a minute the tokens that were issued for it.
+    /// Ends a secret of an application at once, and the tokens issued for it within a minute.
     RemoveSecret {
         /// The application's client identifier.
         client_id: String,
@@ -91,7 +91,7 @@ pub enum Command {
         #[arg(value_parser = secret_id)]
         secret_id: ClientSecretId,
     },
-    /// Removes a public key of an application at once, and within a minute the tokens that were issued for it.
+    /// Removes a public key of an application at once, and the tokens issued for it within a minute.
     RemoveKey {
         /// The application's client identifier.
         client_id: String,
@@ -107,7 +107,7 @@ pub enum Command {
     Unblock {
         /// The address, as in the audit trail. For IPv6 only the first 64 bits count.
         address: IpAddr,
-        /// Forgets only the attempts as this client from there, and not the attempts of the address as a whole.
+        /// Forgets only the attempts as this client from there, not all attempts of the address.
         #[arg(long, value_name = "CLIENT_ID")]
         client: Option<String>,
     },
@@ -167,14 +167,15 @@ impl Command {
                 };
                 let views: Vec<_> = found.iter().map(|application| application.view(SystemClock.now(), None)).collect();
                 let texts: Vec<_> = found.iter().map(|application| Shown(application).to_string()).collect();
-                let none = owner.map(|owner| format!("{owner} manages no application"));
-                let none = none.unwrap_or_else(|| "the deployment has no application".to_owned());
+                let none = owner.map(|owner| format!("{owner} manages no applications"));
+                let none = none.unwrap_or_else(|| "the deployment has no applications".to_owned());
                 output.write(views, if texts.is_empty() { none } else { texts.join("\n") })
             }
             Self::Scopes { client_id, scopes } => {
                 let changed = applications.set_scopes(&client_id, scopes.into_iter().collect()).await?;
                 let text = format!(
-                    "{} has these scopes from its next token on: {}. If it lost a scope, its present tokens end within a minute",
+                    "{} has these scopes from its next token on: {}. If it lost a scope, its current tokens end within \
+                     a minute",
                     changed.name, changed.scopes
                 );
                 output.write(changed.view(SystemClock.now(), None), text)
@@ -183,7 +184,7 @@ impl Command {
                 let changed = applications.let_publish(&client_id, right == Right::On).await?;
                 let text = match right {
                     Right::On => "may publish events, with tokens issued from now on",
-                    Right::Off => "may not publish events; its present tokens end within a minute",
+                    Right::Off => "may not publish events; its current tokens end within a minute",
                 };
                 output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
             }
@@ -247,9 +248,9 @@ fn credentials(client_id: &str, secret: Option<&SecretText>) -> String {
 
 fn write_removed(output: Output, client_id: &str, credential: &str, removed: CredentialRemoved) -> Result<(), Failure> {
     let is_last = removed.was_the_last;
-    let last = "\nIt was the last: the application gets no tokens until it is given a secret or a key.";
+    let last = "\nIt was the last one: the application gets no tokens until you add a secret or a key.";
     let text = format!(
-        "{credential} is no longer accepted; the tokens that were issued for it end within a minute{}",
+        "{credential} is rejected from now on; tokens issued for it end within a minute{}",
         if is_last { last } else { "" }
     );
     output.write(json!({ "clientId": client_id, "credential": credential, "isLast": is_last }), text)

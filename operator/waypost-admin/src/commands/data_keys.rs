@@ -13,18 +13,18 @@ Examples:
   waypost-admin data-keys rotate --reseal-only --stack waypost   # after a rotation that failed
   waypost-admin data-keys rotate --forget --data .local          # a day later
 
-It may be stopped at any moment, and run again. Progress is shown on standard error.";
+You can stop it at any moment, and run it again. Progress is shown on standard error.";
 
 /// Rotates the keys of the sealed values in the table: webhooks' secrets and headers, and providers' tokens.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Makes a new key, and reseals the values that older keys sealed. Reads the whole table once.
+    /// Creates a new key, and reseals the values that older keys sealed. Reads the whole table once.
     Rotate {
-        /// Makes no new key; reseals the values that older keys sealed.
+        /// Creates no new key; reseals the values that older keys sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Makes no new key; reseals the remaining values, and removes the keys that no value needs, which were
-        /// replaced at least a quarter of an hour ago.
+        /// Creates no new key; reseals the remaining values, and removes unused keys that were replaced at least a
+        /// quarter of an hour ago.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },

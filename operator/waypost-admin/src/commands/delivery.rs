@@ -31,7 +31,7 @@ pub struct Shown {
     /// The delivery's identifier, `dlv_…`.
     #[arg(value_name = "ID", value_parser = delivery)]
     id: DeliveryId,
-    /// Shows the event's body and the responses' bodies as well, which may contain personal data.
+    /// Also shows the bodies of the event and of the responses, which may contain personal data.
     #[arg(long)]
     body: bool,
 }

@@ -24,7 +24,7 @@ Examples:
   waypost-admin geo-ip rollback GeoLite2-City --stack waypost
   waypost-admin geo-ip unblock GeoLite2-City 1a2b3c4d5e6f --stack waypost
 
-With --data a service must run only for an update.";
+With --data, only an update needs a running service.";
 
 /// The function that updates the databases.
 const UPDATE: Invoked = Invoked { name: "geo-ip-update", output: "GeoIpUpdateName" };
@@ -35,7 +35,7 @@ const SHORTEST: usize = 8;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A store by its address, in place of a deployment: s3://BUCKET or a folder.
+    /// The address of a store, instead of a deployment: s3://BUCKET or a folder.
     #[arg(long, global = true, value_name = "ADDRESS")]
     store: Option<String>,
     /// With --store, the name of the deployment that publishes there; by default `local`.
@@ -47,9 +47,10 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Updates all configured databases, as the schedule does every day, and waits for the end, possibly for minutes.
+    /// Updates all configured databases, as the schedule does every day, and waits until this is done, possibly for
+    /// minutes.
     Update,
-    /// Rolls back to the release before the current one, and blocks the current one until it is unblocked.
+    /// Rolls back to the previous release, and blocks the current one until it is unblocked.
     Rollback {
         /// The edition, such as GeoLite2-City.
         #[arg(value_parser = edition)]
@@ -82,7 +83,7 @@ fn sha256(text: &str) -> Result<String, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let good = digits && (SHORTEST..=64).contains(&text.len());
     good.then(|| text.to_owned())
-        .ok_or_else(|| format!("a SHA-256 is named by its first {SHORTEST} to 64 hexadecimal digits"))
+        .ok_or_else(|| format!("give the first {SHORTEST} to 64 hexadecimal digits of the SHA-256"))
 }
 
 /// The result of an update, as the function returns it.
@@ -125,7 +126,7 @@ impl Arguments {
 
     async fn update(self, which: &Which, output: Output) -> Result<(), Failure> {
         if self.store.is_some() || self.environment.is_some() {
-            let message = "the deployment itself does an update; name it with --stack or --data";
+            let message = "an update runs in the deployment; name it with --stack or --data";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let report: Report = UPDATE.invoke(&which.open().await?).await?;
@@ -141,7 +142,7 @@ impl Arguments {
             Some(store) => Ok(GeoIpDatabases::at(store, self.environment.as_deref()).await?),
             None if self.environment.is_some() => Err(usage(
                 ErrorKind::ArgumentConflict,
-                "--environment needs --store; with --stack or --data the deployment gives its name",
+                "--environment needs --store; with --stack or --data, the deployment names its environment",
             )),
             None => which.open_databases().await,
         }

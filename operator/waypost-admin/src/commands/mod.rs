@@ -34,6 +34,6 @@ pub enum Command {
 fn scope(name: &str) -> Result<Scope, String> {
     Scope::parse(name).ok_or_else(|| {
         let known: Vec<_> = auth::scope::Scopes::ALL.iter().map(|scope| scope.as_str()).collect();
-        format!("there is no such scope; there are {}", known.join(", "))
+        format!("there is no such scope; the scopes are {}", known.join(", "))
     })
 }

@@ -17,7 +17,7 @@ Examples:
   waypost-admin provision --stack waypost --name 'First application' --entity my-hotel --may-publish
   waypost-admin provision --stack waypost     # secrets and keys only
 
-It may be run again: secrets that have a value keep it. With --name it creates one more application each time.
+You can run it again: secrets that have a value keep it. With --name, it creates one more application each time.
 A service on this machine needs none of this: `make run` does the same at its start.";
 
 /// Fills the empty secrets of a new stack, publishes its keys, and creates a first application.
@@ -37,8 +37,8 @@ impl Arguments {
     pub async fn run(self, which: &Which, output: Output) -> Result<(), Failure> {
         let wanted = self.application.map(Registration::wanted).transpose()?;
         if which.data.is_some() {
-            let message = "--data is not for provision: `make run` does the same at its start; \
-                           `waypost-admin application create` creates more applications";
+            let message = "provision does not support --data: `make run` does the same at its start; `waypost-admin \
+                           application create` creates more applications";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let deployment = which.open().await?;

@@ -11,12 +11,12 @@ Examples:
   waypost-admin signing-keys rotate --data .local
   waypost-admin signing-keys rotate --emergency --stack waypost
 
-It may be stopped at any moment, and run again.";
+You can stop it at any moment, and run it again.";
 
 /// Replaces the keys that sign access tokens.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Lets the next key sign, which is already published. No token is refused.
+    /// Starts to sign with the next key, which is already published. No token is refused.
     Rotate {
         /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients have to
         /// request new tokens.

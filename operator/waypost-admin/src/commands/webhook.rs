@@ -31,7 +31,7 @@ impl Command {
         let Self::List { failing: _ } = self;
         let found = failing_webhooks::find(&which.open().await?.table).await.map_err(Failure::Webhooks)?;
         let texts: Vec<_> = found.iter().map(|webhook| Shown(webhook).to_string()).collect();
-        let text = if texts.is_empty() { "no webhook fails".to_owned() } else { texts.join("\n") };
+        let text = if texts.is_empty() { "no webhook is failing".to_owned() } else { texts.join("\n") };
         output.write(&found, text)
     }
 }
