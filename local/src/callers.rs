@@ -179,7 +179,7 @@ impl Refusal {
             }
             Self::Signature(SignatureError::Expired) => {
                 "Signature expired: X-Amz-Date is more than 15 minutes away from the clock of this machine. Sign the \
-                 request again with the present time."
+                 request again with the current time."
             }
         }
     }

@@ -18,7 +18,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// Another program changed the file with the versions.
-    #[error("{0} is damaged; remove it: the present value of the secret is in the file beside it, which ends in .json")]
+    #[error("{0} is damaged; remove it: the current value of the secret is in the file beside it, which ends in .json")]
     Versions(PathBuf),
 }
 

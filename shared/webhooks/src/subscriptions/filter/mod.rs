@@ -41,7 +41,7 @@ impl EventFilter {
         let text = without_space(json);
         let whole = |rule, detail| vec![Fault { pointer: Pointer::default(), rule, detail }];
         if text.len() > MAX_BYTES {
-            let detail = format!("must not take more than {MAX_BYTES} bytes as JSON without white space");
+            let detail = format!("must have at most {MAX_BYTES} bytes as JSON without white space");
             return Err(whole(Rule::TooLong, detail));
         }
         let raw: &RawValue = serde_json::from_str(&text)
