@@ -80,7 +80,7 @@ fn a_build_is_newer_than_the_published_one_and_of_our_time() {
     let mut published =
         Release { size_bytes: facts.size_bytes, node_count: facts.node_count, ..release("a", facts.build_epoch - 1) };
     assert_eq!(judged(&facts, Some(&published)), Ok(()));
-    for (epoch, words) in [(facts.build_epoch, "but other content"), (facts.build_epoch + 1, "not newer")] {
+    for (epoch, words) in [(facts.build_epoch, "but different content"), (facts.build_epoch + 1, "not newer")] {
         published.build_epoch = epoch;
         assert!(judged(&facts, Some(&published)).expect_err(words).contains(words));
     }

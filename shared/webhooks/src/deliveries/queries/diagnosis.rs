@@ -271,7 +271,7 @@ mod tests {
         let causes: Vec<_> = findings.iter().map(|finding| finding.advice.cause).collect();
         assert_eq!(causes, ["held", "dns", "filtered"]);
         let said = findings[2].detail.as_deref();
-        assert_eq!(said, Some("12 of the last 100 kept events of this webhook's types did not match the filter."));
+        assert_eq!(said, Some("12 of the last 100 stored events of this webhook's types did not match the filter."));
         assert!(outcome(0, 7).contains("all matched the filter") && outcome(0, 0).contains("No recent event"));
     }
 }
