@@ -30,7 +30,8 @@ pub async fn registration(service: &Service, secrets: SecretSettings) -> Registr
 /// The caller: the managing entity with its token.
 pub fn caller(call: &EntityCall) -> Result<Caller<'_>, Problem> {
     let token = call.claims.as_ref();
-    let token = token.ok_or_else(|| Problem::internal("an endpoint for applications accepted a call without a token"))?;
+    let token =
+        token.ok_or_else(|| Problem::internal("an endpoint for applications accepted a call without a token"))?;
     Ok(Caller::by_token(&call.entity, token))
 }
 

@@ -149,14 +149,12 @@ fn nothing_to_recover(
     const WAITS: &str = "waits longer than a minute (deliveries due sooner need no recovery)";
     let (none, other) = match include {
         Include::Both => (format!("{FAILED}; and none {WAITS}"), ""),
-        Include::Failed => (
-            FAILED.to_owned(),
-            "Some wait for their next attempt: to send them now, use `\"include\": \"waiting\"`.",
-        ),
-        Include::Waiting => (
-            WAITS.to_owned(),
-            "Some have failed or were cancelled: to send them again, use `\"include\": \"failed\"`.",
-        ),
+        Include::Failed => {
+            (FAILED.to_owned(), "Some wait for their next attempt: to send them now, use `\"include\": \"waiting\"`.")
+        }
+        Include::Waiting => {
+            (WAITS.to_owned(), "Some have failed or were cancelled: to send them again, use `\"include\": \"failed\"`.")
+        }
     };
     let none = format!("No delivery to this webhook created from {since} until {until} {none}.");
     let mut sentences = vec![none.as_str()];
