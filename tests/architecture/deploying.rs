@@ -304,7 +304,7 @@ fn files_beside_a_program_are_not_deployed_with_it() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     desk.write("target/lambda/token/bootstrap.zip", "a tool left it here");
-    assert!(desk.fails(&["deploy", "staging"], &[]).contains("bootstrap.zip is no part of it"));
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("bootstrap.zip does not belong in it"));
     assert_eq!(desk.calls(), Vec::<String>::new());
 }
 

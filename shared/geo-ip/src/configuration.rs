@@ -224,6 +224,6 @@ mod tests {
     #[test]
     fn no_edition_comes_twice() {
         let one = |name: &str| json!({"edition": name, "source": "url", "url": "https://example.com/a.mmdb"});
-        assert_eq!(faults(json!({"editions": [one("a"), one("A")]})), ["the edition A comes twice"]);
+        assert_eq!(faults(json!({"editions": [one("a"), one("A")]})), ["the edition A is listed twice"]);
     }
 }

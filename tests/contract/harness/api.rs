@@ -153,7 +153,7 @@ impl Call {
         self
     }
 
-    /// Adds an idempotency key of its own, so that a repetition after a 503 changes nothing again.
+    /// Adds a separate idempotency key, so that a repetition after a 503 changes nothing again.
     pub fn once(self) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         self.header("idempotency-key", format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
