@@ -248,7 +248,7 @@ mod tests {
             fs::write(&path, "{}").expect("written");
             let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");
             let said = open.check_own(&secrets).expect_err("no key").to_string();
-            assert!(said.contains(&format!("{name}.json has no key")), "{said}");
+            assert!(said.contains(&format!("{name}.json has no usable key")), "{said}");
             fs::write(&path, "{").expect("written");
             let torn = Secrets::open(&secrets, SigningAlgorithm::Es256).err().expect("no JSON").to_string();
             assert_eq!(torn, said, "a new value would be as useless as none");
