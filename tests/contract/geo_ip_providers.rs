@@ -412,7 +412,7 @@ async fn a_file_of_another_kind_is_named_with_the_remedy(suite: Arc<Suite>) {
     let (success, message) = task_result(&call(&api, "?live=true").await);
     assert!(!success && message.contains("Rebuilt: published build"), "{message}");
     for (name, _, sentence) in kinds {
-        assert!(message.contains(&format!("{name}: {sentence}")), "{message}");
+        assert!(message.contains(&format!("{name}: the server returned {sentence}")), "{message}");
         assert_eq!(published(&files(&folder(&api)), name), None, "{message}");
     }
     server.serve(&path("Rebuilt"), gzip(&database_of("Rebuilt", 2, 201)));

@@ -340,7 +340,7 @@ async fn each_entity_has_its_own_connections(suite: Arc<Suite>) {
     theirs.disconnect("sim-basic").refused(404, "connection-not-found").await;
     let alone = mine.get("/payment/provider/sim-basic/connection").refused(405, "method-not-allowed").await;
     let list = mine.path("/payment/provider/list");
-    assert!(alone["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`{list}`"))), "{alone:#}");
+    assert!(alone["detail"].as_str().is_some_and(|detail| detail.contains(&format!("`GET {list}`"))), "{alone:#}");
     assert_eq!(mine.connections().await.len(), 1);
 }
 

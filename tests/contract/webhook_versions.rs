@@ -84,9 +84,10 @@ async fn changes_at_once_without_a_version_are_all_made_and_lose_no_secret(suite
     });
     let answers = join_all(changes).await;
     let versions: BTreeSet<u64> = answers.iter().filter_map(|answer| answer["version"].as_u64()).collect();
-    assert_eq!(versions, (2..=31).collect(), "each change has created a separate version");
+    // An answer shows the webhook as it is after the change, and perhaps after the next ones.
+    assert!(versions.iter().all(|version| (2..=31).contains(version)), "{versions:?}");
     let after = entity.webhook(&hook.id).await;
-    assert_eq!(after["version"], 31);
+    assert_eq!(after["version"], 31, "each change has created a separate version");
     assert!(after["name"].as_str().is_some_and(|name| name.starts_with("number ")), "{after:#}");
     assert_eq!(after["headers"].as_object().map(Map::len), Some(1), "{after:#}");
     assert_eq!(after["eventList"].as_array().map(Vec::len), Some(2), "{after:#}");
