@@ -158,6 +158,8 @@ async fn one_scope_does_not_imply_another(suite: Arc<Suite>) {
         let call = suite.api.call(method, format!("/api/managing-entity/covered{path}")).bearer(&token);
         let problem = call.refused(403, "insufficient-scope").await;
         assert_ne!(problem["properties"]["requiredScope"], scope);
-        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("Ask the token endpoint")));
+        assert!(
+            problem["detail"].as_str().is_some_and(|detail| detail.contains("Request one from the token endpoint"))
+        );
     }
 }

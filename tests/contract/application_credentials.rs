@@ -63,7 +63,7 @@ async fn only_tokens_of_a_removed_secret_end_and_within_a_minute(suite: Arc<Suit
     }
 
     let removed = entity.call("DELETE", &of(&application, &format!("/secret/{first}"))).expect(200).await.json();
-    assert!(text(&removed, "message").contains("end within a minute"), "{removed:#}");
+    assert!(text(&removed, "message").contains("stop working within a minute"), "{removed:#}");
     for (token, active) in [(&leaked, false), (&good, true)] {
         assert_eq!(introspected(api, token).await["active"], active, "{token}");
     }

@@ -170,7 +170,7 @@ async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     browser.until_says("You are signed out").await;
     browser.go("about:blank").await;
     browser.go(&link).await;
-    let refused = browser.until_says("The link to the panel cannot be opened").await;
+    let refused = browser.until_says("The panel link cannot be opened").await;
     assert!(refused.contains("If you ask for help"), "{refused}");
     browser.close().await;
 }

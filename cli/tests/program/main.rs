@@ -346,10 +346,10 @@ async fn an_unknown_type_is_named_before_a_missing_webhook() {
     let person = Person::new();
     person.log_in(&fake).await.done();
     fake.on(&format!("{ME}/webhook/list"), (200, json!([])));
-    let unknown = problem(404, "event-type-not-found", "The event type must be a key of the catalogue.");
+    let unknown = problem(404, "event-type-not-found", "The event type must be a key in the catalogue.");
     fake.on(&format!("{ME}/webhook/event/type/booking.creatd"), unknown);
     let said = person.run(&["trigger", "booking.creatd"]).await.failed(2);
-    assert!(said.contains("must be a key of the catalogue"), "{said}");
+    assert!(said.contains("must be a key in the catalogue"), "{said}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use problem::{InputPart, Problem, Violation};
 /// come first.
 const PHRASES: [(&str, &str); 12] = [
     (
-        "pending, delivered, retrying, failed or cancelled, or several of these, separated by commas",
+        "one or more of pending, delivered, retrying, failed and cancelled, separated by commas",
         "an array of one or more of pending, delivered, retrying, failed and cancelled",
     ),
     ("is not a member of this operation", "is not an argument of this tool"),

@@ -49,8 +49,8 @@ fn html(page: &OutcomePage<'_>) -> String {
             format!(
                 "Your <strong>{name}</strong> account{account} was not connected: {entity} is already connected to \
                  another account there, and stays connected to it. To replace that account with yours, connect again \
-                 and confirm the replacement. If you keep that account and the settings of yours list this service, \
-                 remove it there."
+                 and confirm the replacement. If you keep that account and your own account's settings list this \
+                 service, remove it there."
             ),
         ),
     };

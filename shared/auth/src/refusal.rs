@@ -33,8 +33,8 @@ pub fn lacks_scope(needed: Scopes) -> Problem {
 pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
     let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
-        "This operation needs a token with the {words} `{needed}`. Ask the token endpoint for one; if it refuses, your \
-         application is not registered for the {words}: use one that is."
+        "This operation needs a token with the {words} `{needed}`. Request one from the token endpoint; if it refuses, \
+         your application is not registered for the {words}, and you need one that is."
     );
     Problem::new(ProblemKind::InsufficientScope, detail)
         .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{requested}""#))

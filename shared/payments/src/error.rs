@@ -99,12 +99,12 @@ impl From<ConnectionError> for Problem {
                     .caused_by(error)
             }
             ConnectionError::Replaced => {
-                let detail = "The payment provider was connected again while the access of its earlier connection was \
-                              being revoked; the new connection is kept. Send the request again to remove it as well.";
+                let detail = "The payment provider was connected again while the earlier connection's access was being \
+                              revoked; the new connection is kept. Send the request again to remove it as well.";
                 Self::new(ProblemKind::ConnectionReplaced, detail)
             }
             ConnectionError::Exists { account } => {
-                let detail = "This managing entity is connected to the payment provider in the path. Send \
+                let detail = "This managing entity is already connected to the payment provider in the path. Send \
                               {\"replace\": true} to replace the connection, with the same account or another one.";
                 let problem = Self::new(ProblemKind::ConnectionExists, detail);
                 match account {

@@ -44,28 +44,28 @@ macro_rules! kinds {
 
 kinds! {
     NotFound = "not-found", NOT_FOUND, "There is nothing at this address",
-        "No route has this path. Paths are case-sensitive and have no slash at their end. The whole list of routes is at /openapi.json.";
+        "No route has this path. Paths are case-sensitive and have no trailing slash. All routes are listed at /openapi.json.";
     MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "This address does not support this method",
         "The path exists, but does not support this method. The Allow header of the response lists the methods that it supports.";
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed",
         "The request carried no access token, or one that is malformed, expired, revoked or meant for another service. Get one from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. A token from staging does not work in production, and vice versa.";
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
-        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Ask for a token with that scope; if the issuer refuses it, have the application registered for it. One scope does not imply another. To create or remove an application, or one of its secrets or keys, a token also needs all scopes of that application.";
+        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Request a token with that scope; if the issuer refuses, have the application registered for the scope. One scope does not imply another. To create or remove an application, or one of its secrets or keys, a token also needs all scopes of that application.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but its application may not act for the managing entity of the request. This is the entity in the path, or in a payment provider's callback the entity of the connection. A request that creates, changes or removes an application needs a token that covers all managing entities of that application (`properties.notCovered` lists the others).";
+        "The token is valid, but its application may not act for the managing entity of the request. It is the entity in the path or, for a payment provider's callback, the entity of the connection. A request that creates, changes or removes an application needs a token that covers all managing entities of that application (`properties.notCovered` lists the others).";
     MayNotPublish = "may-not-publish", FORBIDDEN, "The application may not publish events",
-        "Subscribers rely on the events of a managing entity, so the scopes of an application do not include the right to publish. `mayPublish` of the application and the claim `may_publish` of its tokens show whether it has the right. Only an application with the right can create, change or remove an application with `mayPublish`. The operator of the service can grant the right to an existing application or withdraw it; the change takes effect with the next token. Test events of a webhook do not need the right.";
+        "Subscribers rely on a managing entity's events, so no scope includes the right to publish. An application's `mayPublish` and the `may_publish` claim of its tokens show whether it has the right. Only an application with the right can create, change or remove an application with `mayPublish`. The operator of the service can grant the right to an existing application or withdraw it; the change takes effect with the next token. Test events do not need the right.";
     ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
-        "According to the browser's Origin header, a page or script of another site sent the request. Only the panel's own page may use sessions of the panel, and only programs may use the endpoint for agents. Open the panel at the address of this service, and call the endpoint for agents from a program, which sends no Origin header.";
+        "According to the browser's Origin header, a page or script from another site sent the request. Only the panel's own page may use panel sessions, and only programs may use the endpoint for agents. Open the panel at the address of this service, and call the endpoint for agents from a program, which sends no Origin header.";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
-        "An operational task needs the task key of this deployment in `key` and this deployment's name in `environment`. One of the two is wrong; the service does not disclose which. Check that the key belongs to this environment. The canary's receiver accepts only requests that are signed with the key of this deployment's canary.";
+        "An operational task needs this deployment's task key in `key` and this deployment's name in `environment`. One of the two is wrong; the service does not disclose which. Check that the key belongs to this environment. The canary's receiver accepts only requests signed with the key of this deployment's canary.";
     UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
         "The Service-Version header asks for a version that does not exist. Omit it, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",
         "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`, and without `Content-Encoding`: compressed bodies are not accepted.";
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists all of them with the field and the rule. Unknown members are refused too, so a misspelt name is never silently ignored.";
-    InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor is not one of this list",
+    InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor does not belong to this list",
         "A cursor is valid only for the list, managing entity and filters that it was made for, and until the operator replaces the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
     EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
         "The managing entity has no event with this identifier, or its retention has ended. Events without a matching webhook are not stored.";
@@ -80,52 +80,53 @@ kinds! {
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or its retention has ended.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
-        "The deployment has no payment provider of this name, or it is not set up. Names are in lower case, such as `stripe`. A built-in provider is available once the operator has stored the service's credentials for it in its secret; a custom provider has the name that the operator gave it. The detail names the built-in providers, and those with a similar name.";
+        "The deployment has no payment provider with this name, or it is not set up. Names are in lower case, such as `stripe`. A built-in provider is available once the operator has stored the service's credentials for it in its secret; a custom provider has the name that the operator gave it. The detail names the built-in providers, and those with a similar name.";
     ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no such connection to a payment provider",
-        "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier that a request for a connection returns can be found once a person has allowed the access, until the connection is replaced or removed.";
+        "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier that a connection request returns can be found once a person has allowed access, until the connection is replaced or removed.";
     ConnectionExists = "connection-exists", CONFLICT, "The payment provider is already connected",
-        "The managing entity has a working connection to this payment provider, and connecting again could replace its account with another one. Send `{\"replace\": true}` to do so; `properties.account` names the account that is connected now, if the provider names it. A broken connection needs no `replace` if the same account is connected again.";
+        "The managing entity has a working connection to this payment provider, and connecting again could replace its account with another one. Send `{\"replace\": true}` to do so; `properties.account` names the currently connected account, if the provider reports one. A broken connection needs no `replace` if the same account is connected again.";
     ConnectionReplaced = "connection-replaced", CONFLICT, "The payment provider was connected again in the meantime",
         "While the service revoked the access of the connection, a person connected the payment provider again. The new connection was not removed. To remove it as well, send the request again. Otherwise check that it works, since some providers revoke all access to an account at once, and connect again if it is broken.";
     ProviderRevocationFailed = "provider-revocation-failed", SERVICE_UNAVAILABLE, "The payment provider did not revoke the access",
-        "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, since the access still exists. Send the request again after the time in the Retry-After header. If it keeps failing, end the access in the settings of the account at the provider: the provider then answers that no access is left, and the connection can be removed. The operator of the service can check the provider's address for revocations.";
+        "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, since the access still exists. Send the request again after the time in the Retry-After header. If it keeps failing, revoke the access in the account settings at the provider: the provider then answers that no access is left, and the connection can be removed. The service's operator can check the provider's revocation address.";
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
         "The `state` in the link is unknown, used, older than ten minutes, or was made for another provider; or the browser that came back from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel and connect again, in one browser.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
-        "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Nothing was done. Read the resource again. If you still want the change, repeat it, with the new version if you send one.";
-    WebhookLimit = "webhook-limit", CONFLICT, "The managing entity has reached its limit of webhooks",
+        "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Your request was not applied. Fetch the resource again and, if you still want the change, retry, with the new version if you send one.";
+    WebhookLimit = "webhook-limit", CONFLICT, "The managing entity already has the maximum number of webhooks",
         "The detail names the limit. Remove a webhook that you do not need, or subscribe one webhook to more event types.";
-    ApplicationLimit = "application-limit", CONFLICT, "The managing entity has reached its limit of applications",
+    ApplicationLimit = "application-limit", CONFLICT, "The managing entity already has the maximum number of \
+                                                       applications",
         "The detail names the limit. Remove an application that you do not need.";
-    ClientSecretLimit = "client-secret-limit", CONFLICT, "The application has reached its limit of secrets",
-        "An application can have two secrets at once: the new one, and the one that it replaced, for the requested overlap. Wait until the older one ends (`properties.oldestEndsDate`), or remove one of the two.";
-    PreviousSecretLive = "previous-secret-live", CONFLICT, "The previous signing secret still signs",
-        "At most two signing secrets of a webhook sign at a time. The previous secret signs until the end of its overlap. Another replacement would end it at once, and an endpoint without a newer secret would refuse every event. Nothing was done. If every endpoint has the current secret, wait until `properties.previousSecretExpiresDate` or send `{\"endPrevious\": true}`. If the current secret was lost, do not wait: send `{\"endPrevious\": true}` and give the endpoint the new secret at once. With an Idempotency-Key, a lost response does not lose the secret.";
-    KeyExists = "key-exists", CONFLICT, "The application already has a key of this name",
+    ClientSecretLimit = "client-secret-limit", CONFLICT, "The application already has the maximum number of secrets",
+        "An application can have two secrets at once: the new one, and the one that it replaced, for the requested overlap. Wait until the older one expires (`properties.oldestEndsDate`), or remove one of the two.";
+    PreviousSecretLive = "previous-secret-live", CONFLICT, "The previous signing secret is still active",
+        "A webhook has at most two active signing secrets. The previous secret stays active until its overlap ends. Another replacement would deactivate it at once, and an endpoint without a newer secret would refuse every event. Nothing was done. If every endpoint has the current secret, wait until `properties.previousSecretExpiresDate` or send `{\"endPrevious\": true}`. If the current secret was lost, do not wait: send `{\"endPrevious\": true}` and give the endpoint the new secret at once. With an Idempotency-Key, a lost response does not lose the secret.";
+    KeyExists = "key-exists", CONFLICT, "The application already has a key with this name",
         "Each key of an application has its own `kid`. Give the new key another one, or remove the old key first.";
-    KeyLimit = "key-limit", CONFLICT, "The application has reached its limit of public keys",
-        "The detail names the limit. Remove a key that is not used; `publicKeys` of the application shows when each was last used.";
+    KeyLimit = "key-limit", CONFLICT, "The application already has the maximum number of public keys",
+        "The detail names the limit. Remove an unused key; the application's `publicKeys` shows when each was last used.";
     TooManyCredentials = "too-many-credentials", TOO_MANY_REQUESTS, "Too many applications, secrets and keys were created",
-        "The number of applications, secrets and keys that a managing entity can create in an hour is limited, all its applications together. Removing them is never limited, but each removal makes the service remember for a day that the tokens have ended. Create more after the time in the Retry-After header.";
-    PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such link to the panel",
-        "The managing entity has no link to the panel with this identifier, or its session has ended. Links that can be opened or have a live session are listed at …/panel/link/list.";
-    PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A session of the panel cannot create or renew links",
-        "The access token belongs to a session of the panel. With a new link, the session could extend itself past its end. Create and renew links with a token from the token endpoint.";
-    PanelLinkUnopened = "panel-link-unopened", CONFLICT, "The link to the panel was not opened yet",
-        "Only a session can be renewed, and the session of a link begins when the link is opened, within ten minutes. `lifetimeSeconds` of the link counts from then on.";
-    TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many links to the panel were created",
-        "The number of links to the panel that a managing entity can create in an hour is limited, all its applications together. Create more after the time in the Retry-After header.";
-    InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The link to the panel cannot be opened",
-        "A link to the panel works once, within ten minutes, and only while the application that created it still has the link's scopes and the secret or key that it used. The detail names the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` creates it, or on one machine `make panel`.";
-    NoPanelSession = "no-panel-session", FORBIDDEN, "There is no session of the panel",
-        "The browser has no session of the panel, or the session has expired, was ended, or its application was removed or lost scopes of the session. A session also ends when a browser sends a replaced cookie of it, since the cookie may have been copied. Open a new link to the panel.";
+        "The number of applications, secrets and keys that a managing entity can create per hour is limited, across all its applications. Removing them is never limited, but after each removal the service remembers for a day that the tokens are revoked. Create more after the time in the Retry-After header.";
+    PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such panel link",
+        "The managing entity has no panel link with this identifier, or the link's session has ended. Links that can be opened or have an active session are listed at …/panel/link/list.";
+    PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A panel session cannot create or renew links",
+        "The access token belongs to a panel session. With a new link, the session could extend itself beyond its expiry. Create and renew links with a token from the token endpoint.";
+    PanelLinkUnopened = "panel-link-unopened", CONFLICT, "The panel link has not been opened yet",
+        "Only a session can be renewed, and a link's session begins when the link is opened, within ten minutes. The link's `lifetimeSeconds` counts from then.";
+    TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many panel links were created",
+        "The number of panel links that a managing entity can create per hour is limited, across all its applications. Create more after the time in the Retry-After header.";
+    InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The panel link cannot be opened",
+        "A panel link works once, within ten minutes, and only while the application that created it still has the link's scopes and the secret or key that it used. The detail names the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` creates it, or, on one machine, `make panel`.";
+    NoPanelSession = "no-panel-session", FORBIDDEN, "There is no panel session",
+        "The browser has no panel session, the session has expired or was ended, or its application was removed or lost scopes that the session has. A session also ends when a browser sends an outdated cookie, since the cookie may have been copied. Open a new panel link.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would lose its own access",
-        "The request would remove the application whose access token it carries, its last secret or key, or scopes of it. Without them it might not be able to manage applications, and if no other application of the managing entity can, only the operator of the service could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
+        "The request would remove the application whose access token it carries, its last secret or key, or some of its scopes. The application might then be unable to manage applications, and if no other application of the managing entity can, only the service's operator could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "The webhook of this delivery was removed, so the delivery cannot be sent again; its history can still be read. To send the event to another webhook, publish it again.";
     EventErased = "event-erased", CONFLICT, "The content of the event was erased",
         "The content of this delivery's event was erased at its owner's request, so there is nothing to send. The delivery still shows its attempts and their outcomes. If the event is still needed, publish it again from its source.";
-    AttemptLimit = "attempt-limit", CONFLICT, "The delivery has reached its limit of attempts",
+    AttemptLimit = "attempt-limit", CONFLICT, "The delivery has reached its attempt limit",
         "The detail names the limit, which exists so that the whole history of a delivery can be shown. The event can still be read. If it is still needed, publish it again.";
     AttemptUnderWay = "attempt-under-way", CONFLICT, "An attempt of the delivery is under way",
         "An event that was already sent, or given to a reader of a feed, cannot be recalled, so the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all of them by `properties.attemptEndsBy`: send the request again after that. If the attempt succeeds, the delivery is delivered.";
@@ -142,13 +143,13 @@ kinds! {
     SecretNotRepeated = "secret-not-repeated", CONFLICT, "The secret is not shown again",
         "The request was already processed under this Idempotency-Key. Its response shows a secret, which is repeated under the same key for ten minutes only. `properties.id` is the identifier of the created resource. If the secret did not arrive, do not create the resource again: the webhook or application exists. `POST …/webhook/{webhookIdentifier}/secret` replaces the signing secret of the webhook, `POST …/application/{clientId}/secret` gives the application another one (`properties.id` is the client identifier, or the identifier of a secret that can be removed), and another request with a new key gives a new link to the payment provider.";
     TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
-        "The detail names how many deliveries the events of a managing entity may cause in a minute. The limit keeps one entity from using up the capacity of the others. An event counts once for each webhook that it goes to, but at least once, and at least a tenth of the number of the managing entity's webhooks, rounded up. This count is multiplied by the size of the request's body in units of 4 KiB, rounded up. Every request to publish counts, including repetitions and requests with an invalid body. This request was not processed, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
+        "The detail names how many deliveries a managing entity's events may cause per minute. The limit keeps one entity from using up the capacity of the others. An event counts once for each webhook that it goes to, but at least once, and at least a tenth of the number of the managing entity's webhooks, rounded up. This count is multiplied by the size of the request's body in units of 4 KiB, rounded up. Every request to publish counts, including repetitions and requests with an invalid body. This request was not processed, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The managing entity has sent too many requests of this kind",
         "Recoveries (which can cause thousands of attempts), resumptions, test events and resends cause attempts at endpoints. A feed request waits for up to ten seconds. A list of open deliveries reads each webhook. A filter check compares many events. So the number of these requests is limited for each managing entity; the detail names the limit. Nothing was done, and the Idempotency-Key is not used: send the request again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
-        "The body is larger than this operation accepts. A whole event, with the members that the service adds, may have 256 KiB.";
+        "The body is larger than this operation accepts. A whole event, with the members that the service adds, may be up to 256 KiB.";
     HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",
-        "The request line and the values of all headers may have 10 240 bytes together. Put large values into the body, which may be much larger.";
+        "The request line and the values of all headers may total up to 10 240 bytes. Put large values into the body, which may be much larger.";
     RequestTimeout = "request-timeout", REQUEST_TIMEOUT, "The request did not arrive in time",
         "The announced body did not arrive, or arrived too slowly. Send the whole request again, on a new connection. If it fails again, look for a proxy that delays it, or for a Content-Length that is larger than the body.";
     ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service cannot answer at the moment",
@@ -159,13 +160,13 @@ kinds! {
         "The endpoints of the token issuer accept a form (application/x-www-form-urlencoded), with the client's credentials in one way only: in HTTP Basic, or as client_secret or client_assertion in the form. Send each parameter only once; the detail names the missing or malformed one.";
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
         "The client identifier is unknown or its credential is invalid; the service does not disclose which. Check the credentials, and that they belong to this environment. A client assertion needs iss and sub (both the client identifier), aud (the token issuer's address or the endpoint's), exp (at most an hour ahead) and a jti that was never used before, and a signature by a registered key with that key's algorithm.";
-    TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many failed attempts to authenticate",
+    TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many failed authentication attempts",
         "Too many attempts to authenticate as this client, or as many clients, have failed from the caller's address in the current minute and the five before it. For the time in the Retry-After header the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before trying again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
         "An application can revoke its own tokens only. A platform-wide application that is registered for account.remove can revoke any token.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
         "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so no client works with fewer rights than it expects. Without the scope parameter a token has all scopes of the application.";
-    InvalidTarget = "invalid-target", BAD_REQUEST, "The token is asked for another service",
+    InvalidTarget = "invalid-target", BAD_REQUEST, "The token was requested for another service",
         "A `resource` of the token request (RFC 8707) does not belong to this service. Name the API's address for a token that is valid everywhere, or the address of its endpoint for agents, `/mcp`, for one that is valid only there; /.well-known/oauth-protected-resource lists both. Without the parameter a token is valid everywhere.";
     UnsupportedResponseType = "unsupported-response-type", BAD_REQUEST, "User sign-in is not available",
         "Applications get their own tokens with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The issuer's metadata name an authorization endpoint because client libraries refuse metadata without one. Configure the library for client credentials, and register an application if you have none.";

@@ -63,7 +63,7 @@ fn check(members: &BTreeMap<String, String>, violations: &mut Violations) {
         }
     }
     if serde_json::to_string(members).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add(MEMBER, Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in all, as JSON"));
+        violations.add(MEMBER, Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in total, as JSON"));
     }
 }
 

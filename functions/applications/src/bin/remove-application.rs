@@ -17,7 +17,7 @@ async fn serve() -> Result<(), StartError> {
 
 async fn remove(Managing { applications, answers }: &Managing, call: EntityCall) -> Result<Reply, Problem> {
     const MESSAGE: &str =
-        "The application is removed. It gets no new tokens, and its existing tokens end within a minute.";
+        "The application is removed. It gets no new tokens, and its existing tokens stop working within a minute.";
     let confirmed = confirmed(call.read_query())?;
     let caller = caller(&call)?;
     let id = client_id(&call);

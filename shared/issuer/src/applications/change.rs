@@ -38,12 +38,12 @@ impl ApplicationChange {
     /// Parses and checks a request's body.
     pub fn read(body: &[u8], owner: &EntityId) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let name = body.optional("name", "a string, the name of the application for people");
+        let name = body.optional("name", "a string with a human-readable name for the application");
         let name = name.and_then(|text: String| body.violations.note("name", Rule::InvalidFormat, checked_name(&text)));
         let scopes = body.optional("scopes", "a list of scopes");
         let scopes = scopes.map(|list: Vec<String>| checked_scopes(&list, &mut body.violations));
         let metadata = Metadata::take_change(&mut body);
-        let version = body.optional::<NonZeroU64>("version", "the version that you read, an integer of at least 1");
+        let version = body.optional::<NonZeroU64>("version", "an integer of at least 1: the version you fetched");
         take_published_members(&mut body, owner);
         for (name, why) in FIXED {
             body.refuse(name, why);

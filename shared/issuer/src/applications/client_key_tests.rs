@@ -108,7 +108,7 @@ fn a_set_of_keys_is_refused_and_a_private_member_in_it_named() {
     assert!(set.contains("separately"), "{set}");
     let private = refusal(&json!({ "keys": [ec, with(ec.clone(), "d", json!("hunter2"))] }));
     assert!(
-        private.contains("`d`") && private.contains("this one is disclosed") && !private.contains("hunter2"),
+        private.contains("`d`") && private.contains("private key is now exposed") && !private.contains("hunter2"),
         "{private}"
     );
 }

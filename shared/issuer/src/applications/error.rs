@@ -36,10 +36,10 @@ pub enum ApplicationError {
     #[error("another request changed the application; its version is now {0}")]
     Changed(u64),
     /// The entity has the maximum number of applications.
-    #[error("the entity has {MAX_APPLICATIONS} applications")]
+    #[error("the entity already has {MAX_APPLICATIONS} applications")]
     TooManyApplications,
     /// The application has the maximum number of live secrets; the first of them ends at this time.
-    #[error("the application has {MAX_SECRETS} live secrets; the older one ends at {0}")]
+    #[error("the application already has {MAX_SECRETS} active secrets; the older one expires at {0}")]
     TooManySecrets(Time),
     /// The application has the maximum number of keys.
     #[error("the application has {MAX_KEYS} keys")]
@@ -74,8 +74,8 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::ExceedsScopes(lacking) => {
                 let detail = format!(
-                    "Your token lacks scopes of the application: {lacking}. To create, change or remove an application, a \
-                     token needs all of its scopes."
+                    "Your token lacks these scopes of the application: {lacking}. To create, change or remove an \
+                     application, a token needs all of its scopes."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -94,32 +94,35 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "This would end or narrow the access of the application that sends the request; nothing \
-                              was done. To confirm, send the request again with ?confirm=true.";
+                let detail = "This would end or narrow the access of the application making the request; nothing was \
+                              done. To confirm, send the request again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }
             ApplicationError::Changed(current) => {
                 let detail = format!(
-                    "Another request changed the application: its version is now {current}, and nothing was done. Read \
-                     it again, and repeat the request if you still want the change."
+                    "Another request changed the application; its version is now {current}. Your request was not \
+                     applied. Fetch the application again, and retry if you still want the change."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }
             ApplicationError::TooManyApplications => {
-                let detail = format!("A managing entity may have {MAX_APPLICATIONS} applications; remove one first.");
+                let detail = format!(
+                    "The managing entity already has {MAX_APPLICATIONS} applications, the maximum; remove one first."
+                );
                 Self::new(ProblemKind::ApplicationLimit, detail).with_limit("applications", MAX_APPLICATIONS)
             }
             ApplicationError::TooManySecrets(oldest_ends) => {
                 let detail = format!(
-                    "The application has {MAX_SECRETS} live secrets; the older one ends at {oldest_ends}. Wait until \
-                     then, or remove one."
+                    "The application already has {MAX_SECRETS} active secrets; the older one expires at {oldest_ends}. \
+                     Wait until then, or remove one."
                 );
                 Self::new(ProblemKind::ClientSecretLimit, detail)
                     .with_limit("client-secrets", MAX_SECRETS)
                     .with_property("oldestEndsDate", oldest_ends.to_string())
             }
             ApplicationError::TooManyKeys => {
-                let detail = format!("An application may have {MAX_KEYS} public keys; remove one first.");
+                let detail =
+                    format!("The application already has {MAX_KEYS} public keys, the maximum; remove one first.");
                 Self::new(ProblemKind::KeyLimit, detail).with_limit("public-keys", MAX_KEYS)
             }
             ApplicationError::KeyExists(kid) => {
@@ -131,8 +134,8 @@ impl From<ApplicationError> for Problem {
             ApplicationError::AllowanceSpent(wait) => {
                 let seconds = wait.as_secs() + 1;
                 let detail = format!(
-                    "The managing entity has reached its hourly limit of new applications, secrets and keys; try again \
-                     in {seconds} seconds."
+                    "The managing entity has reached its hourly limit for new applications, secrets and keys; try \
+                     again in {seconds} seconds."
                 );
                 Self::rate_limited(
                     ProblemKind::TooManyCredentials,
@@ -151,7 +154,7 @@ impl From<ApplicationError> for Problem {
 /// How a client gets another secret if it lost the response with the one that its request made.
 fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
-        let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` ends this one");
+        let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` removes this one");
         format!(
             "the application has the secret {made}; `POST …/application/{{clientId}}/secret` with a new key gives it another one, and {end}"
         )
@@ -173,7 +176,7 @@ mod tests {
         let secret = ClientSecretId::new(Time::from_millis(0), &CountingRandom::default());
         let beside = said(secret.to_string());
         assert!(
-            beside.contains(&format!("`DELETE …/application/{{clientId}}/secret/{secret}` ends this one")),
+            beside.contains(&format!("`DELETE …/application/{{clientId}}/secret/{secret}` removes this one")),
             "{beside}"
         );
     }

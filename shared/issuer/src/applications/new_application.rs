@@ -69,7 +69,7 @@ impl NewApplication {
     /// scopes, gets the scopes of its token.
     pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
-        let name = body.required("name", "a string, the name of the application for people");
+        let name = body.required("name", "a string with a human-readable name for the application");
         let is_published = take_published_members(&mut body, owner);
         let scopes_are = "a list of scopes";
         let wanted_scopes: Option<Vec<String>> =
@@ -160,7 +160,7 @@ pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
         return Err(format!("must have 1 to {MAX_ENTITIES} elements"));
     }
     if distinct.iter().map(String::len).sum::<usize>() > MAX_ENTITY_BYTES {
-        return Err(format!("must have at most {MAX_ENTITY_BYTES} bytes in all identifiers together"));
+        return Err(format!("must have at most {MAX_ENTITY_BYTES} bytes across all identifiers"));
     }
     Ok(Entities::new(distinct))
 }

@@ -248,7 +248,7 @@ impl From<AuthenticationError> for Problem {
 fn too_many_attempts(Blocked { limit, wait }: Blocked) -> Problem {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let seconds = seconds.max(1);
-    let detail = format!("Too many failed attempts to authenticate from this address; try again in {seconds} seconds.");
+    let detail = format!("Too many failed authentication attempts from this address; try again in {seconds} seconds.");
     Problem::rate_limited(ProblemKind::TooManyAttempts, detail, limit, seconds)
 }
 

@@ -62,7 +62,7 @@ pub enum GrantError {
     #[error(transparent)]
     Scope(#[from] ScopeError),
     /// A requested resource is not one of this API.
-    #[error("The resource {} is not one of this service; its resources are {known}.", shown(.resource))]
+    #[error("The resource {} does not belong to this service; its resources are {known}.", shown(.resource))]
     Resource {
         /// The address that was sent.
         resource: String,

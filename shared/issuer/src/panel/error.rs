@@ -15,7 +15,7 @@ use crate::oauth::signing_keys::SigningKeyError;
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
     /// A session of the panel cannot make or renew a link.
-    #[error("a session of the panel cannot create or renew links")]
+    #[error("a panel session cannot create or renew links")]
     BySession,
     /// The link would have scopes that its maker lacks.
     #[error("the link would have scopes that its creator lacks: {0}")]
@@ -24,13 +24,13 @@ pub enum PanelError {
     #[error("the session of the link could publish events, but its creator may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
-    #[error("the entity has reached its hourly limit of panel links; it ends in {} s", .0.as_secs())]
+    #[error("the entity has reached its hourly limit for panel links; it ends in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The entity has no such link. Another entity's link looks the same.
     #[error("there is no panel link `{0}`")]
     NotFound(String),
     /// The link has no session yet that could be renewed.
-    #[error("the panel link `{0}` was not opened yet")]
+    #[error("the panel link `{0}` has not been opened yet")]
     Unopened(PanelLinkId),
     /// The code is not accepted.
     #[error(transparent)]
@@ -101,8 +101,8 @@ impl CodeFault {
             }
             Self::Expired => "This link was valid for ten minutes and has expired. Ask for a new one.",
             Self::Unbacked => {
-                "The application of this link lost its access: it or its credential was removed, or it lost scopes of \
-                 the link. Ask for a new link."
+                "The application of this link lost its access: the application or its credential was removed, or it \
+                 lost scopes that the link grants. Ask for a new link."
             }
         }
     }
@@ -111,16 +111,16 @@ impl CodeFault {
 impl SessionFault {
     fn detail(self) -> &'static str {
         match self {
-            Self::NoCookie => "This browser has no session of the panel. Open a link to the panel.",
-            Self::Unknown => "The session of the panel was ended. Open a new link to the panel.",
-            Self::Over => "The session of the panel has expired. Open a new link to the panel.",
+            Self::NoCookie => "This browser has no panel session. Open a panel link.",
+            Self::Unknown => "The panel session was ended. Open a new panel link.",
+            Self::Over => "The panel session has expired. Open a new panel link.",
             Self::Replayed => {
-                "The session was ended: a browser sent an outdated cookie, which may have been copied. Open a new link \
-                 to the panel."
+                "The session was ended: a browser sent an outdated cookie, which may have been copied. Open a new \
+                 panel link."
             }
             Self::Unbacked => {
-                "The application of this session lost its access: it or its credential was removed, or it lost scopes \
-                 of the session. Open a new link to the panel."
+                "The application of this session lost its access: the application or its credential was removed, or it \
+                 lost scopes that the session has. Open a new panel link."
             }
         }
     }
@@ -130,14 +130,14 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A session of the panel cannot create or renew links, since it could extend itself. Use a \
-                              token from the token endpoint.";
+                let detail = "A panel session cannot create or renew links, since it could extend itself. Use a token \
+                              from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }
             PanelError::ExceedsScopes(lacking) => {
                 let detail = format!(
-                    "Your token lacks scopes of the link: {lacking}. A link cannot grant more than the token that \
-                     creates or renews it."
+                    "Your token lacks these scopes of the link: {lacking}. A link cannot grant more than the token \
+                     that creates or renews it."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -145,14 +145,14 @@ impl From<PanelError> for Problem {
                     .with_property("requiredScope", lacking.to_string())
             }
             PanelError::ExceedsPublishing => {
-                let detail = "The session of the link could publish events, but your token may not. Use a token with \
-                              the claim `may_publish`, or create a link without `mayPublish`.";
+                let detail = "The link's session could publish events, but your token may not. Use a token with the \
+                              claim `may_publish`, or create a link without `mayPublish`.";
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             PanelError::AllowanceSpent(wait) => {
                 let seconds = wait.as_secs() + 1;
                 let detail = format!(
-                    "The managing entity has reached its hourly limit of panel links; try again in {seconds} seconds."
+                    "The managing entity has reached its hourly limit for panel links; try again in {seconds} seconds."
                 );
                 Self::rate_limited(ProblemKind::TooManyPanelLinks, detail, Allowance::PanelLinks.rate_limit(), seconds)
             }
@@ -161,7 +161,8 @@ impl From<PanelError> for Problem {
                 Self::new(ProblemKind::PanelLinkNotFound, detail)
             }
             PanelError::Unopened(_) => {
-                let detail = "The link was not opened yet. Its session begins when it is opened; renew it then.";
+                let detail = "The link has not been opened yet. The link's session begins when the link is opened; \
+                              renew the session then.";
                 Self::new(ProblemKind::PanelLinkUnopened, detail)
             }
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),

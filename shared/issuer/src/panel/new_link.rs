@@ -48,7 +48,7 @@ impl NewPanelLink {
         let scopes = scopes.map(|list| checked_scopes(&list, &mut body.violations));
         let lifetime = optional_lifetime(&mut body);
         let place: Option<String> = body.optional("place", PLACE);
-        let name: Option<String> = body.optional("name", "a string, the name of the link for people");
+        let name: Option<String> = body.optional("name", "a string with a human-readable name for the link");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let violations = &mut body.violations;
         let place = place.and_then(|place| violations.note("place", Rule::InvalidFormat, checked_place(&place)));
@@ -71,8 +71,7 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
     LIFETIMES.contains(&seconds).then(|| Duration::from_secs(seconds.into()))
 }
 
-const PLACE: &str =
-    "the path of a view of the panel, such as `/panel/deliveries?status=failed`, of at most 1000 characters";
+const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
 /// Checks a text as the address of a view of the panel, optionally with a query. No browser may read it as an address
 /// elsewhere.

@@ -43,7 +43,7 @@ impl SessionRequest {
             return Ok(Self { code: None });
         }
         let mut body = JsonBody::read(body)?;
-        let code: Option<String> = body.optional("code", "the text after `#code=` in a link to the panel");
+        let code: Option<String> = body.optional("code", "the text after `#code=` in a panel link");
         body.finish()?;
         Ok(Self { code: code.map(SecretText::new) })
     }

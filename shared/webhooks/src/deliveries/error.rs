@@ -93,8 +93,9 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::DeliveryFinal, detail).with_property("status", status.as_str())
             }
             DeliveryError::TooManyRanges(TooManyRanges) => {
-                let detail =
-                    format!("{MAX_RANGES} ranges of this webhook are being recovered; try again when some are done.");
+                let detail = format!(
+                    "{MAX_RANGES} ranges of this webhook are already being recovered; try again when some are done."
+                );
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }
             DeliveryError::Cursor(error) => error.into(),

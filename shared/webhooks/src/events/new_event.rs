@@ -97,7 +97,7 @@ pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'stati
     match catalogue::find(&kind) {
         None => body.violations.add("type", Rule::UnknownValue, unknown::no_type(&kind, entity)),
         Some(EventType { source: Source::Service, .. }) => {
-            let why = "is published by the service only; publish under another type";
+            let why = "can be published only by the service; use another type";
             body.violations.add("type", Rule::NotAllowed, why);
         }
         Some(found) => return Some(found),

@@ -83,8 +83,8 @@ pub struct ShareExceeded {
 impl From<ShareExceeded> for Problem {
     fn from(ShareExceeded { limit, seconds }: ShareExceeded) -> Self {
         let detail = format!(
-            "A managing entity's events may cause at most {limit} deliveries of up to 4 KiB in a minute, and this limit is \
-             reached; try again in {seconds} seconds."
+            "The managing entity has reached its limit of {limit} deliveries of up to 4 KiB per minute; try again \
+             in {seconds} seconds."
         );
         Self::rate_limited(ProblemKind::TooManyEvents, detail, RateLimit { name: LIMIT, limit, window: 60 }, seconds)
     }

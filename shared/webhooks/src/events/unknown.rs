@@ -8,24 +8,24 @@ use problem::near;
 /// The message about a text that is not a type of the catalogue, for a client of this entity.
 pub fn no_type(given: &str, entity: &str) -> String {
     let what = if catalogue::group_exists(given) {
-        "must be the key of one event type of the catalogue, not of a group"
+        "must be the key of an event type in the catalogue, not of a group"
     } else {
-        "must be the key of an event type of the catalogue"
+        "must be the key of an event type in the catalogue"
     };
     near::none_of(what, given, types(), &listed(entity))
 }
 
 /// The sentence about an unknown type in a path, for a client of this entity.
 pub fn not_found(given: &str, entity: &EntityId) -> String {
-    near::none_of("The event type must be a key of the catalogue", given, types(), &listed(entity.as_str())) + "."
+    near::none_of("The event type must be a key in the catalogue", given, types(), &listed(entity.as_str())) + "."
 }
 
-/// The message about a text that is neither a type nor a group of the catalogue, for a client of this entity.
+/// The message about a text that is neither a type nor a group in the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
         return "is not an event type; for every type, leave the list empty: `[]`".to_owned();
     }
-    let what = "must be the key of an event type of the catalogue, or a group such as booking.*";
+    let what = "must be the key of an event type in the catalogue, or a group such as booking.*";
     near::none_of(what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))
 }
 

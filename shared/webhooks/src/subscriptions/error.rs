@@ -20,7 +20,7 @@ pub enum WebhookError {
     #[error("the webhook has no feed")]
     NotPulled,
     /// The entity has the most webhooks that it may have.
-    #[error("the entity has {MAX_WEBHOOKS} webhooks already")]
+    #[error("the entity already has {MAX_WEBHOOKS} webhooks")]
     TooMany,
     /// The change names another version than the webhook's current one.
     #[error("the webhook was changed; its version is now {0}")]
@@ -70,21 +70,22 @@ impl From<WebhookError> for Problem {
                 Self::new(ProblemKind::WebhookNotPulled, detail)
             }
             WebhookError::TooMany => {
-                let detail = format!("A managing entity may have {MAX_WEBHOOKS} webhooks; remove one first.");
+                let detail =
+                    format!("The managing entity already has {MAX_WEBHOOKS} webhooks, the maximum; remove one first.");
                 Self::new(ProblemKind::WebhookLimit, detail).with_limit("webhooks", MAX_WEBHOOKS)
             }
             WebhookError::VersionConflict(current) => {
                 let detail = format!(
-                    "The webhook was changed: its version is now {current}. Read it again, and send your change with \
-                     that version."
+                    "Another request changed the webhook; its version is now {current}. Your change was not applied. \
+                     Fetch the webhook again, and send your change with that version."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }
             WebhookError::PreviousSecretLive(end) => {
                 let detail = format!(
-                    "The previous secret signs until {end}, and another replacement would end it at once. If the \
-                     endpoint has the current secret, wait until then, or send `endPrevious` as true. If the current \
-                     secret was lost, send `endPrevious` as true, and give the endpoint the new secret at once."
+                    "The previous secret is active until {end}, and another replacement would deactivate it at once. \
+                     If the endpoint has the current secret, wait until then, or send `endPrevious` as true. If the \
+                     current secret was lost, send `endPrevious` as true, and give the endpoint the new secret at once."
                 );
                 Self::new(ProblemKind::PreviousSecretLive, detail)
                     .with_property("previousSecretExpiresDate", end.to_string())
@@ -93,7 +94,7 @@ impl From<WebhookError> for Problem {
             WebhookError::TooManyRequests { what, wait } => {
                 let limit = what.limit();
                 let may = match what {
-                    Allowance::FeedWaits => format!("start {limit} waits for its feeds in {} seconds", what.window()),
+                    Allowance::FeedWaits => format!("start {limit} waiting feed requests in {} seconds", what.window()),
                     Allowance::OpenLists => format!(
                         "list the open deliveries of {limit} webhooks in a minute, and a page without \
                          `webhookIdentifier` counts once for each webhook"

@@ -93,7 +93,7 @@ impl Acknowledgement {
         let count = confirmed.len() + failed.len();
         if !(1..=MAX_AT_ONCE).contains(&count) && is_readable {
             let rule = if count == 0 { Rule::Required } else { Rule::TooLong };
-            violations.add("confirmed", rule, "must have from 1 to 100 receipts, including those of failed");
+            violations.add("confirmed", rule, "must have from 1 to 100 receipts, including those in failed");
         }
         let mut answers = Vec::new();
         if count <= MAX_AT_ONCE {

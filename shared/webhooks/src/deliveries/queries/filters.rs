@@ -36,7 +36,7 @@ pub struct Filters {
 impl Filters {
     /// Takes the filters from the query for a list of this entity's deliveries. The query collects their violations.
     pub fn take(query: &mut Query<'_>, entity: &EntityId) -> Self {
-        let states = "pending, delivered, retrying, failed or cancelled, or several of these, separated by commas";
+        let states = "one or more of pending, delivered, retrying, failed and cancelled, separated by commas";
         let statuses = query.list("status", states, Status::parse);
         let kind = take_type(query, entity);
         let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);

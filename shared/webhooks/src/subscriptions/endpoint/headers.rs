@@ -62,7 +62,7 @@ pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
         return;
     }
     if serde_json::to_string(headers).map_or(usize::MAX, |json| json.len()) > MAX_TOGETHER {
-        violations.add("headers", Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in all, as JSON"));
+        violations.add("headers", Rule::TooLong, format!("must have at most {MAX_TOGETHER} bytes in total, as JSON"));
         return;
     }
     let mut seen = Vec::new();
@@ -79,7 +79,7 @@ pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
 
 fn check_name(name: &str) -> Result<(), Fault> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Fault::new(Rule::InvalidFormat, "is not the name of a header (RFC 9110 §5.1)"))?;
+        .map_err(|_| Fault::new(Rule::InvalidFormat, "is not a valid header name (RFC 9110 §5.1)"))?;
     let lower = parsed.as_str();
     if name.len() > 128 {
         return Err(Fault::new(Rule::TooLong, "has a name of more than 128 characters"));

@@ -169,7 +169,7 @@ impl PreviousSecret {
         Removed::new(
             id,
             match self {
-                Self::Ended => "The previous signing secret has ended; only the current one signs from now on.",
+                Self::Ended => "The previous signing secret no longer signs; only the current one signs from now on.",
                 Self::Absent => "There was no previous signing secret; only the current one signs.",
             },
         )

@@ -259,7 +259,7 @@ impl Changing {
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.temporary {
-        let detail = "must be `pull`: the webhook is temporary, and exists as long as its feed is read";
+        let detail = "must be `pull`: the webhook is temporary, and exists only while its feed is read";
         violations.add("delivery", Rule::NotAllowed, detail);
     }
     if !pulled && read.is_pulled() && members.event_url.is_none() {
@@ -284,13 +284,14 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
 /// Refuses a change to another server that would send stored values there. They are credentials of the original server,
 /// and a token that may change a webhook must not learn them.
 fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
-    const GIVE: &str = "must be given again, not as `***`: eventUrl names another server, which must not get the value";
+    const GIVE: &str = "must be given in full, not as `***`: eventUrl names another server, which must not get the \
+                        stored value";
     let mut violations = Violations::default();
     if members.event_url.as_ref().is_some_and(Part::has_masks) {
         violations.add(
             "eventUrl",
             Rule::NotAllowed,
-            "names another server, which must not get the kept values: give the values of its query in place of `***`",
+            "names another server, which must not get the stored values: replace each `***` in its query with a value",
         );
     }
     match &members.headers {
@@ -307,7 +308,7 @@ fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), Webh
                     Rule::Required,
                     format!(
                         "must be given again with their values ({}), or as {{}} for none: eventUrl names another server, \
-                         which must not get the kept values",
+                         which must not get the stored values",
                         names.join(", ")
                     ),
                 );
@@ -323,7 +324,7 @@ impl WebhookChange {
     pub fn read(body: &[u8], entity: &EntityId, rules: &AddressRules) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let members = Members::take(&mut body, About::Existing, entity, rules);
-        let version = body.optional::<NonZeroU64>("version", "the version that you read, an integer of at least 1");
+        let version = body.optional::<NonZeroU64>("version", "an integer of at least 1: the version you fetched");
         body.finish()?;
         Ok(Self { members, version: version.map(NonZeroU64::get) })
     }

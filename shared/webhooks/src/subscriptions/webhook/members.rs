@@ -125,7 +125,7 @@ impl Members {
     /// Takes the members from a body, which collects their violations: the members are valid only if the body finishes
     /// without an error.
     pub fn take(body: &mut JsonBody<'_>, about: About, entity: &EntityId, rules: &AddressRules) -> Self {
-        let name: Option<String> = about.member(body, "name", "a string, the name of the webhook for people");
+        let name: Option<String> = about.member(body, "name", "a string with a human-readable name for the webhook");
         let enabled = body.optional("enabled", "true or false");
         let delivery = body.optional("delivery", "push or pull");
         let is_pulled = delivery == Some(Delivering::Pull);
@@ -223,7 +223,7 @@ pub(crate) fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut
             compared += 1;
             violations.add(pointer, Rule::UnknownValue, unknown::no_type_or_group(&value, entity));
         } else {
-            violations.add(pointer, Rule::UnknownValue, "is neither a type nor a group of the catalogue");
+            violations.add(pointer, Rule::UnknownValue, "is neither a type nor a group in the catalogue");
         }
     }
     known
