@@ -25,7 +25,7 @@ pub fn webhook() -> Value {
         "type": "string",
         "pattern": "^whk_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the webhook, as in `list_webhooks`: not its name.",
+        "description": "The webhook's identifier, as in `list_webhooks`, not its name.",
         "examples": ["whk_01m74zy5eva3kj3s4w04zg1hhc"],
     } })
 }
@@ -36,7 +36,7 @@ pub fn delivery() -> Value {
         "type": "string",
         "pattern": "^dlv_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the delivery, as in `list_deliveries` and `diagnose_webhook`.",
+        "description": "The delivery's identifier, as in `list_deliveries` and `diagnose_webhook`.",
         "examples": ["dlv_01m7w5gmev32p3wwt3y0b8j32h"],
     } })
 }
@@ -47,7 +47,7 @@ pub fn event() -> Value {
         "type": "string",
         "pattern": "^evt_[0-9a-z]+$",
         "maxLength": 64,
-        "description": "The identifier of the event, as in `list_events` and `show_delivery`.",
+        "description": "The event's identifier, as in `list_events` and `show_delivery`.",
         "examples": ["evt_01m7w5gmev7xwvpyt3bc2k45jh"],
     } })
 }

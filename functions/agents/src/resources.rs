@@ -70,15 +70,15 @@ pub const ALL: &[Resource] = &[
         uri: CATALOGUE,
         name: "event_types",
         title: "Event types",
-        description: "Every type of event that a webhook can subscribe to, with its key (`value`) and its name for \
-                      people (`label`).",
+        description: "Every event type that a webhook can subscribe to, with its key (`value`) and its display name \
+                      (`label`).",
         mime_type: JSON,
     },
     Resource {
         uri: PROBLEMS,
         name: "problems",
         title: "Kinds of errors",
-        description: "Every kind of error (Problem) of this service, and the address of its explanation.",
+        description: "Every kind of error (Problem) of this service, and the address of the page that explains it.",
         mime_type: MARKDOWN,
     },
 ];

@@ -24,7 +24,7 @@ pub const CHANGE_WEBHOOK: Tool = Tool {
                   the previous one as a whole, so call `show_webhook` first, and send its `version`: if the webhook \
                   has changed since then, the call fails with `version-conflict` and changes nothing. `***` keeps the \
                   stored value. Enabling a webhook, or changing its address, resets its failures and sends the \
-                  deliveries that wait for a pause to end. Next, call `publish_test_event`.",
+                  deliveries held by a pause. Next, call `publish_test_event`.",
     input,
     output: || schemas::with(schemas::of("Webhook"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -17,13 +17,13 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     name: "diagnose_webhook",
     title: "Diagnose a webhook",
     description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: the state of \
-                  deliveries, statistics by hour and day (times in milliseconds), the numbers of open and of \
-                  recoverable deliveries, the last failures with the endpoint's answers, and `findings`: the meaning \
-                  and the remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked \
-                  subject or a filter, the most important first. Begin here when a person reports that a webhook \
-                  fails. If there are no findings, the webhook has no known fault: use `list_deliveries` to \
-                  check whether any event was published for it. After the fix, call \
-                  `publish_test_event` to confirm it, and then `recover_deliveries`.",
+                  deliveries, statistics by hour and day (times in milliseconds), the numbers of open and recoverable \
+                  deliveries, the last failures with the endpoint's answers, and `findings`: the meaning and the \
+                  remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked subject or a \
+                  filter, the most important first. Begin here when a person reports that a webhook fails. If there \
+                  are no findings, the webhook has no known fault: use `list_deliveries` to check whether any event \
+                  was published for it. After the fix, call `publish_test_event` to confirm it, and then \
+                  `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
     scopes: &[IntegrationsRead],
@@ -53,7 +53,7 @@ fn output() -> Value {
     });
     let oldest = json!({ "oldestCreatedDate": schemas::described(
         schemas::of("Timestamp"),
-        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without any.",
+        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent if there are none.",
     ) });
     let failure =
         schemas::with(schemas::of("DeliverySummary"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));

@@ -70,9 +70,9 @@ fn output() -> Value {
         json!({
             "kind": schemas::of("ProblemKind"),
             "status": { "type": "integer", "minimum": 400, "maximum": 599, "description": "Its HTTP status." },
-            "title": { "type": "string", "description": "The kind in a few words." },
+            "title": { "type": "string", "description": "A short name for the kind." },
             "explanation": { "type": "string", "description": "Its meaning and its remedy." },
-            "page": { "type": "string", "format": "uri", "description": "The page about it, for people." },
+            "page": { "type": "string", "format": "uri", "description": "The page that explains the kind to people." },
         }),
         &["kind", "status", "title", "explanation", "page"],
     )

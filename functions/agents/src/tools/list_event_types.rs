@@ -20,9 +20,9 @@ use crate::{
 pub const LIST_EVENT_TYPES: Tool = Tool {
     name: "list_event_types",
     title: "List event types",
-    description: "Lists every type of event that a webhook can subscribe to, as `{value, label}`: `value` is for a \
-                  webhook's `eventList`. With `type`, it shows only that type, and in `details` its meaning, the \
-                  JSON Schema of its data, and samples.",
+    description: "Lists every event type that a webhook can subscribe to, as `{value, label}`: `value` is for a \
+                  webhook's `eventList`. With `type`, it shows only that type, and `details` has its meaning, the JSON \
+                  Schema of its data, and samples.",
     input,
     output,
     scopes: &[IntegrationsRead],
@@ -50,6 +50,6 @@ fn input() -> Value {
 fn output() -> Value {
     let types = schemas::list(schemas::of("EventType"), "Every type, in a fixed order.");
     // No schema: the members explain themselves, and the list should be short.
-    let details = json!({ "type": "object", "description": "About `type`.", "additionalProperties": true });
+    let details = json!({ "type": "object", "description": "Details of `type`.", "additionalProperties": true });
     schemas::object(json!({ "eventTypes": types, "details": details }), &["eventTypes"])
 }

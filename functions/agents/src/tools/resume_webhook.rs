@@ -19,9 +19,9 @@ pub const RESUME_WEBHOOK: Tool = Tool {
     name: "resume_webhook",
     title: "Resume a paused webhook",
     description: "Ends the pause of a webhook whose endpoint did not answer (`deliveryState` is `paused`), and \
-                  attempts the deliveries that wait for its end. Have the endpoint fixed first: if it still does not \
-                  answer, the webhook is paused again. A webhook that is not paused stays unchanged. Enable a \
-                  `disabled` webhook with `change_webhook` instead.",
+                  attempts the waiting deliveries. Have the endpoint fixed first: if it still does not answer, the \
+                  webhook is paused again. A webhook that is not paused stays unchanged. Enable a `disabled` webhook \
+                  with `change_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -21,9 +21,9 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     title: "Replace a webhook's signing secret",
     description: "Replaces the secret that signs requests to a webhook's endpoint, and returns the new \
                   `signingSecret`, which is shown only once: give it to the person at once and repeat it nowhere. The \
-                  previous secret signs beside the new one for `overlapSeconds` (a day by default). With 0 it ends at \
-                  once: use this only for a disclosed secret. While an earlier secret still signs, the call is refused \
-                  unless `endPrevious` is true. Ask the person before you call it.",
+                  previous secret also signs for `overlapSeconds` (a day by default). With 0 it stops signing at once: \
+                  use this only for a leaked secret. While an earlier secret still signs, the call is refused unless \
+                  `endPrevious` is true. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")
