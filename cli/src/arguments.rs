@@ -25,7 +25,7 @@ stored login. Results go to standard output, everything else to standard error. 
 /// The position of the common options in the help of a subcommand: after its options.
 const LAST: usize = 900;
 
-/// Receives events of Waypost on this machine, and shows, resends and cancels deliveries.
+/// Receives Waypost events on this machine, and shows, resends and cancels deliveries.
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -39,7 +39,7 @@ pub struct Arguments {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Checks and stores the address and the credentials of an application, and asks for missing ones.
+    /// Checks and stores the API's address and an application's credentials, and asks for missing values.
     Login(Login),
     /// Removes the stored login.
     Logout,

@@ -147,7 +147,7 @@ fn with_scheme(given: &str) -> String {
 
 fn path() -> Result<PathBuf, Failure> {
     let folder = machine::configuration_folder()
-        .ok_or_else(|| Failure::Usage("there is no folder for configuration: set HOME".to_owned()))?;
+        .ok_or_else(|| Failure::Usage("there is no configuration folder: set HOME".to_owned()))?;
     Ok(folder.join("waypost").join("login.json"))
 }
 

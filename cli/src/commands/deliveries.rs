@@ -25,10 +25,10 @@ const PAGE: u16 = 100;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Deliveries {
-    /// Only deliveries with failed attempts: those that are being retried, and those that failed permanently.
+    /// Only deliveries with failed attempts, whether they are being retried or have failed permanently.
     #[arg(long)]
     failed: bool,
-    /// Only deliveries of events with this subject, such as a booking's number.
+    /// Only deliveries of events with this subject, such as a booking number.
     #[arg(long)]
     subject: Option<String>,
     /// Only deliveries to this webhook.

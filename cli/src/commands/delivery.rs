@@ -36,7 +36,7 @@ struct Delivery {
     held_by: Option<String>,
     cancel_reason: Option<String>,
     attempts: Vec<Attempt>,
-    /// The text as it was published, with the digits of its numbers and the order of its members.
+    /// The event exactly as published, preserving number formatting and key order.
     event: Box<RawValue>,
 }
 

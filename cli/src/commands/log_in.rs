@@ -29,13 +29,13 @@ pub struct Login {
     /// The base address of the API, such as `https://api.waypost.example`.
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-    /// The address of the token issuer. By default, the API names it.
+    /// The token issuer's address. Defaults to the one that the API names.
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
     /// The managing entity whose events and webhooks the commands use.
     #[arg(long, value_name = "NAME", value_parser = segment)]
     entity: Option<String>,
-    /// The client id of the application.
+    /// The application's client id.
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// Reads the client secret from standard input instead of the terminal.

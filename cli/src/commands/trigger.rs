@@ -29,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Trigger {
-    /// The type of event, such as booking.created.
+    /// The event type, such as booking.created.
     #[arg(value_name = "TYPE", value_parser = segment)]
     kind: String,
-    /// The webhook. By default, that of the latest `waypost listen` on this machine, or the only webhook.
+    /// The webhook. Defaults to that of the latest `waypost listen` on this machine, or to the only webhook.
     #[arg(long, value_name = "ID", value_parser = segment)]
     webhook: Option<String>,
 }

@@ -51,22 +51,22 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Listen {
-    /// The address to which each event is posted, such as localhost:3000/hooks, or a port of this machine, such as 3000. Without it, events are printed.
+    /// The address to post each event to, such as localhost:3000/hooks, or a port of this machine, such as 3000. Without it, events are printed.
     #[arg(long, value_name = "URL")]
     forward: Option<Target>,
-    /// The types of event, and groups such as 'booking.*', separated by commas. By default, every type.
+    /// Comma-separated event types, or groups such as 'booking.*'. Defaults to all types.
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     types: Vec<String>,
     /// Prints the body of each event even if it is forwarded.
     #[arg(long)]
     print_body: bool,
-    /// `subject` sends events of the same subject one after another; `none` does not wait. By default, `none`.
+    /// `subject` sends events with the same subject one after another; `none` does not wait. Defaults to `none`.
     #[arg(long)]
     order: Option<Order>,
-    /// `thin` sends identifiers without data; `full` sends the whole event. By default, `full`.
+    /// `thin` sends identifiers without data; `full` sends the whole event. Defaults to `full`.
     #[arg(long)]
     payload: Option<Payload>,
-    /// The condition that the data of an event must meet, as JSON: the `eventFilter` of a webhook.
+    /// A condition on the event's data, as JSON: the webhook's `eventFilter`.
     // The text as it was given: a parsed value would lose digits of numbers and repeated members, which the service refuses.
     #[arg(long, value_name = "JSON", value_parser = json_text)]
     filter: Option<Box<RawValue>>,
@@ -218,7 +218,7 @@ impl Listener<'_> {
             self.patiently(async || self.feed.acknowledge(&delivery.receipt, reason.as_deref()).await).await?;
         if outcome == AckOutcome::Expired {
             self.report.remark(format!(
-                "{} was answered too late: the answer does not count, and the event is sent again.",
+                "{} was answered too late: the answer does not count, and the event will be sent again.",
                 delivery.delivery_identifier
             ));
         }

@@ -94,7 +94,7 @@ impl Report {
             return self.output.raw(json!({ "kind": "ended", "webhookIdentifier": webhook, "removed": removed }));
         }
         if removed {
-            self.remark(format!("Ended; the webhook {webhook} is removed."));
+            self.remark(format!("Stopped; the webhook {webhook} is removed."));
         }
         Ok(())
     }
