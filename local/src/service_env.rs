@@ -80,7 +80,7 @@ Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs}
   curl -s "$BASE_URL/api/managing-entity/$MANAGING_ENTITY/webhook/event/list" -H "Authorization: Bearer $TOKEN"
 
 Panel: {panel}
-The link is good once, for ten minutes; `make panel` makes another.
+The link works once, within ten minutes; `make panel` creates another.
 
 Press Ctrl-C to stop; the data stay."#,
         panel = panel.url.expose(),

@@ -57,8 +57,8 @@ pub enum ApplicationError {
     NoApplication(String),
     /// The application has two secrets.
     #[error(
-        "the application has two live secrets, and the older one ends at {0}; wait until then, or end one with \
-         `remove-secret`"
+        "the application already has two active secrets, and the older one expires at {0}; wait until then, or remove \
+         one with `remove-secret`"
     )]
     TooManySecrets(Time),
     /// The application lacks this secret or key.

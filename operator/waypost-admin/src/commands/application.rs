@@ -45,7 +45,7 @@ pub enum Command {
     Create(Registration),
     /// Shows an application, without its secrets.
     Show {
-        /// Its client identifier.
+        /// The application's client identifier.
         client_id: String,
     },
     /// Lists the applications that a managing entity manages, or all of the deployment.
@@ -58,32 +58,32 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Sets the scopes of an application, from its next token on. If it loses a scope, its current tokens end within a
-    /// minute.
+    /// Sets the scopes of an application, from its next token on. If it loses a scope, its current tokens stop working
+    /// within a minute.
     Scopes {
-        /// Its client identifier.
+        /// The application's client identifier.
         client_id: String,
-        /// Its new scopes, all of them, separated by spaces.
+        /// All of the application's new scopes, separated by spaces.
         #[arg(required = true, value_delimiter = ' ', value_parser = super::scope)]
         scopes: Vec<Scope>,
     },
-    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then end
-    /// within a minute.
+    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then stop
+    /// working within a minute.
     Publishing {
-        /// Its client identifier.
+        /// The application's client identifier.
         client_id: String,
-        /// Whether it may publish.
+        /// Whether the application may publish.
         right: Right,
     },
     /// Gives an application a new secret, prints it once, and lets the old one expire.
     AddSecret {
-        /// Its client identifier.
+        /// The application's client identifier.
         client_id: String,
-        /// How many seconds the old secret stays valid beside the new one; at most seven days.
+        /// How many seconds the old secret stays valid alongside the new one, up to seven days.
         #[arg(long, default_value_t = 86_400, value_parser = clap::value_parser!(u32).range(..=604_800))]
         overlap_seconds: u32,
     },
-    /// Ends a secret of an application at once, and the tokens issued for it within a minute.
+    /// Removes an application's secret at once; tokens issued with it stop working within a minute.
     RemoveSecret {
         /// The application's client identifier.
         client_id: String,
@@ -91,7 +91,7 @@ pub enum Command {
         #[arg(value_parser = secret_id)]
         secret_id: ClientSecretId,
     },
-    /// Removes a public key of an application at once, and the tokens issued for it within a minute.
+    /// Removes an application's public key at once; tokens issued with it stop working within a minute.
     RemoveKey {
         /// The application's client identifier.
         client_id: String,
@@ -100,10 +100,10 @@ pub enum Command {
     },
     /// Removes an application and revokes its tokens.
     Remove {
-        /// Its client identifier.
+        /// The application's client identifier.
         client_id: String,
     },
-    /// Forgets failed attempts to authenticate, so that clients at a blocked address are accepted again at once.
+    /// Forgets failed attempts to authenticate, so that clients at a blocked address can authenticate again at once.
     Unblock {
         /// The address, as in the audit trail. For IPv6 only the first 64 bits count.
         address: IpAddr,
@@ -123,20 +123,20 @@ pub enum Right {
 /// The arguments that describe a new application.
 #[derive(Debug, Args)]
 pub struct Registration {
-    /// Its display name.
+    /// The application's display name.
     #[arg(long, value_parser = checked_name)]
     name: String,
-    /// The managing entities that it may act for, separated by spaces; `*` for all.
+    /// The managing entities that the application may act for, separated by spaces; `*` for all.
     #[arg(long, required = true, value_delimiter = ' ', value_parser = checked_entity)]
     entity: Vec<String>,
-    /// Its scopes, separated by spaces; by default all.
+    /// The application's scopes, separated by spaces; by default all.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The managing entity that manages it over HTTP; by default the first one that it may act for.
+    /// The managing entity that manages the application over HTTP; by default the first one that it may act for.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
-    /// Lets it publish events, and create applications that may. Without this it may do everything else that its scopes
-    /// allow.
+    /// Lets the application publish events, and create applications that may. Without this, it may do everything else
+    /// that its scopes allow.
     #[arg(long)]
     may_publish: bool,
 }
@@ -174,8 +174,8 @@ impl Command {
             Self::Scopes { client_id, scopes } => {
                 let changed = applications.set_scopes(&client_id, scopes.into_iter().collect()).await?;
                 let text = format!(
-                    "{} has these scopes from its next token on: {}. If it lost a scope, its current tokens end within \
-                     a minute",
+                    "{} has these scopes from its next token on: {}. If it lost a scope, its current tokens stop \
+                     working within a minute",
                     changed.name, changed.scopes
                 );
                 output.write(changed.view(SystemClock.now(), None), text)
@@ -184,7 +184,7 @@ impl Command {
                 let changed = applications.let_publish(&client_id, right == Right::On).await?;
                 let text = match right {
                     Right::On => "may publish events, with tokens issued from now on",
-                    Right::Off => "may not publish events; its current tokens end within a minute",
+                    Right::Off => "may not publish events; its current tokens stop working within a minute",
                 };
                 output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
             }
@@ -192,7 +192,7 @@ impl Command {
                 let overlap = Duration::from_secs(overlap_seconds.into());
                 let added = applications.add_secret(&client_id, overlap).await?;
                 let end =
-                    added.previous_ends.map(|end| format!("# The old secret ends at {end}.\n")).unwrap_or_default();
+                    added.previous_ends.map(|end| format!("# The old secret expires at {end}.\n")).unwrap_or_default();
                 let text = end + &credentials(&added.client_id, Some(&added.client_secret));
                 output.write(added, text)
             }
@@ -218,7 +218,7 @@ impl Command {
             }
             Self::Remove { client_id } => {
                 let name = applications.remove(&client_id).await?.name;
-                let text = format!("removed the application {name}; its tokens end within a minute");
+                let text = format!("removed the application {name}; its tokens stop working within a minute");
                 output.write(json!({ "clientId": client_id, "name": name }), text)
             }
         }
@@ -250,7 +250,7 @@ fn write_removed(output: Output, client_id: &str, credential: &str, removed: Cre
     let is_last = removed.was_the_last;
     let last = "\nIt was the last one: the application gets no tokens until you add a secret or a key.";
     let text = format!(
-        "{credential} is rejected from now on; tokens issued for it end within a minute{}",
+        "{credential} is no longer accepted; tokens issued with it stop working within a minute{}",
         if is_last { last } else { "" }
     );
     output.write(json!({ "clientId": client_id, "credential": credential, "isLast": is_last }), text)
@@ -274,7 +274,7 @@ impl Display for Shown<'_> {
             let id = secret.id.as_str();
             write!(f, "\n  secret     {id}  made {}", secret.created_date)?;
             if let Some(end) = secret.expires_date {
-                write!(f, ", {} {end}", if secret.is_live(now) { "ends" } else { "ended" })?;
+                write!(f, ", {} {end}", if secret.is_live(now) { "expires" } else { "expired" })?;
             }
             last_use(f, application, id)?;
         }

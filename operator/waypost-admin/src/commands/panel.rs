@@ -25,7 +25,7 @@ Examples:
   waypost-admin panel link my-hotel --application CLIENT_ID --stack waypost
   waypost-admin panel link my-hotel --application CLIENT_ID --scopes 'integrations.read' --lifetime-seconds 28800 --stack waypost";
 
-/// Creates links to the panel, the web page for people.
+/// Creates links to the panel, the web interface for people.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Creates a link, and prints its address once. It can be opened once, within ten minutes.
@@ -41,16 +41,16 @@ pub struct LinkArguments {
     /// The application whose tokens the session gets; with --data, by default the demo one.
     #[arg(long, value_name = "CLIENT_ID")]
     application: Option<String>,
-    /// Its scopes, separated by spaces; by default all of the application's.
+    /// The link's scopes, separated by spaces; by default all of the application's.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The duration of the session in seconds; a day at most.
+    /// The session's duration in seconds, up to a day.
     #[arg(long, default_value = "3600", value_parser = lifetime)]
     lifetime_seconds: Duration,
-    /// The page that it opens, such as /panel/deliveries.
+    /// The page that the link opens, such as /panel/deliveries.
     #[arg(long, value_parser = checked_place)]
     place: Option<String>,
-    /// Its display name.
+    /// The link's display name.
     #[arg(long, value_parser = checked_name)]
     name: Option<String>,
 }

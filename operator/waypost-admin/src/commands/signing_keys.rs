@@ -34,7 +34,7 @@ impl Command {
         let Replaced { current, next, revoked } = &replaced;
         let mut text = format!("{current} signs from now on; {next} will be next");
         if !revoked.is_empty() {
-            text += &format!("\nevery token that {} signed is refused within a minute", revoked.join(", "));
+            text += &format!("\nevery token signed by {} is refused within a minute", revoked.join(", "));
         }
         output.write(&replaced, text)
     }
