@@ -29,7 +29,7 @@ export default function Application({ parts: [, id] }) {
     return html`
       <${Page} title="Application" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="Loading the application" />`}
+          : html`<${Waiting} what="Loading application" />`}
       <//>`;
   }
   return html`<${Shown} application=${loaded.data} above=${above} reload=${loaded.reload} error=${loaded.error} />`;
@@ -55,7 +55,8 @@ function Shown({ application, above, reload, error }) {
           ${Object.entries(application.metadata).map(([name, value]) => html`
             <div key=${name}><dt><bdi>${name}</bdi></dt><dd><bdi>${value}</bdi></dd></div>`)}</dl><//>
       <${Card} title="Remove"><div class="choice">
-        <p>A removed application cannot get tokens. Its existing tokens and panel links end within a minute.</p>
+        <p>A removed application cannot get tokens. Its existing tokens and panel links stop working within a
+          minute.</p>
         <${Action} kind="danger" scope="account.remove" onClick=${() => show("remove")}>Remove…<//></div>
         <//>
       ${open === "name" && html`<${Renaming} application=${application} path=${pathOf(application.clientId)}
@@ -106,8 +107,8 @@ function Removal({ application, close }) {
   const itself = removal.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title=${html`Remove <bdi>${application.name}</bdi>?`} close=${close}>
-      <p>The application will no longer get tokens. Its existing tokens and panel links end within a minute. This cannot
-        be undone.</p>
+      <p>The application will no longer get tokens. Its existing tokens and panel links stop working within a minute.
+        This cannot be undone.</p>
       <${Problem} refusal=${removal.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="account.remove" busy=${removal.busy}

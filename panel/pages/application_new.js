@@ -56,7 +56,7 @@ export default function NewApplication() {
           change=${set("name")} fault=${create.refusal?.violation("name")} autocomplete="off" required />
         <${ScopePicker} chosen=${form.scopes} change=${set("scopes")} fault=${create.refusal?.violation("scopes")} />
         <${Check} label="May publish events"
-          hint="Needs the scope Integrations: Write, which is selected with it. Not needed to receive events."
+          hint="Needs the scope Integrations: Write, which is selected automatically. Not needed to receive events."
           value=${form.mayPublish} change=${publish} />
         <${Problem} refusal=${create.refusal} beside=${["name", "scopes"]} />
         <div class="form-actions"><${Action} type="submit" kind="primary" scope="account.write" busy=${create.busy}>Create

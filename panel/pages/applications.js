@@ -21,7 +21,7 @@ export default function Applications() {
     <${Page} title="Applications" lead="Programs that can access the API with their own credentials."
       beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="Loading the applications" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading applications" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="applications" title="No applications yet">
           <p>An application is a program with an id and a secret, such as a channel manager. Give each one only the scopes

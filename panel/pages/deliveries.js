@@ -42,7 +42,7 @@ export default function Deliveries({ query }) {
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>
       ${isLooking && html`<${Looking} ...${list} />`}
-      ${!list.data && !list.error && !isLooking && html`<${Waiting} what="Loading the deliveries" lines="8" />`}
+      ${!list.data && !list.error && !isLooking && html`<${Waiting} what="Loading deliveries" lines="8" />`}
       ${list.data && !isStale && !isLooking && !items.length && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
         hasWebhooks=${webhooks === undefined || webhooks.length > 0} />`}
       ${items.length > 0 && !isLooking && html`

@@ -66,7 +66,7 @@ export default function Delivery({ parts: [, id], query }) {
     return html`
       <${Page} title="Delivery" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="Loading the delivery" />`}
+          : html`<${Waiting} what="Loading delivery" />`}
       <//>`;
   }
   const recovered = () => watch(Date.now() + WATCH_MS);

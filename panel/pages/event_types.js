@@ -30,7 +30,7 @@ export default function EventTypes({ query }) {
         <${TextField} type="search" label="Search" placeholder="booking" value=${search}
         change=${(value) => go(address("/event-types", { search: value }), { replace: true })} />
         <p class="faint" role="status">${list.data && counted(found.length, "type", "types")}</p></div></div>
-      ${list.loading && html`<${Waiting} what="Loading the catalogue" />`}
+      ${list.loading && html`<${Waiting} what="Loading event types" />`}
       ${list.data && found.length === 0 && html`<${Empty} icon="search" title="No matching type"><p>
         <a href="/panel/event-types">Show all types</a></p><//>`}
       ${bySection(found).map(([section, types]) => html`
@@ -67,7 +67,7 @@ function Details({ value }) {
 function Schema({ value }) {
   const type = useLoad(() => get(`/webhook/event/type/${encodeURIComponent(value)}`), [value]);
   if (type.error) return html`<${Problem} refusal=${type.error} retry=${type.reload} />`;
-  if (!type.data) return html`<${Waiting} what="Loading the schema" />`;
+  if (!type.data) return html`<${Waiting} what="Loading schema" />`;
   const { description, samples, schema, version } = type.data;
   return html`
     <p>${description}</p>

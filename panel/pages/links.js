@@ -31,7 +31,7 @@ export default function Links({ query }) {
     <${Page} title="Panel links"
       lead="A link opens this panel once, for a limited time, without a password." beside=${add}>
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="Loading the links" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading links" />`}
       ${links?.length === 0 && !cursor && html`<${Empty} icon="links" title="No panel links">
         <p>A link gives a colleague access for a limited time. It can be opened once, within ten minutes.</p>
         ${add && html`<p>${add}</p>`}<//>`}

@@ -45,7 +45,7 @@ export default function Providers({ query }) {
         onClick=${() => ask({ connect: "" })}>Connect a provider<//>`}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} label=${label} />`}
-      ${!list.data && !list.error && html`<${Waiting} what="Loading the connections" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading connections" />`}
       ${list.data && connected.length === 0 && html`<p class="hint">No connections yet. ${providers.length === 0
         ? "No payment provider is set up here. Ask the operator of this service."
         : may("payment.write") && `Select a provider and sign in there. It asks for your consent and sends you back here.

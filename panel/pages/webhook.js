@@ -45,7 +45,7 @@ export default function Webhook({ parts: [, id] }) {
     return html`
       <${Page} title="Webhook" above=${above}>
         ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-          : html`<${Waiting} what="Loading the webhook" />`}
+          : html`<${Waiting} what="Loading webhook" />`}
       <//>`;
   }
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;

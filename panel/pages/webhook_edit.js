@@ -19,7 +19,7 @@ export default function EditWebhook({ parts: [, id] }) {
   if (!loaded.data) {
     return html`<${Page} title="Edit webhook">
       ${loaded.error ? html`<${Problem} refusal=${loaded.error} retry=${loaded.reload} />`
-      : html`<${Waiting} what="Loading the webhook" />`}<//>`;
+      : html`<${Waiting} what="Loading webhook" />`}<//>`;
   }
   return html`<${Editor} webhook=${loaded.data} />`;
 }

@@ -22,7 +22,7 @@ export default function Webhooks() {
   return html`
     <${Page} title="Webhooks" lead=${html`Endpoints that receive events. <${Guide}>Guide for receivers<//>`} beside=${list.data?.length > 0 && add}>
       <${Problem} refusal=${list.error} retry=${list.reload} />
-      ${!list.data && !list.error && html`<${Waiting} what="Loading the webhooks" />`}
+      ${!list.data && !list.error && html`<${Waiting} what="Loading webhooks" />`}
       ${list.data?.length === 0 && html`
         <${Empty} icon="webhooks" title="No webhooks yet">
           <p>A webhook sends events of the types that you select to your server. Create one, then send it a test

@@ -69,7 +69,7 @@ function Request({ delivery, attempt }) {
     <table class="headers"><caption class="unseen">Headers</caption>
       <tbody>${headersOf(delivery, attempt).map(([name, value]) => html`<tr><th scope="row">${name}</th>
         ${value === null ? html`<td class="faint">not stored</td>` : html`<td>${value}</td>`}</tr>`)}</tbody></table>
-    <p class="faint">The attempt used this address and these headers. Values of headers are not stored: the
-      ones shown follow from the delivery. ${attempt.payload === "thin" ? "Its body was the event without its data."
-      : "Its body was the event below, which has the same bytes in each attempt."}</p>`;
+    <p class="faint">The attempt used this address and these headers. Header values are not stored; those shown
+      are derived from the delivery. ${attempt.payload === "thin" ? "Its body was the event without its data."
+      : "Its body was the event below, byte for byte the same in each attempt."}</p>`;
 }

@@ -63,8 +63,8 @@ function End({ kind, name, path, close, done }) {
   const last = end.refusal?.kind === "confirmation-required";
   return html`
     <${Dialog} title="Remove this ${kind}?" close=${close}>
-      <p><code class="break">${name}</code> will no longer be accepted. Tokens that were issued for it end within a
-        minute.</p>
+      <p><code class="break">${name}</code> will no longer be accepted. Tokens issued with it stop working
+        within a minute.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="account.remove" busy=${end.busy}

@@ -47,13 +47,13 @@ export function NewLink({ close }) {
   return html`
     <${Dialog} title="New panel link" close=${close} wide>
       <div class="group" ref=${box}>
-        <${TextField} label="Name" hint="The person who gets the link. Shown in the list of links." value=${form.name}
+        <${TextField} label="Name" hint="Who the link is for. Shown in the list of links." value=${form.name}
           change=${set("name")} fault=${fault("name")} autocomplete="off" />
         <${Access} presets=${presets} form=${form} choose=${choose} setScopes=${set("scopes")} fault=${fault("scopes")} />
         <${SelectField} label="Session ends after" value=${form.lifetime} change=${set("lifetime", "lifetimeSeconds")}
           options=${LIFETIMES} fault=${fault("lifetimeSeconds")} />
         <${TextField} label="Opens at (optional)" value=${form.place} change=${set("place")} fault=${fault("place")}
-          hint="A page of the panel, such as /panel/deliveries?status=failed. Empty: the first page that its scopes permit."
+          hint="A panel page, such as /panel/deliveries?status=failed. Empty: the first page that the link’s scopes permit."
           placeholder="/panel/deliveries" spellcheck="false" autocomplete="off" />
       </div>
       <${Problem} refusal=${make.refusal} beside=${["name", "lifetimeSeconds", "place", "scopes"]} />

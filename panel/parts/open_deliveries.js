@@ -10,7 +10,7 @@ export function OpenDeliveries({ webhook, fate }) {
   const open = useLoad(() => count({ webhookIdentifier: webhook.id, status: "pending,retrying" }), [webhook.id]);
   return html`
     <div role="status">
-      ${open.loading && html`<${Waiting} what="Counting the open deliveries" lines="1" />`}
+      ${open.loading && html`<${Waiting} what="Counting open deliveries" lines="1" />`}
       ${open.data && html`<p>${sentence(open.data, fate)}</p>`}
     </div>
     <${Problem} refusal=${open.error} retry=${open.reload} />`;

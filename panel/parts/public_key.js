@@ -45,7 +45,7 @@ async function ofPem(text) {
   if (!label) return refuse("is cut off: paste the text from “-----BEGIN” to the end of the “-----END” line");
   if (label === "CERTIFICATE") return refuse("is a certificate: paste the output of “openssl x509 -in certificate.pem -noout -pubkey”");
   if (label === "RSA PUBLIC KEY") {
-    return refuse("is an RSA key in an old form: paste the output of “openssl rsa -RSAPublicKey_in -in key.pem -pubout”");
+    return refuse("is an RSA key in an old format: paste the output of “openssl rsa -RSAPublicKey_in -in key.pem -pubout”");
   }
   if (label !== "PUBLIC KEY") return refuse(`is “${label}”: paste a “PUBLIC KEY”, as printed by “${EXPORT}”`);
   return ofDer(bytesOf(body));

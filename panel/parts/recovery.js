@@ -90,7 +90,7 @@ export function Recovery({ webhook, delivery, close, done }) {
         skipped.</p>
       ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then retry its deliveries.</p>`}
       <${Range} ranges=${ranges} chosen=${chosen ?? { key: (range ?? proposed(ranges)).key }} choose=${choose} />
-      ${isCounting && html`<${Waiting} what="Counting the deliveries" lines="1" />`}
+      ${isCounting && html`<${Waiting} what="Counting deliveries" lines="1" />`}
       <div role="status">${failed && html`<p>${failedWords(failed)}</p>`}</div>
       ${waiting && !isNone(waiting) && html`
         <${Check} label="Also retry waiting deliveries now" value=${both} change=${include}

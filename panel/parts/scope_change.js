@@ -30,8 +30,8 @@ export function ScopeChange({ application, path, close, done }) {
       <div class="group" ref=${box}>
         <${ScopePicker} chosen=${scopes} change=${set} fault=${change.refusal?.violation("scopes")} />
       </div>
-      ${loses && html`<p class="note">The application loses a scope. Its tokens end within a minute, and it requests new
-        ones. Panel sessions with a lost scope end.</p>`}
+      ${loses && html`<p class="note">The application loses a scope. Its tokens stop working within a minute, and it
+        must request new ones. Panel sessions with a lost scope end.</p>`}
       <${Problem} refusal=${change.refusal} beside=${["scopes"]} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="account.write" busy=${change.busy}

@@ -11,7 +11,7 @@ export const PUBLISHING = "integrations.write";
 export function publishingWords({ mayPublish, scopes }) {
   if (!mayPublish) return "It may not publish events.";
   return scopes.includes(PUBLISHING) ? "It may publish events."
-    : "It may publish events, but lacks the scope Integrations: Write, which this needs.";
+    : "It may publish events, but lacks the scope Integrations: Write, which publishing needs.";
 }
 
 const ACTION_WORDS = { read: "Read", write: "Write", remove: "Remove" };

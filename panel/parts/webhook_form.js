@@ -74,7 +74,7 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
     <${SelectField} label="Delivery" value=${form.delivery} change=${set("delivery")} fault=${fault("delivery")}
       hint="A program behind a firewall can read events from a feed, without a public address." options=${DELIVERIES} />
     ${form.delivery === "push" && html`<${TextField} label="Address" type="url"
-      hint="The endpoint that receives the events: https, at a public host. Values in its query are not shown again."
+      hint="The endpoint that receives the events: https, at a public host. Query values are not shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />`}
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
@@ -94,7 +94,7 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${
-        kept ? " If you turn it off, the public keys end at once." : ""}`} options=${SIGNATURES} />`;
+        kept ? " If you turn this off, the public keys stop working at once." : ""}`} options=${SIGNATURES} />`;
 }
 
 function HeaderFields({ headers, change, fault, kept }) {

@@ -39,8 +39,8 @@ export function Rotation({ webhook, close }) {
           " The key pair is replaced in the same way."}</p>
       ${webhook.previousSecretExpiresDate &&
         html`<p class="note">Two secrets already sign all requests, the older one until${" "}
-          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one ends at
-          once, and an endpoint that has only that one refuses every event.</p>`}
+          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one stops
+          working at once, and an endpoint that has only that one refuses every event.</p>`}
       <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
