@@ -139,9 +139,13 @@ impl Api {
     }
 }
 
+/// How long the client keeps an idle connection: less than the gateway does, or a request could meet its end.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// Connections from this address.
 fn client(address: Ipv4Addr) -> reqwest::Client {
-    let plain = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let plain =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).pool_idle_timeout(IDLE);
     plain.local_address(IpAddr::V4(address)).build().expect("a client without TLS needs nothing")
 }
 
