@@ -64,7 +64,8 @@ impl Index {
             Wakes::Event => return Some(Self { group, due_at: Some(next), sweeps: 1 }),
             Wakes::Time => {}
         }
-        let is_early_retry = !read.is_opened(now) && next.since(now) <= GRACE;
+        // A delivery that is sent again leaves the group of its end.
+        let is_early_retry = !read.is_final() && !read.is_opened(now) && next.since(now) <= GRACE;
         // The job that ends another wait finds the delivery by its group.
         let needs_group = group != Some(IndexGroup::of_due(next, now));
         if (is_early_retry && !needs_group) || read.index.is_soon_after(next) {
@@ -112,6 +113,16 @@ mod tests {
         }
         assert_eq!(ended(&State::Delivered, 1), IndexGroup::Delivered);
         assert_eq!(Status::Delivered, State::Delivered.status());
+    }
+
+    #[test]
+    fn a_delivery_that_is_sent_again_at_once_leaves_the_group_of_its_end() {
+        let mut failed = head().with(State::Failed);
+        failed.index = Index { group: Some(IndexGroup::Recoverable), ..Index::default() };
+        let again = head();
+        let index = Index::after(&failed, &again, AnnouncedBy::Message, NOW).expect("it changes");
+        assert_eq!((index.group, index.due_at.is_some()), (Some(IndexGroup::Open), true), "however young it is");
+        assert_eq!(Index::after(&again, &again, AnnouncedBy::Message, NOW), None, "an early retry waits to be opened");
     }
 
     #[test]
