@@ -30,6 +30,7 @@ mod sandbox;
 mod scripts;
 mod signature;
 mod stack;
+mod stalls;
 mod suite;
 mod table;
 mod violations;

@@ -171,23 +171,39 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Runs one test.
+/// How often a test is run at most, if the machine stalls each time.
+const RUNS: usize = 3;
+
+/// Runs one test. A test that fails while the machine stalls is run again, since its time limits and the service's may
+/// have passed.
 fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Times>) -> Trial {
     let runtime = Arc::clone(runtime);
     let suite = Arc::clone(suite);
     let times = Arc::clone(times);
-    let run = async move || {
-        let _browser = if test.when == When::InBrowser { Some(BROWSERS.acquire().await) } else { None };
-        let _turn = suite.turn().await;
-        times.of(test, Arc::clone(&suite)).await;
-    };
     Trial::ignorable_test(test.short_name(), move || {
-        match panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run()))) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(panic) => match panic.downcast_ref() {
-                Some(NeedsBundle(what)) => Ok(Completion::ignored_with(format!("needs {what}"))),
-                None => Err(Failed::from(PANIC.take().unwrap_or_default())),
-            },
+        let run = async || {
+            let _browser = if test.when == When::InBrowser { Some(BROWSERS.acquire().await) } else { None };
+            let _turn = suite.turn().await;
+            times.of(test, Arc::clone(&suite)).await;
+        };
+        let mut runs = 1;
+        loop {
+            let began = Instant::now();
+            let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(run()))) else {
+                return Ok(Completion::Completed);
+            };
+            if let Some(NeedsBundle(what)) = panic.downcast_ref() {
+                return Ok(Completion::ignored_with(format!("needs {what}")));
+            }
+            let fault = PANIC.take().unwrap_or_default();
+            match suite.stalls.since(began) {
+                Some(stall) if runs < RUNS => {
+                    let name = test.short_name();
+                    eprintln!("{name} failed while the machine stalled for {stall:.1?}, and runs again: {fault}");
+                    runs += 1;
+                }
+                _ => return Err(Failed::from(fault)),
+            }
         }
     })
 }

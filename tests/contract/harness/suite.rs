@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     Admin, Api, Bundle, Contract, Entity, Forge, Secrets, Settings, Simulation, Table, admin, aws_caller, free_port,
     stack::{self, Stack, needs_bundle},
+    stalls::Stalls,
 };
 use fakes::{Interposer, provider::Providers};
 
@@ -36,6 +37,7 @@ pub struct Suite {
     pub service: Service,
     pub api: Api,
     pub contract: Arc<Contract>,
+    pub(super) stalls: Stalls,
     /// The payment providers of every bundle.
     simulation: Simulation,
     entities: AtomicU32,
@@ -112,6 +114,7 @@ impl Suite {
         };
         Ok(Self {
             service,
+            stalls: Stalls::watch(&api),
             api,
             contract,
             simulation,

@@ -1,0 +1,66 @@
+//! The times at which the machine stalled: a disk that writes back gigabytes, or other users of its processors, stop
+//! everything for seconds. A time limit of the service that passes meanwhile is right, but is not what a test expects.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tokio::{task::JoinHandle, time::sleep};
+
+use super::{Api, Application, Table};
+
+/// The pause between two rounds of requests.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A round that takes longer is a stall. A call to the table has ten seconds, and others have more.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Makes one request after the other, and notes which were slow.
+pub struct Stalls {
+    seen: Arc<Mutex<Seen>>,
+    watcher: JoinHandle<()>,
+}
+
+struct Seen {
+    /// The start of the round that is under way.
+    began: Instant,
+    /// The ends and durations of slow rounds.
+    slow: Vec<(Instant, Duration)>,
+}
+
+impl Stalls {
+    /// Watches the service behind the client from now on.
+    pub fn watch(api: &Api) -> Self {
+        let seen = Arc::new(Mutex::new(Seen { began: Instant::now(), slow: Vec::new() }));
+        let watcher = tokio::spawn(watch(api.clone(), Arc::clone(&seen)));
+        Self { seen, watcher }
+    }
+
+    /// The longest stall that ended after this time, or has not ended.
+    pub fn since(&self, time: Instant) -> Option<Duration> {
+        let seen = self.seen.lock().expect("no holder panics");
+        let ended = seen.slow.iter().filter(|(end, _)| *end > time).map(|(_, took)| *took);
+        // A watcher that has ended, since a response violated the contract, says nothing about the machine.
+        let under_way = Some(seen.began.elapsed()).filter(|took| *took > LONGEST && !self.watcher.is_finished());
+        ended.chain(under_way).max()
+    }
+}
+
+/// Reads through a function, and writes to the table.
+async fn watch(api: Api, seen: Arc<Mutex<Seen>>) {
+    let token = api.token(Application::Demo, "").await;
+    let list = format!("/api/managing-entity/{}/webhook/list", api.env["MANAGING_ENTITY"]);
+    let table = Table::of(&api.env);
+    loop {
+        let began = Instant::now();
+        seen.lock().expect("no holder panics").began = began;
+        // The answer does not matter: an error is another test's concern.
+        let _ = api.get(list.as_str()).bearer(&token).attempt().await;
+        table.remove("STALLS", "STALLS").await;
+        sleep(PAUSE).await;
+        let took = began.elapsed();
+        if took > LONGEST {
+            seen.lock().expect("no holder panics").slow.push((Instant::now(), took));
+        }
+    }
+}
