@@ -76,7 +76,7 @@ struct Violation {
 }
 
 impl Violation {
-    /// The name of the value for people: `/eventList/0` is `eventList[0]`, and the whole body is `body`.
+    /// The display name of the value: `/eventList/0` is `eventList[0]`, and the whole body is `body`.
     fn name(&self) -> String {
         let steps = self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
         let name = steps.reduce(|name, step| match step.parse::<usize>() {
@@ -134,7 +134,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Unreachable { .. } => 3,
             Self::NotLoggedIn(_) | Self::DamagedLogin(_) => 4,
-            // As a shell reports a program that the signal ended.
+            // The exit code that a shell reports for a program that this signal ended.
             Self::Interrupted => 130,
             Self::Refused(problem) if problem.is_about_rights() => 4,
             Self::Refused(problem) if ["invalid-request", "event-type-not-found"].contains(&problem.kind.as_str()) => 2,

@@ -79,7 +79,7 @@ impl Client {
         Ok(Self::Proxied(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(tunnel))))
     }
 
-    /// Sends a request and reads the answer. The error is a text for people.
+    /// Sends a request and reads the answer. The error is human-readable.
     pub async fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, String> {
         let within = outgoing.within;
         let exchange = async {

@@ -38,13 +38,13 @@ impl Output {
         writeln!(io::stdout(), "{text}")
     }
 
-    /// Writes a remark for people to standard error.
+    /// Writes a notice for the user to standard error.
     pub fn remark(self, text: impl Display) {
         remark(text);
     }
 }
 
-/// Writes a remark for people to standard error.
+/// Writes a notice for the user to standard error.
 pub fn remark(text: impl Display) {
     // A closed standard error must not end the program.
     drop(writeln!(anstream::stderr(), "{text}"));

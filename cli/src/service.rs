@@ -268,7 +268,7 @@ fn with_path(base: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// Checks a name that becomes a segment of an address: without it, or with dots alone, the address is another one.
+/// Checks a name that becomes a segment of an address: an empty name, or one of dots alone, leads to another address.
 pub fn segment(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),

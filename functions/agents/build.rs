@@ -1,4 +1,4 @@
-//! Extracts the schemas of openapi.yaml, so that the function parses no YAML at its start.
+//! Extracts the schemas of openapi.yaml, so that the function parses no YAML at startup.
 
 use std::{env, fs, path::Path};
 

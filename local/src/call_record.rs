@@ -121,7 +121,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A text that can be a partition key, with its identifiers replaced; `None` for any other text. A key has parts
+/// A string that can be a partition key, with its identifiers replaced; `None` for any other text. A key has parts
 /// separated by `#`, and the first is a word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');

@@ -1,6 +1,6 @@
 //! The functions' processes: the same code as on AWS, each attached to the Runtime API by its own address.
 //!
-//! As on Lambda, the first invocation of a function starts its process, and a process that is idle for some minutes is
+//! As on Lambda, the first invocation of a function starts its process, and a process that is idle for a few minutes is
 //! ended. Lambda starts one process per concurrent invocation; here one process takes several at a time (the runtime's
 //! mode for Lambda Managed Instances), so that a few processes run instead of hundreds.
 
@@ -37,7 +37,7 @@ pub fn concurrency(function: &Function) -> usize {
     }
 }
 
-/// The idle time after which a function's process is ended. Lambda keeps an idle process for some minutes; the
+/// The idle time after which a function's process is ended. Lambda keeps an idle process for a few minutes; the
 /// processes of all functions together take most of a gigabyte.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
 

@@ -32,7 +32,7 @@ pub struct Ports {
     pub runtime: Port,
 }
 
-/// The backlog of connections to accept. A function with a thousand polls opens as many connections at its start, and a
+/// The backlog of connections to accept. A function with a thousand polls opens as many connections at startup, and a
 /// client that finds the backlog full retries only after a second, then three, then seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 

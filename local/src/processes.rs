@@ -245,7 +245,7 @@ impl ProcessGroup {
         End::Died(status.map_or_else(|error| error.to_string(), |status| status.to_string()))
     }
 
-    /// Ends every process of the group, and returns when the guard has ended, too.
+    /// Ends every process of the group, and returns when the guard has ended as well.
     pub async fn end(&self) -> io::Result<()> {
         self.ending.send_replace(true);
         let mut guard = self.guard.lock().await;

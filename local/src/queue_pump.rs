@@ -7,8 +7,8 @@
 //! processor anyway.
 //!
 //! On Lambda each invocation has its own processor. Here they share the machine's, so only a few may work at once: with
-//! more, every attempt takes so long that the dispatcher takes its endpoint for a slow one. An invocation that only waits
-//! for slow endpoints needs no processor, so after some seconds it no longer counts.
+//! more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only waits
+//! for slow endpoints needs no processor, so after a few seconds it no longer counts.
 
 use std::{
     collections::{BTreeMap, HashSet},

@@ -35,7 +35,7 @@ const OF_THE_TABLE: [(&str, &str); 2] = [
 
 pub struct Secrets(BTreeMap<String, Value>);
 
-/// The state of the table beside the secrets.
+/// The state of the table that belongs to the secrets.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TableFound {
     /// It has data, which these secrets open.
@@ -75,7 +75,7 @@ pub enum SecretsError {
         /// The member and its fault.
         source: ConfigurationError,
     },
-    /// The description of a payment provider is malformed. Reported at the start, before a person tries to connect.
+    /// The description of a payment provider is malformed. Reported at startup, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
         path: PathBuf,
@@ -150,7 +150,7 @@ impl Secrets {
         }
     }
 
-    /// Checks the configuration of geo-IP databases at the start, before the first update.
+    /// Checks the configuration of geo-IP databases at startup, before the first update.
     pub fn check_geo_ip(&self, folder: &Path) -> Result<(), SecretsError> {
         let at_path =
             |source| SecretsError::GeoIp { path: folder.join(format!("{}.json", configuration::SECRET)), source };

@@ -103,7 +103,7 @@ pub struct Pace {
 }
 
 impl Settings {
-    /// The times of a schedule on this machine. A schedule with a long interval does not run at the start either.
+    /// The times of a schedule on this machine. A schedule with a long interval does not run at startup.
     pub fn pace(&self, trigger: &ScheduleTrigger) -> Pace {
         if trigger.every >= LONG_INTERVAL {
             Pace { first: trigger.every, every: trigger.every }

@@ -51,8 +51,8 @@ pub struct Answered<'a> {
 }
 
 impl Terminal {
-    /// A terminal that shows nothing before [`Self::open`], so that the start's requests are not shown; with `quiet` it
-    /// never shows anything.
+    /// A terminal that shows nothing before [`Self::open`], so that requests during startup are not shown; with `quiet`
+    /// it never shows anything.
     pub fn new(quiet: bool) -> Self {
         let left_out = Arc::new(AtomicU64::new(0));
         let lines = (!quiet).then(|| {
@@ -146,7 +146,7 @@ fn shown_path(path: &str) -> String {
     shown
 }
 
-/// The first characters of a text, without control characters.
+/// The first characters of a string, without control characters.
 pub fn plain(text: &str, most: usize) -> String {
     text.chars().take(most).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

@@ -56,7 +56,7 @@ impl Contract {
         Self(template::yaml_to_json(&text).expect("openapi.yaml is YAML"))
     }
 
-    /// The part of the document to which a reference refers, with the members beside the reference.
+    /// The part of the document to which a reference refers, with the members next to the reference.
     fn resolved(&self, part: &Value) -> Value {
         let Some(reference) = part["$ref"].as_str() else { return part.clone() };
         let referred = self.0.pointer(reference.trim_start_matches('#')).expect("a reference refers to something");

@@ -335,7 +335,7 @@ fn a_stack_that_works_is_never_removed() {
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
 }
 
-/// The alarms of missing schedules ring in a stack whose schedules have not run yet.
+/// The alarms of missing schedules fire in a stack whose schedules have not run yet.
 #[test]
 fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     let desk = Desk::new();

@@ -1,4 +1,4 @@
-//! Alarms, dashboard, runbook and code agree on metrics: an alarm on an unpublished metric never rings, and an alarm
+//! Alarms, dashboard, runbook and code agree on metrics: an alarm on an unpublished metric never fires, and an alarm
 //! without a section of the runbook does not help its reader.
 
 use std::{

@@ -1,4 +1,4 @@
-//! The bugs that are planted to try the simulation: a patch that no longer applies tries nothing.
+//! The bugs that are planted to test the simulation: a patch that no longer applies tests nothing.
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,5 +1,5 @@
 //! Updates of functions: every caller invokes an alias, which moves to the new version gradually, and back if an alarm
-//! rings.
+//! fires.
 
 use std::{fs, path::Path};
 
@@ -12,7 +12,7 @@ use crate::template::{RELEASE_ALARM, expanded, expanded_with, function_behind, o
 const ALIAS: &str = "live";
 /// The alarms that roll an update back: a function crashed, failed or timed out; functions answer 5xx.
 const ALARMS: [&str; 2] = ["FunctionErrorsAlarm", RELEASE_ALARM];
-/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to ring before its end.
+/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to fire before its end.
 const SHORTEST_SHIFT: u64 = 300;
 /// CloudFormation's limit for the resources of a stack.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
@@ -126,7 +126,7 @@ fn release_alarms_ring_before_the_shortest_shift_ends() {
     }
 }
 
-/// CodeDeploy refuses a deployment while an alarm of its group rings, even a deployment that fixes the fault.
+/// CodeDeploy refuses a deployment while an alarm of its group is firing, even a deployment that fixes the fault.
 #[test]
 fn an_update_at_once_waits_for_no_alarm() {
     let template = Path::new(env!("CARGO_MANIFEST_DIR")).join("../template.yaml");

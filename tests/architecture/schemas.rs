@@ -125,7 +125,7 @@ fn a_schema_that_repeats_another_has_the_same_members() {
     }
 }
 
-/// A text of a schema that has one of several values.
+/// A string of a schema that has one of several values.
 struct Enumeration<'a> {
     /// `examples`, if values may be added, or else `enum`.
     values: BTreeSet<&'a str>,

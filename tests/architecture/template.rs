@@ -124,7 +124,7 @@ fn every_fixed_name_contains_its_environment() {
 /// The alarms about a quota of the account, which all its environments share.
 const OF_THE_ACCOUNT: [&str; 2] = ["ConcurrencyAlarm", "ThrottlesAlarm"];
 
-/// Environments in one account do not ring each other's alarms.
+/// Environments in one account do not trigger each other's alarms.
 #[test]
 fn every_alarm_uses_the_metrics_of_its_environment() {
     let alarms = of_type(&expanded(), "AWS::CloudWatch::Alarm").into_iter();
@@ -211,7 +211,7 @@ fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     }
 }
 
-/// An alarm watches each schedule: only there, missing data is a breach. Such an alarm also rings in a new stack until
+/// An alarm watches each schedule: only there, missing data is a breach. Such an alarm also fires in a new stack until
 /// its schedules have run; `make deploy` sets the stack's topic afterwards.
 #[test]
 fn only_alarms_of_schedules_ring_when_data_are_missing() {
@@ -228,7 +228,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
             assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
             missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
         } else {
-            // `ignore` keeps the state: SweepMissingAlarm rings when the sweep's metrics are missing.
+            // `ignore` keeps the state: SweepMissingAlarm fires when the sweep's metrics are missing.
             assert!(["notBreaching", "ignore"].iter().any(|good| properties["TreatMissingData"] == *good), "{id}");
         }
         for actions in ["AlarmActions", "OKActions"].into_iter().filter(|_| id != RELEASE_ALARM) {

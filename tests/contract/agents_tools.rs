@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Agent, Application, Behaviour, Choice, Hook, Receiver, Suite, invalid_values};
 
-/// A value that is a text.
+/// A value that is a string.
 pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }

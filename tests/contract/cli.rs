@@ -215,7 +215,7 @@ async fn trigger_reaches_the_listen_of_this_machine(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let mut listening = cli.listen(&[]).await;
-    // The program waits some seconds for the first attempt, which may come later on a busy machine.
+    // The program waits a few seconds for the first attempt, which may come later on a busy machine.
     let mut sent = Value::Null;
     let mut arrived = Value::Null;
     for _ in 0..5 {

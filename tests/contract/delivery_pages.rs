@@ -161,7 +161,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     entity.until_status(&model, &["delivered"]).await;
     let event = table.event(&stored::event_of(&model)).await.expect("it is there");
     let head = table.head(&model).await.expect("it is there");
-    // Ten events a millisecond, of some minutes ago: the sweep has passed their time.
+    // Ten events a millisecond, of a few minutes ago: the sweep has passed their time.
     let began = (now() - 600) * 1_000;
     let event_of = |number: usize| stored::event_id(began + i64::try_from(number / 10).expect("few"), number);
     let copied = |original: &Value, (pk, sk): (String, String), changes: &[(&str, Value)]| {

@@ -1,5 +1,5 @@
-//! Feeds: a webhook that is pulled has no address; its subscriber reads deliveries, and confirms them or reports why
-//! they failed. History, states, resends and recoveries are those of any delivery.
+//! Feeds: a pull webhook has no address; its subscriber reads deliveries, and confirms them or reports why they failed.
+//! History, states, resends and recoveries are those of any delivery.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ use crate::{
     webhook_changes::violations,
 };
 
-/// A webhook that is pulled.
+/// A pull webhook.
 pub(crate) async fn pulled(entity: &Entity) -> Hook {
     entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": [] })).await
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, is_limited};
 
-/// The guesses at a client that an address has in some minutes.
+/// The guesses at a client that an address has in a few minutes.
 const GUESSES: usize = 100;
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 

@@ -341,7 +341,7 @@ async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suit
     for (place, schema) in schemas(&suite) {
         if let Some(pattern) = schema["pattern"].as_str() {
             assert!(pattern.starts_with('^'), "{place}: {pattern}");
-            // A generated client in C# compares the pattern with a time, not with a text, and does not compile.
+            // A generated client in C# compares the pattern with a time, not with a string, and does not compile.
             assert_ne!(schema["format"], "date-time", "{place}");
         }
     }

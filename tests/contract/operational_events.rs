@@ -23,7 +23,7 @@ async fn hook_for(entity: &Entity, url: &str, kinds: &[&str]) -> Hook {
 /// deliveries.
 async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     until("nothing is due any more", LONG, async || {
-        // A scan misses an event that leaves the outbox meanwhile, and the next one finds it.
+        // A scan misses an event that leaves the outbox in the meantime, and the next one finds it.
         quiet(suite, entity).await?;
         quiet(suite, entity).await
     })

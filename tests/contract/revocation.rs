@@ -196,7 +196,8 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
         claims["iat"] = (now() - seconds_ago).into();
         forge.token(&forge.header(), &claims)
     };
-    // Two entries remain of the application's allowance and two of the shared one, even if an hour ends meanwhile.
+    // Two entries remain of the application's allowance and two of the shared one, even if an hour ends in the
+    // meantime.
     let own = format!("own-tokens#{}", stolen["clientId"].as_str().expect("a text"));
     spend(&suite, &own, 48).await;
     spend(&suite, &format!("shared-tokens#{}", entity.id), 998).await;

@@ -214,7 +214,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     assert!(setup.bundle.stop().await.success());
 }
 
-/// A delivery without attempts was once taken for delivered after an hour, and was missing from the list.
+/// A delivery without attempts was once considered delivered after an hour, and was missing from the list.
 #[contract_test]
 async fn a_delivery_that_nothing_announced_is_pending_and_then_delivered(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;

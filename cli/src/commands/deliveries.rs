@@ -19,7 +19,7 @@ Examples:
   waypost deliveries --subject B-20417
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend";
 
-/// The most deliveries on a page.
+/// The maximum number of deliveries on a page.
 const PAGE: u16 = 100;
 
 #[derive(Debug, Args)]

@@ -48,15 +48,15 @@ impl Login {
         let login = self.complete()?;
         tokio::select! {
             done = log_in(login, output) => done,
-            // Since the question for the secret, the signal no longer ends the program by itself.
+            // Once the program has asked for the secret, the signal no longer ends it by default.
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
     }
 
-    /// Completes the given values from the environment, and then by questions.
+    /// Fills in missing values from the environment, and then by asking.
     fn complete(self) -> Result<StoredLogin, Failure> {
         let environment = GivenLogin::of_environment();
-        // Answers cannot be read from standard input if the secret is.
+        // Standard input cannot provide answers if it already provides the secret.
         let asks = io::stdin().is_terminal() && !self.client_secret_stdin;
         let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
             given.or(variable).map_or_else(|| ask(asks, option, question), Ok)

@@ -73,9 +73,9 @@ pub fn repeated() -> Value {
     } })
 }
 
-/// Normalizes arguments for use cases. Models and the forms of clients send null or an empty text for members that they
-/// mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are removed,
-/// or get the type of the schema.
+/// Normalizes arguments for use cases. Models and the forms of clients send null or an empty string for members that
+/// they mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are
+/// removed, or get the type of the schema.
 ///
 /// Null removes a member of a webhook that allows it. But if another member is null that cannot be, the caller sends null
 /// for everything that it leaves out, and removes nothing.
@@ -246,7 +246,7 @@ impl ToolCall {
     /// Takes the call's webhook.
     ///
     /// # Errors
-    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no webhook has it.
+    /// 400 if it is missing, and 404 for a string that cannot be an identifier: no webhook has it.
     pub fn webhook(&mut self) -> Result<WebhookId, Problem> {
         WebhookId::parse(&self.text(WEBHOOK)?).ok_or_else(|| WebhookError::NotFound.into())
     }
@@ -254,7 +254,7 @@ impl ToolCall {
     /// Takes the call's delivery.
     ///
     /// # Errors
-    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no delivery has it.
+    /// 400 if it is missing, and 404 for a string that cannot be an identifier: no delivery has it.
     pub fn delivery(&mut self) -> Result<DeliveryId, Problem> {
         DeliveryId::parse(&self.text(DELIVERY)?).ok_or_else(|| DeliveryError::NotFound.into())
     }
@@ -262,7 +262,7 @@ impl ToolCall {
     /// Takes the call's event.
     ///
     /// # Errors
-    /// 400 if it is missing, and 404 for a text that cannot be an identifier: no event has it.
+    /// 400 if it is missing, and 404 for a string that cannot be an identifier: no event has it.
     pub fn event(&mut self) -> Result<EventId, Problem> {
         EventId::parse(&self.text(EVENT)?).ok_or_else(|| DeliveryError::EventNotFound.into())
     }
@@ -309,8 +309,8 @@ fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOn
 
 /// The values of the query parameter that corresponds to an argument. An array becomes a repeated parameter.
 ///
-/// A query contains only texts, so the type is checked here: a text, an integer, or an array of texts. An empty array
-/// is refused: it would become no parameter, and the list would be unfiltered.
+/// A query contains only strings, so the type is checked here: a string, an integer, or an array of strings. An empty
+/// array is refused: it would become no parameter, and the list would be unfiltered.
 ///
 /// # Errors
 /// The requirement, if the argument has another type than its schema.
@@ -350,7 +350,7 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdUntil", "cursor"];
 
-    /// Reads arguments of `list_deliveries` with a use case that accepts any text, and returns the states and the
+    /// Reads arguments of `list_deliveries` with a use case that accepts any string, and returns the states and the
     /// limit.
     fn read(arguments: &Value) -> Result<(Vec<String>, Option<String>), Vec<String>> {
         let schema = (tools::find("list_deliveries").expect("a tool").input)();

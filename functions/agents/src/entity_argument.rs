@@ -45,7 +45,7 @@ const fn description(may_choose: bool) -> &'static str {
 /// Takes the argument out of a call's arguments.
 ///
 /// # Errors
-/// 400 if it is not a text.
+/// 400 if it is not a string.
 pub fn take(arguments: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
     match arguments.remove(MANAGING_ENTITY) {
         None | Some(Value::Null) => Ok(None),

@@ -14,7 +14,7 @@ pub struct Prompt {
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// The subject of the conversation, for people.
+    /// The subject of the conversation, to show to people.
     pub description: &'static str,
     /// The inputs of the person.
     pub arguments: &'static [PromptArgument],
@@ -23,14 +23,14 @@ pub struct Prompt {
     instructions: &'static str,
 }
 
-/// An input of the person. Its value is a text.
+/// An input of the person. Its value is a string.
 #[derive(Debug, Serialize)]
 pub struct PromptArgument {
     /// For programs.
     pub name: &'static str,
     /// For people.
     pub title: &'static str,
-    /// The expected input, for people.
+    /// The expected input, to show to people.
     pub description: &'static str,
     /// Whether the prompt needs it.
     pub required: bool,
@@ -93,7 +93,7 @@ pub fn find(name: &str) -> Option<&'static Prompt> {
 /// # Errors
 /// 400 for missing, malformed and unknown arguments.
 pub fn text(prompt: &Prompt, arguments: &Map<String, Value>) -> Result<String, Problem> {
-    // Clients send null or an empty text for an empty field.
+    // Clients send null or an empty string for an empty field.
     let is_optional = |name: &str| prompt.arguments.iter().any(|known| known.name == name && !known.required);
     let given = arguments.iter().filter(|(name, value)| !(value.is_null() && is_optional(name)));
     let given: Map<_, _> = given.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -152,7 +152,7 @@ pub fn listed_templates(selection: &Selection) -> impl Iterator<Item = &'static 
     TEMPLATES.iter().filter(|template| is_selected(template.example, selection))
 }
 
-/// The scopes that the resource at this address needs beside `mcp.read`.
+/// The scopes that the resource at this address needs in addition to `mcp.read`.
 pub fn scopes(uri: &str) -> &'static [Scope] {
     match Address::parse(uri) {
         Some(Address::Catalogue | Address::Delivery { .. }) => &[Scope::IntegrationsRead],

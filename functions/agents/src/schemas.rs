@@ -142,7 +142,7 @@ fn resolved(schema: &Value) -> Value {
         Value::Object(keywords) => {
             let reference = keywords.get("$ref").and_then(Value::as_str);
             let referred = reference.and_then(|reference| reference.rsplit('/').next()).map(of);
-            // Keywords beside a reference apply to this occurrence.
+            // Keywords next to a reference apply to this occurrence.
             let mut whole = referred.and_then(|referred| referred.as_object().cloned()).unwrap_or_default();
             let beside = keywords.iter().filter(|(name, _)| *name != "$ref");
             whole.extend(beside.map(|(name, value)| (name.clone(), resolved(value))));

@@ -22,8 +22,8 @@ pub struct Tool {
     pub input: fn() -> Value,
     /// The schema of its result, an object.
     pub output: fn() -> Value,
-    /// The scopes that a call needs beside `mcp.read`: `mcp.write` if it changes something, `mcp.remove` if it removes
-    /// something, and the scope of the corresponding endpoint.
+    /// The scopes that a call needs in addition to `mcp.read`: `mcp.write` if it changes something, `mcp.remove` if it
+    /// removes something, and the scope of the corresponding endpoint.
     pub scopes: &'static [Scope],
     /// Its effects, for clients to show to people.
     pub hints: Hints,
@@ -45,7 +45,7 @@ pub struct Hints {
     pub read_only: bool,
     /// It may replace, remove or disclose data, so clients ask a person before they call it.
     pub destructive: bool,
-    /// Another call with the same arguments changes nothing more.
+    /// A repeated call with the same arguments has no further effect.
     pub idempotent: bool,
     /// It reaches servers beyond this service: the endpoints of webhooks.
     pub open_world: bool,

@@ -1,4 +1,4 @@
-//! The use cases that tools, resources and prompts call, created once at the start of the function.
+//! The use cases that tools, resources and prompts call, created once at startup of the function.
 
 use function::Service;
 use issuer::applications::Applications;

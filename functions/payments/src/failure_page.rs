@@ -9,7 +9,7 @@ use payments::{
 };
 use problem::{Explanation, Link, Problem};
 
-/// The names of a connection's managing entity and provider, for people.
+/// The display names of a connection's managing entity and provider.
 struct Named {
     entity: Option<String>,
     provider: String,
@@ -29,7 +29,7 @@ impl Named {
     }
 }
 
-/// The provider's name, for people. Anyone can forge an address, so only built-in names are shown until the state has
+/// The provider's display name. Anyone can forge an address, so only built-in names are shown until the state has
 /// proven it.
 fn provider_name(call: &Call, is_proven: bool) -> String {
     let name = crate::provider(call);

@@ -21,7 +21,7 @@ use webhooks::{
 /// The webhook's identifier in the path.
 ///
 /// # Errors
-/// 404 for a text that cannot be an identifier: no webhook has it.
+/// 404 for a string that cannot be an identifier: no webhook has it.
 pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
     WebhookId::parse(call.path("webhookIdentifier")).ok_or_else(|| WebhookError::NotFound.into())
 }
@@ -29,7 +29,7 @@ pub fn webhook_id(call: &Call) -> Result<WebhookId, Problem> {
 /// The delivery's identifier in the path.
 ///
 /// # Errors
-/// 404 for a text that cannot be an identifier: no delivery has it.
+/// 404 for a string that cannot be an identifier: no delivery has it.
 pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
     DeliveryId::parse(call.path("deliveryIdentifier")).ok_or_else(|| DeliveryError::NotFound.into())
 }
@@ -37,12 +37,12 @@ pub fn delivery_id(call: &Call) -> Result<DeliveryId, Problem> {
 /// The event's identifier in the path.
 ///
 /// # Errors
-/// 404 for a text that cannot be an identifier: no event has it.
+/// 404 for a string that cannot be an identifier: no event has it.
 pub fn event_id(call: &Call) -> Result<EventId, Problem> {
     EventId::parse(call.path("eventIdentifier")).ok_or_else(|| DeliveryError::EventNotFound.into())
 }
 
-/// The feeds of webhooks that are pulled, with these settings.
+/// The feeds of pull webhooks, with these settings.
 pub fn feeds(service: &Service, settings: (ScheduleSettings, BreakerSettings)) -> Feeds {
     Feeds::new(&service.table(), settings, (service.clock(), service.random()))
 }

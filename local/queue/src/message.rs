@@ -159,7 +159,7 @@ impl Attribute {
     }
 }
 
-/// Checks that a text has only characters of XML 1.0, as SQS requires.
+/// Checks that a string has only characters of XML 1.0, as SQS requires.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 fn check_characters(text: &str) -> Result<(), Refusal> {
     let is_taken = |letter| match letter {

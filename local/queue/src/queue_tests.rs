@@ -1,4 +1,4 @@
-//! Tests of a queue: visibility, receipts, dead letters, retention, and a random history beside a simple model.
+//! Tests of a queue: visibility, receipts, dead letters, retention, and a random history compared with a simple model.
 
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 pub struct Refusal {
     /// The kind of the fault, for programs.
     pub kind: Kind,
-    /// The message, for people.
+    /// The human-readable message.
     pub message: String,
 }
 

@@ -129,7 +129,7 @@ impl Redrive {
         };
         let read: Policy = serde_json::from_str(policy)
             .map_err(|_| bad("it must be a JSON object with deadLetterTargetArn and maxReceiveCount"))?;
-        // SQS also accepts the number as a text.
+        // SQS also accepts the number as a string.
         let receives = match &read.max_receive_count {
             Value::String(text) => text.parse().ok(),
             number => number.as_u64(),

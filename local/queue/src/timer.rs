@@ -7,7 +7,7 @@ use base::{SharedClock, Time, clock};
 /// A clock that can wait for a time. Tests pass their own, so that they do not wait.
 pub(crate) trait Timer: Send + Sync {
     fn now(&self) -> Time;
-    /// Completes at this time, or at another time if the clock is set meanwhile.
+    /// Completes at this time, or at another time if the clock is set in the meantime.
     fn wait(&self, until: Time) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 

@@ -1,8 +1,8 @@
 //! The gateway, the stand-in for API Gateway's HTTP API. It matches the route, turns the request into an event, invokes
 //! the function and turns the answer into a response. Its own refusals are Problems, too.
 //!
-//! cargo-lambda's server is no alternative: it reports a fixed source address, leaves path parameters encoded, lets a
-//! client choose the request's id, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests
+//! cargo-lambda's server is not an alternative: it reports a fixed source address, leaves path parameters encoded, lets
+//! a client choose the request's id, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests
 //! queue for one function.
 
 mod answer;

@@ -64,8 +64,8 @@ fn make_private(file: &str) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Whether the file is empty, or begins with SQLite's header. dynoxide takes any other file for an encrypted database,
-/// and its error advises programmers.
+/// Whether the file is empty, or begins with SQLite's header. dynoxide assumes that any other file is an encrypted
+/// database, and its error addresses programmers.
 /// <https://www.sqlite.org/fileformat.html#the_database_header>
 fn is_database(file: &str) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";

@@ -16,7 +16,7 @@ use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
 use base::{Clock, SystemClock, SystemRandom, Time, pause};
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
-/// The most passes over the table, which items with frequent concurrent changes may need.
+/// The maximum number of passes over the table, which items with frequent concurrent changes may need.
 const PASSES: u32 = 20;
 /// The wait before another pass, which must find nothing. It is longer than any lease: a function that held an item has
 /// written it back by then, possibly with the old text.

@@ -83,7 +83,7 @@ pub enum JwsFault {
 }
 
 impl<'a> Jws<'a> {
-    /// Parses a text of at most `longest` bytes; a longer one is not even decoded.
+    /// Parses a string of at most `longest` bytes; a longer one is not even decoded.
     pub fn parse(text: &'a str, longest: usize) -> Result<Self, JwsFault> {
         if text.len() > longest {
             return Err(JwsFault::Malformed);
@@ -126,7 +126,7 @@ pub fn algorithm(name: &str) -> Option<Algorithm> {
     if name == "Ed25519" { Some(Algorithm::EdDSA) } else { name.parse().ok() }
 }
 
-/// Decodes one part of a text: strict base 64 of one JSON object, with nothing after the object.
+/// Decodes one part of a string: strict base 64 of one JSON object, with nothing after the object.
 fn object<T: DeserializeOwned>(encoded: &str) -> Result<T, JwsFault> {
     let json = BASE64_URL_SAFE_NO_PAD.decode(encoded).map_err(|_| JwsFault::Malformed)?;
     // serde would also read a struct from an array.

@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::{keys::KeySet, token::Claims};
 use base::Time;
 
-/// Tokens in each of the two generations: some 2 MB at most, since a token has 8 KB at most.
+/// Tokens in each of the two generations: about 2 MB at most, since a token has 8 KB at most.
 const GENERATION: usize = 128;
 
 /// The hash of a token. The token itself is not kept in memory.

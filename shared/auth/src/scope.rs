@@ -64,7 +64,7 @@ scopes! {
 }
 
 impl Scope {
-    /// The message about a text that names no scope.
+    /// The message about a string that names no scope.
     pub fn none_is(given: &str) -> String {
         const WHAT: &str = "must be one of the service's scopes";
         near::none_of(WHAT, given, Self::ALL.map(Self::as_str), "all scopes are listed at /#scopes")
@@ -84,7 +84,7 @@ pub struct Scopes(u64);
 
 const _: () = assert!(Scope::ALL.len() < 64, "a set of scopes has a bit for each");
 
-/// A text that names no scope.
+/// A string that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{0}`")]
 pub struct UnknownScope(pub String);

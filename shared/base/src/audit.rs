@@ -60,7 +60,7 @@ actions! {
     RemoveKey = "application.key.remove",
     /// A link into the panel is made.
     CreatePanelLink = "panel.link.create",
-    /// A link into the panel is renewed: its session is prolonged.
+    /// A link into the panel is renewed: its session is extended.
     RenewPanelLink = "panel.link.renew",
     /// A link into the panel is removed, and its session ended.
     RemovePanelLink = "panel.link.remove",

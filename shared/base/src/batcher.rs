@@ -155,7 +155,7 @@ impl<C: Calls> Drop for Worker<C> {
 }
 
 impl<C: Calls> Backlog<C> {
-    /// Whether the waiting requests justify another worker beside the running and starting ones.
+    /// Whether the waiting requests justify another worker in addition to the running and starting ones.
     fn wants_a_worker(&self) -> bool {
         let claimed = self.starting * C::LIMIT;
         let fills_another = self.waiting.len() >= claimed + C::LIMIT;

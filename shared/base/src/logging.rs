@@ -146,7 +146,7 @@ fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
 
-/// The most characters of an untrusted text in a line.
+/// The maximum number of characters of an untrusted text in a line.
 const MAX_UNTRUSTED: usize = 200;
 
 /// An untrusted text for a line of the log, such as the path of a request before its token is checked. A long text is
@@ -171,7 +171,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// The least severity that is logged.
+/// The minimum severity that is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogLevel {
     /// Faults that an operator must fix.

@@ -20,7 +20,7 @@ use crate::clock::Time;
 pub const NAMESPACE: &str = "Waypost";
 /// The dimension that every metric has.
 pub const ENVIRONMENT: &str = "Environment";
-/// The most values of one metric in a line.
+/// The maximum number of values of one metric in a line.
 const VALUES: usize = 100;
 
 macro_rules! names {
@@ -46,7 +46,7 @@ macro_rules! names {
                 match self { $(Self::$name => $unit,)* }
             }
 
-            /// The dimensions beside the environment.
+            /// The dimensions other than the environment.
             pub const fn dimensions(self) -> &'static [&'static str] {
                 match self { $(Self::$name => &[$($by),*],)* }
             }
@@ -83,13 +83,13 @@ names! {
     DeliveriesExhausted("Count"),
     /// From the publication of an event to the beginning of its delivery's first attempt.
     FirstAttemptAfter("Milliseconds"),
-    /// From the publication of an event to its arrival, except for deliveries that were resent by hand.
+    /// From the publication of an event to its arrival, except for deliveries that were resent manually.
     ArrivalAfter("Milliseconds"),
     /// Circuit breakers opened.
     BreakersOpened("Count"),
-    /// The most attempts that one invocation had in flight at once in the quick lane, whose limit is 50.
+    /// The maximum number of attempts that one invocation had in flight at once in the quick lane, whose limit is 50.
     InFlightQuick("Count"),
-    /// The most attempts that one invocation had in flight at once in the slow lane.
+    /// The maximum number of attempts that one invocation had in flight at once in the slow lane.
     InFlightSlow("Count"),
     /// How long the most overdue delivery has waited for its attempt.
     OldestOverdue("Seconds"),
@@ -227,8 +227,8 @@ impl Longest {
 
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Switches off all metrics of this program, and the audit lines beside them. A simulation calls this at its start: its
-/// output is a report, and it runs more functions than standard output could keep up with.
+/// Switches off all metrics and audit lines of this program. A simulation calls this at startup: its output is a
+/// report, and it runs more functions than standard output could keep up with.
 pub fn switch_off() {
     SWITCHED_OFF.store(true, Ordering::Relaxed);
 }

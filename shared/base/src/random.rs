@@ -36,7 +36,7 @@ pub fn unit(random: &dyn Random) -> f64 {
     f64::from(u32::from_le_bytes(bytes(random))) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// A text of `length` characters, each equally likely one of A–Z, a–z, 0–9 (about 5.95 bits a character).
+/// A string of `length` characters, each equally likely one of A–Z, a–z, 0–9 (about 5.95 bits a character).
 pub fn alphanumeric(random: &dyn Random, length: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut text = String::with_capacity(length);

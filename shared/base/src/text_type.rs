@@ -1,4 +1,4 @@
-//! Types that are a text of a certain format.
+//! Types for strings in a certain format.
 
 /// Declares a type for a checked text, which is displayed and serialized as this text. `$read` parses a `&str` for
 /// deserialization; its error ends a sentence.

@@ -41,7 +41,7 @@ impl Trace {
     }
 
     fn of_request(headers: &HeaderMap) -> Option<Self> {
-        // Two headers count as none, because either may be the wrong one.
+        // Two headers count as missing, because either may be the wrong one.
         let mut parents = headers.get_all(TRACEPARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
         let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);

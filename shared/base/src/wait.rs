@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Option<Duration> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(pub Duration);
 
-/// A text that is not a duration.
+/// A string that is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a number with a unit, at most 10 years, such as `500ms`, `30s`, `5m`, `2h` or `90d`")]
 pub struct WaitError;

@@ -1,6 +1,6 @@
 //! The clients of HTTP requests: whether one still waits for its response.
 //!
-//! API Gateway does not say whether a client has closed its connection. The gateway of one machine does: `local` sets
+//! API Gateway does not say whether a client has closed its connection. The local gateway does: `local` sets
 //! `CLIENT_PRESENCE`, and its Runtime API has an additional request.
 
 use base::environment::Switch;

@@ -61,7 +61,7 @@ where
         remove(record).await.map(|()| &removed)
     };
     let answered = once.carry_out(call.now, work).await?;
-    // A repetition is audited as well, and its work notes nothing.
+    // A repetition is audited as well, but does not run the work that notes the subject.
     call.notes.subject(&removed.id);
     Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

@@ -19,7 +19,7 @@ use base::{
 use storage::aws::{Aws, AwsSettings};
 use storage::{SecretSettings, Secrets, Table};
 
-/// A delivery makes some thousand small allocations: with the system's allocator they took a quarter of its time.
+/// A delivery makes several thousand small allocations: with the system's allocator they took a quarter of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header::ACCEPT};
 
-/// The media type for people.
+/// The media type of pages.
 const PAGE: (&str, &str) = ("text", "html");
 /// The media types for programs.
 const JSON: [(&str, &str); 2] = [("application", "problem+json"), ("application", "json")];

@@ -42,7 +42,7 @@ pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Prob
     ))
 }
 
-/// The bearer token of the request, which must have exactly one. A token of another scheme counts as none.
+/// The bearer token of the request, which must have exactly one. A token of another scheme counts as missing.
 pub(crate) fn token(request: &Request<Body>) -> Result<&str, Problem> {
     let mut values = request.headers().get_all(AUTHORIZATION).iter();
     let token = values.next().and_then(|value| bearer_token(value.to_str().ok()?)).ok_or_else(refusal::no_token)?;

@@ -110,7 +110,7 @@ endpoints! {
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
 
     // Agents.
-    /// Each tool checks the scopes that it needs beside this one. Some tools make secrets.
+    /// Each tool checks the scopes that it needs in addition to this one. Some tools make secrets.
     MCP: Call = "mcp",
         Endpoint::needs_without_entity(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 

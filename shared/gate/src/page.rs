@@ -34,7 +34,7 @@ pub fn html(title: &str, content: &str) -> String {
     )
 }
 
-/// Escapes a text for HTML, also in attributes.
+/// Escapes a string for HTML, also in attributes.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -18,7 +18,7 @@ use problem::Problem;
 pub struct Reply {
     /// 2xx, a redirect, or 304; or the status of an error in the format of another protocol.
     pub status: StatusCode,
-    /// Headers beside the common ones of every response.
+    /// Headers in addition to the common ones of every response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body: text in UTF-8, or bytes of any kind.
     pub body: Body,

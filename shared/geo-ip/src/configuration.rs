@@ -127,7 +127,7 @@ fn read_source(kind: &str, body: &mut JsonBody<'_>) -> Option<Source> {
     }
 }
 
-/// An account's number, as a number or a text.
+/// An account's number, as a number or a string.
 fn account(name: &'static str, body: &mut JsonBody<'_>) -> Option<String> {
     let account = match body.required::<Value>(name, "a number or a string")? {
         // A colon would end the user name in HTTP Basic.

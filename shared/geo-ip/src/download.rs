@@ -10,7 +10,7 @@ use url::Url;
 use crate::hash::Sha256;
 use outbound::{AddressRules, AttemptError, ResponseStream, SharedNetwork, StreamLimits, SystemNetwork, stream};
 
-/// The most redirects that are followed.
+/// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
 /// The largest text, in bytes. Metadata and checksums are far smaller.
 const MAX_TEXT: usize = 64 * 1024;
@@ -230,7 +230,7 @@ impl Web {
     }
 }
 
-/// A header's value, if it is a text of reasonable length.
+/// A header's value, if it is a string of reasonable length.
 fn header_text(answer: &ResponseStream, name: &HeaderName) -> Option<String> {
     let value = answer.head().headers.get(name)?.to_str().ok()?;
     (value.len() <= 8192).then(|| value.to_owned())

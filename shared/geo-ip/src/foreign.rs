@@ -34,7 +34,7 @@ const ARCHIVES: [(&[u8], &str); 5] = [
 
 impl ForeignFile {
     /// Recognises a file by its first bytes. A database begins with the numbers of nodes, most of them small: it is
-    /// neither a text nor does it begin like one of these archives.
+    /// neither a string nor does it begin like one of these archives.
     pub fn recognize(beginning: &[u8]) -> Option<Self> {
         if let Some((_, name)) = ARCHIVES.iter().find(|(magic, _)| beginning.starts_with(magic)) {
             return Some(Self::Archive(name));

@@ -38,7 +38,7 @@ pub struct Release {
     pub sha256: String,
     /// The time of the provider's build, in seconds since the Unix epoch.
     pub build_epoch: u64,
-    /// The date of the build, for people.
+    /// The date of the build, to show to people.
     pub build_date: String,
     /// The size of the database.
     pub size_bytes: u64,

@@ -24,7 +24,7 @@ use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
 /// The limits of a call over HTTP, below the gate's timeout of 27 seconds.
 const HTTP: RunLimits = RunLimits { whole: Duration::from_secs(24), least_share: Duration::ZERO };
-/// The limits of a scheduled run, below the function's timeout of 15 minutes. The least share is longer than all
+/// The limits of a scheduled run, below the function's timeout of 15 minutes. The minimum share is longer than all
 /// timeouts of a download.
 const SCHEDULE: RunLimits = RunLimits { whole: Duration::from_secs(14 * 60), least_share: Duration::from_secs(60) };
 /// The longest line about one edition, in characters. An error about an untrusted file may be long.
@@ -111,8 +111,8 @@ impl TaskRequest {
     }
 }
 
-/// The largest database, in bytes, that fits into this memory (in MB) beside everything else. Verification holds it in
-/// memory, since a memory map would need `unsafe`.
+/// The largest database, in bytes, that fits into this memory (in MB) alongside everything else. Verification holds it
+/// in memory, since a memory map would need `unsafe`.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }

@@ -30,15 +30,16 @@ use crate::{
 /// does not use up the timeout.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The most addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds of
-/// connections.
+/// The maximum number of addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds
+/// of connections.
 const MAX_TRIED: usize = 8;
 
-/// The most concurrent lookups. An attempt abandons its lookup after five seconds, but the system's call may block its
-/// thread for about ten. A process makes 50 attempts at a time on AWS, and 70 times as many on one machine.
+/// The maximum number of concurrent lookups. An attempt abandons its lookup after five seconds, but the system's call
+/// may block its thread for about ten. A process makes 50 attempts at a time on AWS, and 70 times as many on one
+/// machine.
 const MAX_LOOKUPS: usize = 8_192;
 
-/// The stack of a lookup's thread. The system's call takes some tens of kilobytes.
+/// The stack of a lookup's thread. The system's call takes a few dozen kilobytes.
 const LOOKUP_STACK: usize = 512 * 1024;
 
 /// A resolver of names. It is an argument, so that tests can return addresses that no DNS would return.

@@ -24,10 +24,10 @@ use crate::{
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
-/// The most bytes of the heads of a response, interim responses (1xx) included; curl reads 300 KiB of one head. The
-/// buffer grows with the head, to twice this size at most, and a function makes 50 attempts at a time.
+/// The maximum size of the heads of a response, interim responses (1xx) included, in bytes; curl reads 300 KiB of one
+/// head. The buffer grows with the head, to twice this size at most, and a function makes 50 attempts at a time.
 const MAX_HEAD: usize = 1024 * 1024;
-/// The longest text of a body that is stored with an attempt.
+/// The maximum length of the body text that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
 /// The longest pause that an endpoint can request.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -42,7 +42,7 @@ pub struct Limits {
     pub connect: Duration,
     /// The timeout for the whole exchange.
     pub whole: Duration,
-    /// The most bytes that are kept of the response's body.
+    /// The maximum number of bytes of the response's body that are kept.
     pub body: usize,
 }
 

@@ -9,8 +9,8 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most headers of a response, and of each interim response. hyper's default of 100 is too small for servers that
-/// set many cookies or policies.
+/// The maximum number of headers of a response, and of each interim response. hyper's default of 100 is too small for
+/// servers that set many cookies or policies.
 pub(crate) const MAX_HEADERS: usize = 2_048;
 /// The largest heads of a connection that is kept: hyper's read buffer stays as large as the largest head.
 const MAX_KEPT: usize = 64 * 1024;
@@ -29,7 +29,7 @@ pub(crate) struct Heads(Arc<Mutex<Reading>>);
 
 #[derive(Debug)]
 struct Reading {
-    /// The most bytes of all heads.
+    /// The maximum size of all heads, in bytes.
     max: usize,
     /// The bytes of the heads so far.
     length: usize,

@@ -45,7 +45,7 @@ impl Browser {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag that authenticates a text for this browser, since only a holder of its cookie can make it.
+    /// A tag that authenticates a string for this browser, since only a holder of its cookie can make it.
     pub fn tag(&self, text: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }

@@ -41,7 +41,7 @@ pub fn all() -> &'static [BuiltIn] {
     &ALL
 }
 
-/// A provider's name for people: its label, or its name if it is not built in.
+/// A provider's display name: its label, or its name if it is not built in.
 pub fn label(name: &ProviderName) -> &str {
     find(name).map_or(name.as_str(), |known| &known.label)
 }

@@ -262,7 +262,7 @@ impl Callback {
         Returned { state, pending, browser }: Returned,
         began: Instant,
     ) -> Result<Answered, CallbackError> {
-        // If the provider was removed meanwhile, the state is invalid.
+        // If the provider was removed in the meantime, the state is invalid.
         let provider = self.providers.find(name).await?.ok_or(StateFault::NoProvider)?;
         if !provider.can_answer_as(query.issuer) {
             let fault = if query.issuer.is_some() { StateFault::OtherIssuer } else { StateFault::NoIssuer };

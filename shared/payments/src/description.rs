@@ -239,7 +239,7 @@ fn client(secret: &Map<String, Value>, method: Method, assertion: AssertionDescr
     Ok(Client { id, proof })
 }
 
-/// A text member of the secret. Only a key in PEM may have line ends.
+/// A string member of the secret. Only a key in PEM may have line ends.
 fn text<'a>(secret: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Fault> {
     match secret.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -57,7 +57,7 @@ pub struct Disconnected {
     pub id: ConnectionId,
     /// The access at the provider.
     pub provider_access: ProviderAccess,
-    /// A sentence about the access at the provider, for people.
+    /// A human-readable sentence about the access at the provider.
     pub message: &'static str,
 }
 
@@ -197,7 +197,7 @@ impl Disconnecting {
         }
     }
 
-    /// Removes the connection. Returns false, and removes nothing, if the entity has connected again meanwhile.
+    /// Removes the connection. Returns false, and removes nothing, if the entity has connected again in the meantime.
     async fn remove(
         &self,
         entity: &AuthorizedEntity,

@@ -10,7 +10,7 @@ use problem::{Problem, Query};
 
 /// How many items a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
-/// The most items that a page may have.
+/// The maximum number of items that a page may have.
 const MAX_LIMIT: usize = 100;
 
 /// A request for a page of a list whose items have keys of this type.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A text with placeholders.
+/// A string with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Template(Vec<Part>);
@@ -25,7 +25,7 @@ pub enum Placeholder {
     OwnHost,
 }
 
-/// A text with an unknown or unclosed placeholder.
+/// A string with an unknown or unclosed placeholder.
 #[derive(Debug, thiserror::Error)]
 #[error("not a text with placeholders such as {{clientId}}")]
 pub struct TemplateError;

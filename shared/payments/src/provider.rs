@@ -16,7 +16,7 @@ base::text_type! {
     ProviderName, Self::parse
 }
 
-/// A text that cannot be a provider's name.
+/// A string that cannot be a provider's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a lower-case letter and up to 30 lower-case letters, digits and `-`")]
 pub struct ProviderNameError;
@@ -80,7 +80,7 @@ pub struct Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpiryForm {
-    /// A number of seconds from now, as a number or a text.
+    /// A number of seconds from now, as a number or a string.
     Seconds,
     /// An alias of `Seconds`, which secrets may use.
     SecondsOrText,

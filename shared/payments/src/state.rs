@@ -81,7 +81,7 @@ impl State {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// Parses a state; `None` for a text of another form.
+    /// Parses a state; `None` for a string of another form.
     pub fn parse(text: &str) -> Option<Self> {
         let ours = text.len() == LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ours.then(|| Self(text.to_owned()))

@@ -238,7 +238,7 @@ impl HeldConnection {
     }
 
     /// A change of the connection that releases its lease. It must set only the attributes that change: a key rotation
-    /// may re-seal the tokens meanwhile, and must not be undone.
+    /// may re-seal the tokens in the meantime, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }

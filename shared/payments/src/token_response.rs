@@ -64,7 +64,7 @@ impl Body {
         Self::of_json(&answer.body).or_else(|| is_form.then(|| Self::of_form(&answer.body)))
     }
 
-    /// Parses the parameters of a form. Each is a text.
+    /// Parses the parameters of a form. Each is a string.
     fn of_form(body: &[u8]) -> Self {
         let mut form = Self { members: Map::new(), doubled: Vec::new() };
         for (name, value) in form_urlencoded::parse(body.trim_ascii()) {
@@ -86,7 +86,7 @@ impl Body {
         Some(Self { members: members.into_iter().map(value).collect(), doubled })
     }
 
-    /// A member with content: null and an empty text count as absent.
+    /// A member with content: null and an empty string count as absent.
     fn get(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null() && value.as_str() != Some(""))
     }
@@ -127,13 +127,13 @@ impl Body {
     }
 }
 
-/// A token: a text of visible characters and spaces (RFC 6749 §A.12 and §A.17).
+/// A token: a string of visible characters and spaces (RFC 6749 §A.12 and §A.17).
 fn token(value: &Value) -> Option<SecretText> {
     let text = value.as_str().filter(|text| text.bytes().all(|byte| matches!(byte, b' '..=b'~')))?;
     (!text.trim().is_empty()).then(|| SecretText::new(text))
 }
 
-/// A number of seconds, as a number or a text, possibly with a fraction, clamped to 0 and [`MAX_LIFE`].
+/// A number of seconds, as a number or a string, possibly with a fraction, clamped to 0 and [`MAX_LIFE`].
 fn seconds(value: &Value) -> Option<Duration> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|number| !number.is_nan())?;
     Some(Duration::from_secs(number.clamp(0.0, MAX_LIFE.as_secs_f64()).floor() as u64))
@@ -151,7 +151,7 @@ fn scopes(value: &Value, separator: &str) -> Option<Vec<String>> {
     (words.len() <= MAX_SCOPES && words.iter().all(plain)).then_some(words)
 }
 
-/// The name of an account: a text or a number, or several of them if the person chose several accounts.
+/// The name of an account: a string or a number, or several of them if the person chose several accounts.
 fn account(value: &Value) -> Option<String> {
     let name = match value {
         Value::String(text) => text.clone(),

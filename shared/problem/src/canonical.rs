@@ -1,7 +1,7 @@
 //! The canonical form of a request's body: bodies with equal values have the same one.
 //!
 //! A client that writes its JSON again may order members differently, space them differently, or write a number or a
-//! text in another way. Such a repetition is the same request.
+//! string in another way. Such a repetition is the same request.
 
 use serde_json::value::RawValue;
 
@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
         Some(format!("[{}]", elements.join(",")))
     }
 
-    /// A text, with each character written in one way. A text with an unpaired surrogate, which no program can read,
-    /// stays as it is.
+    /// A string, with each character written in one way. A string with an unpaired surrogate, which no program can
+    /// read, stays as it is.
     fn text(&mut self) -> Option<String> {
         let mut escaped = false;
         let end = self.rest.bytes().skip(1).position(|byte| {

@@ -24,7 +24,7 @@ use crate::{
 /// larger event names the limit of events rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// The most violations in a response.
+/// The maximum number of violations in a response.
 const MAX_VIOLATIONS: usize = 100;
 
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.

@@ -1,4 +1,4 @@
-//! Limits, as a refused client learns of them: in the Problem, and in the headers of
+//! Limits, as a refused client sees them: in the Problem, and in the headers of
 //! [draft-ietf-httpapi-ratelimit-headers-10](https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-10).
 
 use http::HeaderName;
@@ -21,7 +21,7 @@ pub struct RateLimit {
 }
 
 impl Problem {
-    /// 429: the limit is reached, and the next window begins in so many seconds.
+    /// 429: the limit is reached, and the next window begins in this many seconds.
     pub fn rate_limited(kind: ProblemKind, detail: impl Into<String>, reached: RateLimit, wait: u64) -> Self {
         let RateLimit { name, limit, window } = reached;
         Self::new(kind, detail)

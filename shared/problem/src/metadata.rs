@@ -14,8 +14,8 @@ const MAX_MEMBERS: usize = 20;
 const MAX_NAME: usize = 40;
 /// The longest value, in characters.
 const MAX_VALUE: usize = 500;
-/// The most bytes of all members, as JSON. Every publication reads all webhooks of its entity, and one response lists
-/// them.
+/// The maximum size of all members as JSON, in bytes. Every publication reads all webhooks of its entity, and one
+/// response lists them.
 const MAX_TOGETHER: usize = 2 * 1024;
 
 /// The metadata of an application or a webhook; empty if it has none.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn all_members_together_are_limited_as_json() {
-        // `{"a":"…","b":"…",…}`: seven bytes beside each value, and one more.
+        // `{"a":"…","b":"…",…}`: seven bytes in addition to each value, and one more.
         let with_last = |length: usize| {
             let first = ["a", "b", "c", "d"].map(|name| (name.to_owned(), json!("x".repeat(MAX_VALUE - 10))));
             let last = ("e".to_owned(), json!("x".repeat(length)));

@@ -26,7 +26,7 @@ pub struct Problem {
     pub properties: Map<String, Value>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A text for people, if the kind's text does not say enough.
+    /// A human-readable text, if the kind's text does not say enough.
     pub explanation: Option<Box<Explanation>>,
     /// The cause, for the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
@@ -83,7 +83,7 @@ impl Problem {
         self
     }
 
-    /// Adds a text for people.
+    /// Adds a human-readable text.
     pub fn explained(mut self, explanation: Explanation) -> Self {
         self.explanation = Some(Box::new(explanation));
         self

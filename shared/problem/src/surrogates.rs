@@ -1,29 +1,30 @@
 //! Unpaired surrogates in JSON. Its grammar permits an escape such as `\ud800` without its other half (RFC 8259 §8.2),
-//! but such a text is not Unicode: parsers refuse it or replace it, each in its own way. I-JSON forbids it (RFC 7493
+//! but such a string is not Unicode: parsers refuse it or replace it, each in its own way. I-JSON forbids it (RFC 7493
 //! §2.1), and so does this service.
 
 use crate::Pointer;
 
-/// The violation of a text with an unpaired surrogate.
+/// The violation of a string with an unpaired surrogate.
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The most texts that are reported, the longest name in a pointer, in characters, and the most steps of a pointer.
+/// The maximum number of texts that are reported, the longest name in a pointer, in characters, and the maximum number
+/// of steps of a pointer.
 const MOST: usize = 100;
 /// The bytes of the longest escape of a character: a pair of surrogates.
 const LONGEST_ESCAPE: usize = 12;
 
 /// An array or object around the text that is read.
 enum Level<'a> {
-    /// With the name of the present member, as written.
+    /// With the name of the current member, as written.
     Object(&'a str),
-    /// With the position of the present element.
+    /// With the position of the current element.
     Array(usize),
 }
 
 /// Pointers to the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. A name with
 /// an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its depth, up to
-/// so many texts.
+/// this many texts.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
     let mut found: Vec<Pointer> = Vec::new();
     // Texts with the same pointer are counted as well: a pointer costs more than its text.
@@ -78,7 +79,7 @@ fn is_surrogate_digits(digits: &[u8]) -> bool {
     matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F'])
 }
 
-/// The length of a text up to its closing quote, in bytes.
+/// The length of a string up to its closing quote, in bytes.
 fn length_of_text(json: &str) -> usize {
     let mut escaped = false;
     let end = json.bytes().position(|byte| match byte {
@@ -95,7 +96,7 @@ fn length_of_text(json: &str) -> usize {
     end.unwrap_or(json.len())
 }
 
-/// Whether a text, as written in JSON, has half of a pair of surrogates.
+/// Whether a string, as written in JSON, has half of a pair of surrogates.
 fn is_unpaired(text: &str) -> bool {
     let mut rest = text;
     // Whether the escape just before is the first half of a pair.
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(unpaired(&json).len(), 1);
     }
 
-    /// A text in JSON, with and without pairs.
+    /// A string in JSON, with and without pairs.
     fn text() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             Just(r"\ud83d"),

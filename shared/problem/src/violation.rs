@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The longest pointer in a violation, in bytes: clients choose the names in their input. A longer one is cut, and ends
 /// with `…`.
 pub const MAX_POINTER: usize = 120;
-/// The end of a text that was cut.
+/// The end of a string that was cut.
 const MARK: &str = "…";
 
 /// A value that breaks a rule.
@@ -21,7 +21,7 @@ pub struct Violation {
     /// The rule, for programs.
     #[serde(rename = "code")]
     pub rule: Rule,
-    /// The rule for people, as the end of a sentence that begins with the name of the value.
+    /// The human-readable rule, as the end of a sentence that begins with the name of the value.
     pub detail: String,
 }
 
@@ -56,7 +56,7 @@ pub enum Rule {
     InvalidType,
     /// The text has another form.
     InvalidFormat,
-    /// The value is none of the known values.
+    /// The value is not one of the known values.
     UnknownValue,
     /// The number or time is too small or too large.
     OutOfRange,
@@ -107,7 +107,7 @@ impl Violation {
         Self::new(InputPart::Header, name, rule, detail)
     }
 
-    /// The name of the value for people: `eventList[2]`, or `body` for the whole body.
+    /// The display name of the value: `eventList[2]`, or `body` for the whole body.
     pub fn name(&self) -> String {
         match (self.pointer.to_string(), self.part) {
             (name, _) if !name.is_empty() => name,
@@ -141,7 +141,7 @@ impl Pointer {
         Self(format!("{}{}", self.0, inner.0))
     }
 
-    /// The pointer as a text.
+    /// The pointer as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -159,7 +159,7 @@ impl From<&str> for Pointer {
     }
 }
 
-/// The value for people, such as `eventList[2]` or `headers.X-Key`.
+/// The display name of the value, such as `eventList[2]` or `headers.X-Key`.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.steps().enumerate().try_for_each(|(position, step)| match step.parse::<usize>() {
@@ -170,7 +170,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A text of at most `longest` bytes: the beginning of a longer one, with a mark.
+/// A string of at most `longest` bytes: the beginning of a longer one, with a mark.
 pub fn cut(text: &str, longest: usize) -> String {
     match text.len() {
         length if length <= longest => text.to_owned(),

@@ -103,7 +103,7 @@ pub fn headers(document: &Value) -> String {
     written + "</dl>\n"
 }
 
-/// The least number of equal members for which a schema refers to another one.
+/// The minimum number of equal members for which a schema refers to another one.
 const MANY: usize = 5;
 
 /// Every schema. If an earlier schema has many equal members, they are named and not described again.

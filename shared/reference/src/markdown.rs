@@ -18,7 +18,7 @@ pub fn inline(text: &str) -> String {
     single.filter(|html| !html.contains("<p>")).unwrap_or(html.trim()).to_owned()
 }
 
-/// A text escaped for HTML, including attributes in double quotes.
+/// A string escaped for HTML, including attributes in double quotes.
 pub fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     // Writing to a String cannot fail.
@@ -26,7 +26,7 @@ pub fn escaped(text: &str) -> String {
     written
 }
 
-/// A text escaped for the content of an element, where quotes need no escape.
+/// A string escaped for the content of an element, where quotes need no escape.
 pub fn escaped_content(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     // Writing to a String cannot fail.

@@ -9,7 +9,7 @@ use crate::document::{component, list, members, operations, resolved, text};
 /// The part of an address before the kind.
 const BEFORE: &str = "/problems/";
 
-/// The least number of operations that return a common error.
+/// The minimum number of operations that return a common error.
 const COMMON: usize = 12;
 
 /// The names of the common errors.
@@ -76,7 +76,7 @@ pub fn kinds(response: &Value) -> BTreeSet<String> {
     }
 }
 
-/// The kinds at the beginning of a text: one, or several in the form of a pattern.
+/// The kinds at the beginning of a string: one, or several in the form of a pattern.
 fn named(text: &str) -> Vec<String> {
     let is_name = |letter: char| letter.is_ascii_lowercase() || letter == '-';
     let several = match text.strip_prefix('(').and_then(|rest| rest.split_once(')')) {

@@ -43,12 +43,12 @@ pub enum Allowance {
     /// ten seconds, and all functions share the account's concurrency. The limit is the most webhooks of an entity.
     FeedWaits,
     /// Publications of a managing entity that wait for their turn in the line of a subject. Each occupies an invocation
-    /// for some seconds.
+    /// for a few seconds.
     LineWaits,
 }
 
 impl Allowance {
-    /// The limit as a refused client learns of it.
+    /// The limit as a refused client sees it.
     pub const fn rate_limit(self) -> RateLimit {
         RateLimit { name: self.name(), limit: self.limit(), window: self.window() }
     }

@@ -155,7 +155,7 @@ impl Bundle {
         Ok(made["id"].as_str().ok_or("no webhook")?.to_owned())
     }
 
-    /// Creates a webhook that is pulled, of a managing entity.
+    /// Creates a pull webhook, of a managing entity.
     pub async fn feed(&self, entity: &str) -> Result<Feed, Box<dyn Error>> {
         let webhook = json!({"name": "bench", "delivery": "pull", "eventList": ["booking.created"]});
         let made = self.post(entity, "webhook", &webhook).await?;
@@ -201,7 +201,7 @@ impl Bundle {
             ("AUTH_URL", self.var("AUTH_URL")),
             ("ENVIRONMENT", self.var("ENVIRONMENT")),
             ("SECRETS_PREFIX", "waypost/local/"),
-            // `mcp` requires these variables at its start, but sends no message in the bench.
+            // `mcp` requires these variables at startup, but sends no message in the bench.
             ("QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("SLOW_QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 /// The result of a client that runs as a task.
 pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Converts a task's error into a text, which can be returned outside a task.
+/// Converts a task's error into a string, which can be returned outside a task.
 pub fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
     error.to_string()
 }

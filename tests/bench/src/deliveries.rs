@@ -34,7 +34,7 @@ const STAGED: Load = Load::Full(1_000, LIMIT);
 /// Three retries, as soon as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// A run, and the processor time of each process meanwhile.
+/// A run, and the processor time of each process in the meantime.
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,

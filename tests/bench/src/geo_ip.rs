@@ -42,7 +42,7 @@ pub struct Measured {
     pub size: u64,
     /// From the call to the answer.
     pub time: Duration,
-    /// The process's processor time meanwhile, in kernel and user mode.
+    /// The process's processor time in the meantime, in kernel and user mode.
     pub computing: Duration,
     /// The peak memory of the process, in bytes.
     pub peak: u64,

@@ -22,7 +22,7 @@ const AT_ONCE: &str = r#"{"limit":100,"wait":10}"#;
 /// The pause of a reader that has used up its managing entity's reads of the minute.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
-/// The feed of a webhook that is pulled.
+/// The feed of a pull webhook.
 #[derive(Clone)]
 pub struct Feed {
     address: String,

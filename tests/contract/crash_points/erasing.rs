@@ -137,7 +137,7 @@ where
 }
 
 /// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held
-/// call after some seconds, and the event must be erased before that.
+/// call after a few seconds, and the event must be erased before that.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
     until("the function answers", LONG, async || {

@@ -186,7 +186,7 @@ impl<'a> Stage<'a> {
         let webhook = scene.hooks[0].id.clone();
         let announced = {
             let webhook = webhook.clone();
-            // An earlier delivery to the webhook may announce its second attempt meanwhile.
+            // An earlier delivery to the webhook may announce its second attempt in the meantime.
             move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook && due.number == 1)
         };
         let mut held = self.queue().hold("the first announcement", Moment::Before, announced);

@@ -76,7 +76,7 @@ impl Condition {
         }
     }
 
-    /// Whether a request fulfils the condition.
+    /// Whether a request satisfies the condition.
     pub fn holds(&self, access: &Access) -> bool {
         let keys = access.leading_keys.as_deref().unwrap_or_default();
         let is_one =
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A text or a list of texts; a boolean counts as text.
+/// A string or a list of strings; a boolean counts as text.
 pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

@@ -1,7 +1,7 @@
-//! The wildcards of policies: `*` for any text, `?` for one character.
+//! The wildcards of policies: `*` for any string, `?` for one character.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_resource.html#reference_policies_elements_resource_wildcards>
 
-/// Whether a text matches the pattern, in time proportional at most to the number of `*` and the text's length.
+/// Whether a string matches the pattern, in time proportional at most to the number of `*` and the string's length.
 pub fn matches(pattern: &str, text: &str) -> bool {
     // Fast paths: nearly all patterns have these two forms, and every call is compared with dozens.
     match pattern.find(['*', '?']) {

@@ -130,7 +130,7 @@ impl Cloud {
         }
     }
 
-    /// Invokes each idle sandbox of a function once, with nothing to do for some seconds.
+    /// Invokes each idle sandbox of a function once, with nothing to do for a few seconds.
     pub async fn wake_all(self: &Arc<Self>, function: Function) {
         const AWAKE: Duration = Duration::from_secs(10);
         let count = self.idle().get(&function).map_or(0, Vec::len);

@@ -134,7 +134,7 @@ pub enum Action {
     Providers(providers::Action),
     /// Something happens to the geo-IP databases.
     GeoIp(GeoIpAction),
-    /// A tenant registers a webhook that is pulled, for all types or for one.
+    /// A tenant registers a pull webhook, for all types or for one.
     RegisterPulled(Slot, Option<Kind>),
     /// A tenant changes a webhook to be pulled from now on, or not any more.
     Pull(Slot, bool),

@@ -1,4 +1,4 @@
-//! The readers of feeds: clients that get deliveries of webhooks that are pulled, and answer for them or die.
+//! The readers of feeds: clients that get deliveries of pull webhooks, and answer for them or die.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -251,7 +251,7 @@ impl Tenants {
         }
     }
 
-    /// The webhooks that are pulled and enabled at this moment.
+    /// The pull webhooks and enabled at this moment.
     fn pulled(&self) -> Vec<(Slot, WebhookId)> {
         let state = self.cloud.world.state();
         let webhooks = state.table.items().filter_map(|((_, sort), item)| {

@@ -52,7 +52,7 @@ impl Report {
     /// The whole report about a run that took this long.
     pub fn text(&self, time: Duration) -> String {
         let mut text = String::new();
-        // Writing into a text cannot fail.
+        // Writing into a string cannot fail.
         let _ = self.write(&mut text, time);
         text
     }

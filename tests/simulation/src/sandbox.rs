@@ -169,7 +169,7 @@ impl Sandbox {
                 inner.phase = phase;
             }
             // The calls first: tokio reads from sockets before it looks at its timers, so an answer that arrived during
-            // a freeze precedes a timeout that ended meanwhile.
+            // a freeze precedes a timeout that ended in the meantime.
             std::mem::take(&mut inner.calls).into_iter().chain(inner.work.take())
         };
         waiting.for_each(Waker::wake);
@@ -258,7 +258,7 @@ mod tests {
 
     const DOING: &str = "testing a freeze";
 
-    /// Otherwise no worker would continue with a claim whose lease has ended meanwhile.
+    /// Otherwise no worker would continue with a claim whose lease has ended in the meantime.
     #[test]
     fn an_answer_during_a_freeze_precedes_the_timeouts() {
         base::metric::switch_off();

@@ -76,7 +76,7 @@ impl Visit for Who {
     }
 }
 
-/// The fields of a line, as a text.
+/// The fields of a line, as a string.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -89,7 +89,7 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing into a text cannot fail.
+        // Writing into a string cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.others, "  {name}={value:?}"),

@@ -10,12 +10,12 @@ use crate::{
     service::{Call, Service, WITHIN},
 };
 
-/// The most deliveries of one read.
+/// The maximum number of deliveries of one read.
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The time after which an unconfirmed delivery comes again, in seconds. It covers the 15 s of the answer, those of the
-/// deliveries before it, and acknowledgements that wait for a limit of the service.
+/// The time after which an unconfirmed delivery is returned again, in seconds. It covers the 15 s of the answer, those
+/// of the deliveries before it, and acknowledgements that wait for a limit of the service.
 const VISIBILITY: u64 = 120;
 
 /// The feed of a webhook that only this process reads.
@@ -44,7 +44,7 @@ pub struct FeedDelivery {
 pub enum AckOutcome {
     Confirmed,
     Failed,
-    /// The receipt is too old: the delivery comes again.
+    /// The receipt has expired: the delivery is returned again.
     Expired,
     #[serde(other)]
     Other,

@@ -78,7 +78,7 @@ impl FromStr for Target {
             EndpointUrlError::Credentials => "it must not contain credentials, which would not be sent".to_owned(),
             error => format!("it {error}"),
         })?;
-        // The parser takes a number for an address: `http://3000` would be 0.0.11.184.
+        // The parser reads a number as an IPv4 address: `http://3000` would be 0.0.11.184.
         if let Some(Host::Ipv4(address)) = url.url().host()
             && !given.contains(&address.to_string())
         {
@@ -92,7 +92,7 @@ impl FromStr for Target {
     }
 }
 
-/// The whole address of a text that may lack the scheme, or both scheme and host.
+/// Completes an address that may lack the scheme, or both scheme and host.
 fn completed(given: &str) -> String {
     let has_scheme = given.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?', ':']));
     if has_scheme {

@@ -40,7 +40,7 @@ headers are forwarded unchanged, up to ten events at a time. A 2xx answer within
 result, the delivery is reported as failed and is sent again according to the service's retry schedule. Ctrl-C removes
 the webhook; the service removes it when nothing has read its events for an hour.";
 
-/// The most deliveries that are handled at a time.
+/// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;
 /// The pauses between requests while the service cannot be reached.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -116,7 +116,7 @@ struct Listener<'a> {
     feed: Feed<'a>,
     target: Option<Target>,
     report: Report,
-    /// The number of requests that failed and are repeated. Several fail at a time, and one remark is enough.
+    /// The number of failed requests that are being repeated. Several can fail at once, and one notice is enough.
     failing: Cell<usize>,
 }
 

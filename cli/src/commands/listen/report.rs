@@ -99,7 +99,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes a remark to standard error.
+    /// Writes a notice to standard error.
     pub fn remark(self, text: impl Display) {
         self.output.remark(text);
     }

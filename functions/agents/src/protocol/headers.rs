@@ -22,7 +22,7 @@ const ENCODED: (&str, &str) = ("=?base64?", "?=");
 /// A header's value; `None` if it is absent.
 ///
 /// # Errors
-/// The header is repeated, or is not a text.
+/// The header is repeated, or is not a string.
 pub fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };

@@ -21,7 +21,7 @@ pub enum Message {
 /// A request.
 #[derive(Debug, PartialEq)]
 pub struct Request {
-    /// The identifier that the response repeats: a text or an integer.
+    /// The identifier that the response repeats: a string or an integer.
     pub id: Value,
     /// The method.
     pub method: String,
@@ -87,7 +87,7 @@ impl Request {
         self.params.get("_meta")?.get(name)
     }
 
-    /// A parameter that must be a text.
+    /// A parameter that must be a string.
     pub fn text(&self, name: &str) -> Result<&str, RpcError> {
         let text = self.params.get(name).and_then(Value::as_str);
         text.ok_or_else(|| RpcError::invalid_params(format!("`{name}` is missing; it must be a string")))

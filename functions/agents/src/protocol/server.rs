@@ -78,7 +78,7 @@ impl ToolResult {
         Self { content, structured_content: None, is_error: false }
     }
 
-    /// A structured result, repeated as a text for clients without support for structured results.
+    /// A structured result, repeated as text for clients without support for structured results.
     pub fn structured(value: Value) -> Self {
         Self { structured_content: Some(value.clone()), ..Self::of_parts(vec![text(&value)]) }
     }

@@ -63,7 +63,7 @@ impl SessionEndpoint {
             None => self.sessions.renew(self.session_key(call), &call.notes, call.now).await,
         };
         match session {
-            // The page asks on each visit. That a browser has no session yet is no error.
+            // The page asks on each visit, so a browser without a session is not an error.
             Err(PanelError::Session(SessionFault::NoCookie)) if self.is_first_visit(call) => {
                 Ok(Reply::no_content().uncached())
             }

@@ -28,7 +28,7 @@ async fn serve() -> Result<(), StartError> {
     service.beside_start(Deliveries::new(table.clone()).open_connection());
     let time = (service.clock(), service.random());
     let environment = service.settings().environment.clone();
-    // Read the certificate authorities meanwhile, too.
+    // Read the certificate authorities concurrently as well.
     let (rings, outbound) =
         join(KeyRings::warm(service.secrets(secrets), service.clock()), Outbound::within(rules).warm()).await;
     let dispatcher = Dispatcher::connect(service.aws(), table, settings, outbound, rings, environment, time);

@@ -1,4 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/feed/read: the oldest deliveries of a webhook that is pulled.
+//! POST …/webhook/{webhookIdentifier}/feed/read: the oldest deliveries of a pull webhook.
 
 use function::{ClientPresence, Service, StartError, idempotent_request};
 use functions_webhooks::{feeds, webhook_id};

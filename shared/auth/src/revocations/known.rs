@@ -6,8 +6,8 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::Time;
 
-/// Age from which the list cannot be used: a function that slept for hours must not accept a token that was revoked
-/// meanwhile.
+/// Age from which the list cannot be used: a function that slept for hours must not accept a token that was revoked in
+/// the meantime.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows.

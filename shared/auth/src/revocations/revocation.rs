@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
-/// How long the tokens of an application or a credential are revoked: the longest life of a token, and some minutes for
-/// tokens that were being issued. An ended credential may have valid tokens for the same time.
+/// How long the tokens of an application or a credential are revoked: the longest life of a token, and a few minutes
+/// for tokens that were being issued. An ended credential may have valid tokens for the same time.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
 /// The longest that a revocation may apply: that of a signing key, which warm functions use for some more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);

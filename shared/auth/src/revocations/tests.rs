@@ -1,4 +1,4 @@
-//! The list in memory: when it is read, which calls wait, and which revocations apply meanwhile.
+//! The list in memory: when it is read, which calls wait, and which revocations apply in the meantime.
 
 use std::sync::{
     Arc,

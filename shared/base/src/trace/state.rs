@@ -1,7 +1,7 @@
 //! `tracestate`: a list of notes that tracing systems make on a trace. The service adds none.
 //! <https://www.w3.org/TR/trace-context-1/#tracestate-header>
 
-/// The most members of a list.
+/// The maximum number of members of a list.
 const MOST: usize = 32;
 /// The longest list that is passed on: the recommendation requires at least this.
 const LONGEST: usize = 512;

@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-/// A text that is not the address of a store.
+/// A string that is not the address of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("neither file:///absolute/folder nor s3://bucket/prefix")]
 pub struct StoreAddressError;

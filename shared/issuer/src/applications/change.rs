@@ -28,7 +28,7 @@ pub struct ApplicationChange {
     pub name: Option<String>,
     /// The scopes that it may request from now on.
     pub scopes: Option<Scopes>,
-    /// The metadata that replaces all of the present one.
+    /// The metadata that replaces all current metadata.
     pub metadata: Option<Metadata>,
     /// The version that the caller read, if given.
     pub version: Option<u64>,

@@ -112,8 +112,8 @@ pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     ))
 }
 
-/// Whether a text can be a key's name. Names are used in logs and in paths, from which clients remove `.` and `..` (RFC
-/// 3986 §5.2.4).
+/// Whether a string can be a key's name. Names are used in logs and in paths, from which clients remove `.` and `..`
+/// (RFC 3986 §5.2.4).
 fn is_kid(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._~:@-".contains(&byte);
     let dots_alone = text.bytes().all(|byte| byte == b'.');

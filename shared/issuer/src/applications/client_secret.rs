@@ -68,7 +68,7 @@ impl ClientSecret {
         self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }
 
-    /// The hash of a text, as stored in a secret.
+    /// The hash of a string, as stored in a secret.
     pub(super) fn hash_of(secret: &str, pepper: &SecretBytes) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, pepper.expose()), secret.as_bytes());
         BASE64_STANDARD.encode(tag)

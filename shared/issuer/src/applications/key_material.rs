@@ -193,7 +193,7 @@ fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     if !(2048..=8192).contains(&bits(n)) {
         return Err("must have 2048 to 8192 bits".to_owned());
     }
-    // 65537 and similar values; an exponent of 1 would make every text its own signature.
+    // 65537 and similar values; an exponent of 1 would make every string its own signature.
     let exponent = (2..=32).contains(&bits(e)) && e.last().is_some_and(|byte| byte % 2 == 1);
     let parsed = PublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256);
     if exponent && parsed.is_ok() && !has_small_factor(n) { Ok(()) } else { Err("is not a valid RSA key".to_owned()) }

@@ -19,8 +19,8 @@ pub const MAX_APPLICATIONS: usize = 100;
 
 const MAX_NAME_LENGTH: usize = 100;
 const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
-/// The most managing entities of an application, and the most bytes of their identifiers together: every token carries
-/// them all.
+/// The maximum number of managing entities of an application, and the maximum number of bytes of their identifiers
+/// together: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
 /// The length of a client identifier after `app`. It has letters and digits only, so that the Basic encodings of all
@@ -135,12 +135,12 @@ impl NewApplication {
     }
 }
 
-/// Checks a text as an application's name. The error ends a sentence that begins with the name.
+/// Checks a string as an application's name. The error ends a sentence that begins with the name.
 pub fn checked_name(text: &str) -> Result<String, String> {
     name::checked(text, MAX_NAME_LENGTH)
 }
 
-/// Checks a text as a managing entity of an application: an identifier, or `*` for every one.
+/// Checks a string as a managing entity of an application: an identifier, or `*` for every one.
 pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
     if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(|entity| entity.to_string()) }
 }

@@ -64,7 +64,7 @@ pub enum AssertionFault {
     /// Its issuer, its subject and the requesting client differ.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
-    /// It names another audience, alone or beside this issuer.
+    /// It names another audience, alone or in addition to this issuer.
     #[error("the assertion has another audience")]
     Audience,
     /// It has expired, is not valid yet, or is valid for too long.

@@ -24,7 +24,7 @@ pub struct Credentials {
 pub enum Proof {
     /// One of its secrets.
     Secret(SecretText),
-    /// A text signed with one of its keys.
+    /// A string signed with one of its keys.
     Assertion(ClientAssertion),
     /// An unreadable proof, which counts as an attempt.
     Unreadable(Unreadable),
@@ -79,7 +79,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
-    /// An assertion names its client. A `client_id` beside it must be equal (RFC 7521 §4.2).
+    /// An assertion names its client. A `client_id` in the same request must be equal (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),

@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt};
 
 use problem::{Problem, ProblemKind};
 
-/// The largest form, in bytes: some 20 times the size of a request for all scopes.
+/// The largest form, in bytes: about 20 times the size of a request for all scopes.
 const MAX_FORM: usize = 16 * 1024;
 
 /// The response to a malformed form.

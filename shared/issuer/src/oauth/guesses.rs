@@ -1,7 +1,7 @@
 //! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
-//! address and for each address alone. After too many failures the address is blocked for some minutes, even with valid
-//! credentials; other addresses are not affected. Attempts never count for a client identifier alone: a stranger could
-//! lock its client out.
+//! address and for each address alone. After too many failures the address is blocked for a few minutes, even with
+//! valid credentials; other addresses are not affected. Attempts never count for a client identifier alone: a stranger
+//! could lock its client out.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -215,8 +215,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// The hash of a client identifier. People send their secret instead by mistake, and strangers any text, so the text
-/// must neither be readable in the table nor exceed the length of a key.
+/// The hash of a client identifier. People send their secret instead by mistake, and strangers any string, so the
+/// string must neither be readable in the table nor exceed the length of a key.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }

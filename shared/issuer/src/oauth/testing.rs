@@ -74,7 +74,7 @@ impl AssertionKey {
         format!("{text}.{signature}")
     }
 
-    /// A text with these claims, and only the algorithm in the header.
+    /// A string with these claims, and only the algorithm in the header.
     pub fn assertion(&self, claims: &Value) -> String {
         self.sign(&json!({ "alg": self.algorithm() }).to_string(), &claims.to_string())
     }

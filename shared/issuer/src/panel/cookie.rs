@@ -44,7 +44,7 @@ impl SessionCookies {
     }
 
     /// The header `Set-Cookie` with this key. The browser keeps it as long as any session can last, since the
-    /// application may prolong the session while the page is idle.
+    /// application may extend the session while the page is idle.
     pub fn give(self, key: &PanelKey) -> String {
         self.header(&key.expose(), LONGEST_LIFETIME.as_secs())
     }

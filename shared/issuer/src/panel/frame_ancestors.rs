@@ -9,7 +9,7 @@ use url::{Origin, Url};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameAncestors(Vec<String>);
 
-/// A text is not a list of exact origins.
+/// A string is not a list of exact origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a list of exact origins separated by spaces: `{0}` is not an exact origin. An origin is `https://` and a \
@@ -55,7 +55,7 @@ impl FromEnvironment for FrameAncestors {
     }
 }
 
-/// Whether a text is an origin as browsers write it, so that a page can compare it with the origin of a message. A
+/// Whether a string is an origin as browsers write it, so that a page can compare it with the origin of a message. A
 /// browser sends the session's cookie only over TLS, or to this machine.
 fn is_exact(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };

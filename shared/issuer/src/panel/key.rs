@@ -29,7 +29,7 @@ impl PanelKey {
         Self { entity, link, secret: SecretText::new(random_secret(random)) }
     }
 
-    /// Parses a key; `None` for a text of another form.
+    /// Parses a key; `None` for a string of another form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let entity = parts.next()?;

@@ -9,7 +9,7 @@ use problem::{Problem, Query};
 
 /// How many links a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
-/// The most links that a page may have.
+/// The maximum number of links that a page may have.
 const MAX_LIMIT: usize = 100;
 
 /// A request for a page of links.

@@ -51,7 +51,7 @@ impl LinkRights {
     /// The rights of a token with these claims.
     ///
     /// # Errors
-    /// When the token belongs to a session, which could prolong itself without end.
+    /// When the token belongs to a session, which could extend itself indefinitely.
     pub(super) fn of_token(claims: &Claims) -> Result<Self, PanelError> {
         if claims.session_id.is_some() {
             return Err(PanelError::BySession);

@@ -7,7 +7,7 @@ use problem::name;
 
 /// The longest name, in characters.
 const MAX_NAME: usize = 40;
-/// The least contrast of a text with its background (WCAG 2.2, 1.4.3).
+/// The minimum contrast of text with its background (WCAG 2.2, 1.4.3).
 const LEAST_CONTRAST: f64 = 4.5;
 /// The darkest background in light mode (`--sunken` in `panel/design.css`). In dark mode the panel lightens the colour.
 const BACKGROUND: Colour = Colour([0xf0, 0xee, 0xea]);
@@ -29,7 +29,7 @@ pub struct PanelName(String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccentColour(String);
 
-/// Why a text is no accent colour.
+/// Why a string is not an accent colour.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AccentFault {
     /// It is not written as a colour.

@@ -73,7 +73,7 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 
 const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
-/// Checks a text as the address of a view of the panel, optionally with a query. No browser may read it as an address
+/// Checks a string as the address of a view of the panel, optionally with a query. No browser may read it as an address
 /// elsewhere.
 ///
 /// # Errors

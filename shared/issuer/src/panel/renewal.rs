@@ -1,4 +1,4 @@
-//! Renewing links, by which applications prolong sessions.
+//! Renewing links, by which applications extend sessions.
 
 use std::time::Duration;
 

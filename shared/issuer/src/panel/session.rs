@@ -14,8 +14,8 @@ use base::{Random, Time};
 /// How long a replaced key is still accepted; the response carries the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// The most renewals of a session. A page renews it some 150 times a day, and whenever it is loaded. Every renewal
-/// makes it more expensive to distinguish the session's former keys from foreign ones.
+/// The maximum number of renewals of a session. A page renews it about 150 times a day, and whenever it is loaded.
+/// Every renewal makes it more expensive to distinguish the session's former keys from foreign ones.
 pub const MOST_RENEWALS: usize = 1_000;
 /// How many replacement times are kept.
 const REMEMBERED: usize = 8;
@@ -26,7 +26,7 @@ const REMEMBERED: usize = 8;
 pub struct PanelSession {
     /// When the link was opened.
     pub opened_date: Time,
-    /// When the session ends, unless its application prolongs it. Renewals by its page do not change it.
+    /// When the session ends, unless its application extends it. Renewals by its page do not change it.
     pub ends_date: Time,
     /// The seed that determines, with each key, the next one.
     seed: String,

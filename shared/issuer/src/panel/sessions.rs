@@ -104,7 +104,7 @@ impl PanelSessions {
     }
 
     /// Renews a session unless it changes between read and write; `None` if another tab was faster, or the session was
-    /// prolonged or removed.
+    /// extended or removed.
     async fn renew_as_read(
         &self,
         cookie: Option<&str>,

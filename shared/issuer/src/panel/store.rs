@@ -104,14 +104,14 @@ impl LinkStore {
         }
     }
 
-    /// Begins the session of a link. Lost when the link was opened or removed meanwhile. If the SDK repeats the write
-    /// because a response was lost, the session's key identifies the first write as this one.
+    /// Begins the session of a link. Lost when the link was opened or removed in the meantime. If the SDK repeats the
+    /// write because a response was lost, the session's key identifies the first write as this one.
     pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
         self.write_session(link, session, unopened, "opening a panel link").await
     }
 
-    /// Replaces the key of a session. Lost when another key replaced it, the session was prolonged, or the link was
+    /// Replaces the key of a session. Lost when another key replaced it, the session was extended, or the link was
     /// removed.
     pub async fn renew(
         &self,

@@ -7,7 +7,7 @@ use super::value::{Path, Value};
 pub enum Condition {
     /// The attribute exists, and the comparison with the value holds.
     Is(Path, Comparison, Value),
-    /// The attribute is a text with this prefix.
+    /// The attribute is a string with this prefix.
     BeginsWith(Path, Value),
     /// The attribute does not exist.
     Absent(Path),
@@ -66,7 +66,7 @@ pub fn absent(attribute: impl Into<Path>) -> Condition {
     Condition::Absent(attribute.into())
 }
 
-/// The attribute is a text with this prefix.
+/// The attribute is a string with this prefix.
 pub fn begins_with(attribute: impl Into<Path>, prefix: impl Into<Value>) -> Condition {
     Condition::BeginsWith(attribute.into(), prefix.into())
 }

@@ -51,7 +51,7 @@ impl Expressions {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
 
-    /// The key condition of a query: its partition, and optionally a range of its sort key, given as a text with `#`
+    /// The key condition of a query: its partition, and optionally a range of its sort key, given as a string with `#`
     /// for the attribute and `?` for each value.
     pub fn key(
         &mut self,

@@ -16,7 +16,7 @@ use super::{
 pub struct Value(pub(super) AttributeValue);
 
 impl Value {
-    /// A text.
+    /// A string.
     pub fn text(value: impl ToString) -> Self {
         Self(AttributeValue::S(value.to_string()))
     }
@@ -48,7 +48,7 @@ impl From<String> for Value {
     }
 }
 
-/// A text in RFC 3339, so that values sort by time.
+/// A string in RFC 3339, so that values sort by time.
 impl From<Time> for Value {
     fn from(value: Time) -> Self {
         Self::text(value)

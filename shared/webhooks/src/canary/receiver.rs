@@ -14,9 +14,9 @@ use base::{EventId, SharedClock, Time, refreshed::Refreshed};
 use problem::{Problem, ProblemKind};
 use storage::{SecretError, Secrets, Table, TableError};
 
-/// The greatest accepted difference between a delivery's timestamp and the receiver's clock.
+/// The maximum accepted difference between a delivery's timestamp and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// The least time between two reads of the secret, which limits the reads that forged calls cause.
+/// The minimum time between two reads of the secret, which limits the reads that forged calls cause.
 const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
 /// Receives the canary's deliveries.

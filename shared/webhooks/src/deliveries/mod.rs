@@ -9,7 +9,7 @@
 //! | `store` | deliveries in the table |
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
-//! | `feed` | the feed of a webhook that is pulled: reading it, and the answers of its readers |
+//! | `feed` | the feed of a pull webhook: reading it, and the answers of its readers |
 //! | `sweep` | announces overdue deliveries again |
 //! | `requests` | resend or cancel a delivery, recover a range, erase an event |
 //! | `jobs` | background work on many deliveries, a page at a time: recoveries, cancellations, erasures |

@@ -55,7 +55,7 @@ pub struct DeliveryView {
     /// The event's type.
     pub r#type: String,
     /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
-    /// a webhook that is pulled.
+    /// a pull webhook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The reason for its wait.
@@ -127,7 +127,7 @@ mod tests {
         /// The longest schedule that can be set, begun just below the limit of attempts.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
-        // The characters that grow most, since the response is a text within JSON: a NUL takes seven bytes there, a
+        // The characters that grow most, since the response is a string within JSON: a NUL takes seven bytes there, a
         // quote four.
         let answer = HttpResponse {
             status: http::StatusCode::OK,

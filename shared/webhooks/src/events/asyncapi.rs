@@ -9,7 +9,7 @@ use super::{
     type_details,
 };
 
-/// The members of every event beside `type` and `data`, as a schema of the document.
+/// The members of every event except `type` and `data`, as a schema of the document.
 const ENVELOPE: &str = "eventEnvelope";
 /// The headers of every request, as a schema of the document.
 const HEADERS: &str = "deliveryHeaders";

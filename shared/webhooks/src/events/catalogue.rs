@@ -80,13 +80,13 @@ pub(crate) fn is_operational(kind: &str) -> bool {
     OPERATIONAL.contains(&kind)
 }
 
-/// Whether a text is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
+/// Whether a string is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
 /// `booking.`. A webhook stores the group as given, so that it includes types added later.
 pub fn group_exists(text: &str) -> bool {
     all().iter().any(|known| is_in_group(text, known.value))
 }
 
-/// Whether a type belongs to a group. A text that is not a group has no types.
+/// Whether a type belongs to a group. A string that is not a group has no types.
 pub fn is_in_group(group: &str, kind: &str) -> bool {
     let prefix = group.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
     prefix.is_some_and(|prefix| kind.starts_with(prefix))

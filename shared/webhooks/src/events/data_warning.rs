@@ -2,9 +2,9 @@
 
 use problem::{InputPart, Pointer, Rule, Violation, cut};
 
-/// The most warnings about one event, in an answer.
+/// The maximum number of warnings about one event, in an answer.
 pub(super) const MAX_WARNINGS: usize = 10;
-/// The most warnings that are stored with an event: each 1 KiB of an event costs a write unit.
+/// The maximum number of warnings that are stored with an event: each 1 KiB of an event costs a write unit.
 const MAX_STORED: usize = 5;
 /// The longest text of a stored warning, in bytes.
 const MAX_STORED_DETAIL: usize = 80;

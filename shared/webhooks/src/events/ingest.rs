@@ -3,7 +3,7 @@
 //!
 //! The bus delivers an event at least once, and an operator may put a rejected event on the bus again. The identifier
 //! of the bus event is an idempotency key in a separate namespace: a repeated event creates nothing new, even if
-//! webhooks changed meanwhile.
+//! webhooks changed in the meantime.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The text of JSON, character by character, to change nothing but its white space. build.rs includes this file, so it
 //! must not use other files.
 
-/// The characters of JSON, each with whether it is within a text; the closing quote is, the opening one is not.
+/// The characters of JSON, each with whether it is within a string; the closing quote is, the opening one is not.
 pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {
     let mut in_text = false;
     let mut escaped = false;

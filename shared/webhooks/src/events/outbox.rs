@@ -11,7 +11,7 @@
 //! operational events of webhooks into the outbox in an hour (`health::announcing`), and one event for each
 //! payment connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a
 //! second, and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second,
-//! which is little beside the wait of up to a minute for the sweep.
+//! which is little compared with the wait of up to a minute for the sweep.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ const WORTHWHILE: usize = 800;
 pub(super) struct Packed(Vec<u8>);
 
 impl Packed {
-    /// Compresses a text; `None` if that saves nothing.
+    /// Compresses a string; `None` if that saves nothing.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.len() < WORTHWHILE {
             return None;
@@ -28,7 +28,7 @@ impl Packed {
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)
     }
 
-    /// Bytes that are not the compressed form of any text.
+    /// Bytes that are not the compressed form of any string.
     #[cfg(test)]
     pub(super) fn torn() -> Self {
         Self(vec![255, 255])

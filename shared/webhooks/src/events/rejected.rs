@@ -15,7 +15,7 @@ use storage::aws::{Aws, CallError};
 const MAX_BYTES: usize = 1024 * 1024;
 /// The bytes reserved for the attribute that describes changes.
 const ROOM_FOR_CHANGES: usize = 256;
-/// The most violations in a message: they must leave room for the event.
+/// The maximum number of violations in a message: they must leave room for the event.
 const MAX_VIOLATIONS: usize = 20;
 /// The member of a bus event that has the sender's part.
 pub(super) const DETAIL: &str = "detail";

@@ -21,7 +21,7 @@ pub(super) fn take(body: &mut JsonBody<'_>, longest: Duration) -> Option<u32> {
     body.violations.note("retentionDays", Rule::OutOfRange, checked)
 }
 
-/// The retention of so many days.
+/// The retention of this many days.
 pub(super) fn of_days(days: u32) -> Duration {
     DAY * days
 }

@@ -8,15 +8,15 @@ use crate::subscriptions::filter::decimal::Decimal;
 use base::{Environment, FromEnvironment};
 use problem::{JsonBody, Rule};
 
-/// The most characters of a subject.
+/// The maximum number of characters of a subject.
 pub const MAX_CHARACTERS: usize = 256;
 
-/// The members of an event's data that may name its subject; the first that is a text or a number counts. The deployment
-/// chooses them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
+/// The members of an event's data that may name its subject; the first that is a string or a number counts. The
+/// deployment chooses them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectMembers(Vec<String>);
 
-/// The most members that a deployment may list.
+/// The maximum number of members that a deployment may list.
 const MAX_MEMBERS: usize = 20;
 
 impl Default for SubjectMembers {
@@ -56,8 +56,8 @@ impl FromEnvironment for SubjectMembers {
 }
 
 impl SubjectMembers {
-    /// The subject that the data name: the first of these members that is a text or a number, or else the value at the
-    /// JSON Pointer of the event's type.
+    /// The subject that the data name: the first of these members that is a string or a number, or else the value at
+    /// the JSON Pointer of the event's type.
     pub(super) fn subject_of(&self, data: &RawValue, pointer: Option<&str>) -> Option<String> {
         let members = members_of(data)?;
         let listed = self.0.iter().find_map(|name| text_of(members.get(name.as_str())?));
@@ -80,7 +80,7 @@ fn value_at<'a>(members: &Members<'a>, pointer: &str) -> Option<&'a RawValue> {
     }
 }
 
-/// The value as a subject, if it is a text or a number.
+/// The value as a subject, if it is a string or a number.
 fn text_of(value: &RawValue) -> Option<String> {
     let value = value.get();
     let text = match value.as_bytes().first()? {
@@ -99,7 +99,7 @@ fn text_of_number(json: &str) -> Option<String> {
     if number.is_up_to_exact_double() { number.plain(MAX_CHARACTERS) } else { Some(json.to_owned()) }
 }
 
-/// Whether a text can be a subject.
+/// Whether a string can be a subject.
 pub fn is_subject(text: &str) -> bool {
     (1..=MAX_CHARACTERS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }

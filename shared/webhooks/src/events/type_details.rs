@@ -16,7 +16,7 @@ use problem::{Problem, ProblemKind};
 /// The dialect of all schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// A type as its schema file describes it, beside its entry in the catalogue.
+/// A type as its schema file describes it, in addition to its entry in the catalogue.
 struct Description {
     value: &'static str,
     version: u32,
@@ -67,7 +67,7 @@ impl EventTypeDetails {
     /// The details of the type with this key, for a client of this entity.
     ///
     /// # Errors
-    /// 404 for a text that is no type of the catalogue.
+    /// 404 for a string that is not a type in the catalogue.
     pub fn find(value: &str, entity: &EntityId) -> Result<Self, Problem> {
         let kind = catalogue::find(value);
         let kind =

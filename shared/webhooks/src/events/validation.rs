@@ -1,7 +1,7 @@
 //! Validation of an event's data by the schema of its type. A process compiles the schema of a type when it sees the
 //! first event of that type.
 //!
-//! Warnings, metrics and the log name types, members and rules, and never a value: data may be about persons.
+//! Warnings, metrics and the log name types, members and rules, and never a value: data may be about people.
 
 use std::{
     collections::BTreeMap,

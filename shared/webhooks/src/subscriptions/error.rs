@@ -19,7 +19,7 @@ pub enum WebhookError {
     /// The webhook has no feed, since it is not pulled.
     #[error("the webhook has no feed")]
     NotPulled,
-    /// The entity has the most webhooks that it may have.
+    /// The entity has the maximum number of webhooks.
     #[error("the entity already has {MAX_WEBHOOKS} webhooks")]
     TooMany,
     /// The change names another version than the webhook's current one.

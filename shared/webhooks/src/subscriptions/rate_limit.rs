@@ -1,4 +1,4 @@
-//! The rate limit of a webhook: the most attempts per second that its endpoint gets.
+//! The rate limit of a webhook: the maximum number of attempts per second that its endpoint gets.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use base::Time;
 use problem::{Rule, Violations, plain_integer};
 
-/// The greatest limit. A webhook that may get more needs none: one run of the dispatcher has at most 20 attempts of a
+/// The highest limit. A webhook that may get more needs none: one run of the dispatcher has at most 20 attempts of a
 /// webhook under way.
 const MAX: u32 = 100;
 
-/// Why a webhook that is pulled has no limit.
+/// Why a pull webhook has no limit.
 pub const NOT_PULLED: &str = "must be omitted: the readers of a pull webhook set their own pace";
 
 /// A number of attempts per second.

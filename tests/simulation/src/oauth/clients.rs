@@ -133,7 +133,7 @@ impl Tenants {
         let mut rng = self.cloud.world.draws.about(&("end", step.number));
         let token = self.records().oauth.tokens_that_end(number, &mut rng);
         let ended = self.request(step, None, None, function, work);
-        // Functions that make credentials verify one of the tokens meanwhile, and at once afterwards.
+        // Functions that make credentials verify one of the tokens in the meantime, and at once afterwards.
         let around = rng.bool().then_some(token).flatten();
         let meanwhile = async {
             if let Some(token) = around {

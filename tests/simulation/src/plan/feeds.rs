@@ -1,4 +1,4 @@
-//! The plan of a history with webhooks that are pulled: a mixed history, with readers of the feeds.
+//! The plan of a history with pull webhooks: a mixed history, with readers of the feeds.
 
 use std::time::Duration;
 

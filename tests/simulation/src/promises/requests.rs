@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{aws::table::Item, endpoints::SeenRequest};
 
-/// The maximum difference between two clocks, with some milliseconds for the way.
+/// The maximum difference between two clocks, with a few milliseconds for the way.
 pub(super) const SKEW: u64 = 1_100;
 /// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim and the
 /// reads before the request may take 8 s.

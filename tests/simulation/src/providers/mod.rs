@@ -98,7 +98,7 @@ impl Mood {
         }
     }
 
-    /// Whether the provider fulfils requests, even if its answer is lost.
+    /// Whether the provider satisfies requests, even if its answer is lost.
     pub const fn works(self) -> bool {
         !matches!(self, Self::Fails | Self::ErrorWithSuccess | Self::Busy(_) | Self::WrongClient | Self::Silent)
     }

@@ -151,11 +151,11 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a claim after an error. An error that an operator has to repair is none for the queue: an immediate retry
-    /// would fail again, so the delivery waits longer each time.
+    /// Ends a claim after an error. An error that an operator has to repair does not count as an error for the queue:
+    /// an immediate retry would fail again, so the delivery waits longer each time.
     async fn after_error(&self, claimed: &Claimed, error: DispatchError) -> Result<(), DispatchError> {
         if !error.is_lasting() {
-            // Otherwise the next worker would take the attempt for one that was made.
+            // Otherwise the next worker would assume that the attempt was made.
             if !matches!(error, DispatchError::Unrecorded(_)) {
                 self.release_or_log(claimed).await;
             }
@@ -222,7 +222,7 @@ impl Dispatcher {
     }
 
     /// Claims a delivery that probably has no head yet. If it is already known to wait for another delivery or a reader,
-    /// one write says so in place of the claim.
+    /// one write says so instead of the claim.
     async fn claim_first(
         &self,
         message: &AttemptMessage,

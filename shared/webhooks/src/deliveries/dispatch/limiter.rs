@@ -44,7 +44,7 @@ pub struct ConcurrencyLimiter {
 #[derive(Debug, Default)]
 struct PermitCounts {
     all: usize,
-    /// The greatest value of `all` so far.
+    /// The highest value of `all` so far.
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
@@ -82,7 +82,7 @@ impl ConcurrencyLimiter {
             && of_a_webhook + MESSAGES_AT_ONCE <= MAX_OF_WEBHOOK
     }
 
-    /// The greatest number of attempts that were under way at once.
+    /// The highest number of attempts that were under way at once.
     pub fn most(&self) -> usize {
         self.counts().most
     }

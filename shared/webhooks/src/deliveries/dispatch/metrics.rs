@@ -34,7 +34,7 @@ struct Counted {
 pub(crate) struct AttemptMetric {
     published: Time,
     is_first: bool,
-    /// Whether the delivery is in its first schedule. A delivery that was sent again by hand has no meaningful latency.
+    /// Whether the delivery is in its first schedule. A delivery that was resent manually has no meaningful latency.
     is_in_first_schedule: bool,
     began: Time,
     ended: Time,
@@ -81,8 +81,8 @@ impl Meter {
         self.counted().breakers_opened += opened;
     }
 
-    /// Publishes the numbers at the end of a run of this lane, with its greatest number of attempts at once, and resets
-    /// them.
+    /// Publishes the numbers at the end of a run of this lane, with its highest number of concurrent attempts, and
+    /// resets them.
     pub(crate) fn publish(&self, lane: Lane, in_flight: usize, at: Time) {
         let counted = mem::take(&mut *self.counted());
         Metrics { environment: &self.environment, by: &[], numbers: &counted.numbers(lane, in_flight), at }.publish();

@@ -1,6 +1,6 @@
 //! The order of a webhook's deliveries: before its first attempt, a delivery is held until those before it in the line
-//! of its subject are final. An attempt that follows an interrupted one is held as well, since that one's request may
-//! not have been sent. Other later attempts and requested ones are not held.
+//! of its subject are final. An attempt that follows an interrupted one is held as well, since the interrupted request
+//! may not have been sent. Other later attempts and requested attempts are not held.
 
 use crate::{
     deliveries::{

@@ -1,5 +1,5 @@
-//! Deliveries of webhooks that are pulled: the dispatcher puts them into the feed of their webhook instead of sending
-//! them. It looks at unread ones again, since their webhook may be removed or changed meanwhile.
+//! Deliveries of pull webhooks: the dispatcher puts them into the feed of their webhook instead of sending them. It
+//! looks at unread ones again, since their webhook may be removed or changed in the meantime.
 
 use crate::{
     deliveries::{
@@ -51,7 +51,7 @@ impl Dispatcher {
         } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
+        // Either the claim was lost, and then this write is lost as well, or the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
     }
 

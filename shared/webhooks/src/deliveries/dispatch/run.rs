@@ -47,14 +47,14 @@ const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duratio
 const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How long a delivery of the slow lane without a permit waits on the queue at least. The time is short, since another run
-/// may have a permit: the queue does not spread messages evenly over waiting receivers.
+/// The minimum time that a delivery of the slow lane without a permit waits on the queue. The time is short, since
+/// another run may have a permit: the queue does not spread messages evenly over waiting receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// How much longer it waits for each delivery of its entity that the run sent back before. So for each run at most 20
+/// The additional wait for each delivery of its entity that the run sent back before. So for each run at most 20
 /// deliveries of an entity return in a second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 /// How many deliveries of an entity wait like this, for up to half a minute. The sweep announces the others. It would also
-/// announce those that wait longer, so that they had several messages.
+/// announce those that wait longer, so that they would have several messages.
 const MAX_SENT_BACK: usize = 600;
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
 /// otherwise goes to the slow lane.
@@ -139,7 +139,7 @@ async fn received(receiving: &mut Option<BoxFuture<'_, Vec<Received>>>) -> Vec<R
 }
 
 impl DispatchRun<'_> {
-    /// Handles the batch and what it receives meanwhile.
+    /// Handles the batch and what it receives in the meantime.
     async fn run(&self, batch: Vec<BatchMessage>) -> Vec<String> {
         let began = Instant::now();
         let receiving_ends = began + RECEIVING.draw(&*self.dispatcher.random);

@@ -8,8 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use crate::subscriptions::endpoint::secret::SigningSecret;
 use base::{EventId, Time};
 
-/// The value of `webhook-signature`: the signatures of each live secret and of the key pair beside it, separated by
-/// spaces.
+/// The value of `webhook-signature`: the signatures of each live secret and of its key pair, separated by spaces.
 pub fn sign<'a>(
     secrets: impl IntoIterator<Item = &'a SigningSecret>,
     event: &EventId,

@@ -81,7 +81,7 @@ impl Acknowledgement {
     /// Reads and checks a request's body.
     ///
     /// # Errors
-    /// 400 with the place of each violation.
+    /// 400 with the location of each violation.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let given = ["confirmed", "failed"].map(|name| body.has(name));

@@ -61,7 +61,7 @@ impl Extension {
     /// Reads and checks a request's body.
     ///
     /// # Errors
-    /// 400 with the place of each violation.
+    /// 400 with the location of each violation.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let texts: Option<Vec<String>> = body.required("receipts", "a list of receipts");

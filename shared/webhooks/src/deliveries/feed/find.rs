@@ -21,13 +21,13 @@ use storage::TableError;
 
 /// How many deliveries of a feed are looked at, and so how many its readers can hold at once.
 const MAX_LOOKED_AT: usize = 1_000;
-/// The most deliveries of a feed that are looked at in one call.
+/// The maximum number of deliveries of a feed that are looked at in one call.
 const MAX_PAGE: usize = 200;
 /// Time limit for recording the attempt of a former reader that did not answer. After it, this is left to a later
 /// reader or the dispatcher.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
-/// The most bytes of the bodies in one response. A quote takes four bytes there, since the body is a text within JSON,
-/// and the response another text within JSON. The largest answer of a function is 6 MB.
+/// The maximum size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a string
+/// within JSON, and the response another string within JSON. The largest answer of a function is 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
 /// How many deliveries that wait or are held a look reads again, at half a read unit each. They may have become due
 /// earlier than they were: by a resend, or by the answer of their reader. Two looks a second read twice as many within
@@ -249,7 +249,7 @@ impl Feeds {
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
         if claimed.unknown().is_none() {
-            // Its worker has put it back into the feed meanwhile.
+            // Its worker has put it back into the feed in the meantime.
             self.deliveries.release(&claimed).await?;
             return Ok(None);
         }

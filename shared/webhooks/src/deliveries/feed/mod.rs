@@ -1,4 +1,4 @@
-//! The feed of a webhook that is pulled: its subscriber asks for events instead of being called.
+//! The feed of a pull webhook: its subscriber asks for events instead of being called.
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease for the visibility time that it asked for, and a receipt that names the lease. The
@@ -37,9 +37,9 @@ use outcome::OutcomeRecorder;
 use problem::{JsonBody, Rule};
 use storage::Table;
 
-/// The most deliveries that a reader gets unless it says otherwise.
+/// The maximum number of deliveries that a reader gets unless it says otherwise.
 const DEFAULT_LIMIT: usize = 10;
-/// The most deliveries that one request reads or answers.
+/// The maximum number of deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;
 /// How many deliveries of a request are read, handed out or recorded at once.
 const PARALLEL: usize = 16;
@@ -92,7 +92,7 @@ impl Feeds {
 
     /// Puts the delivery that is held by `last`, which is final, into the feed.
     async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
-        // The sweep announces a delivery of a webhook that is disabled or was changed meanwhile.
+        // The sweep announces a delivery of a webhook that is disabled or was changed in the meantime.
         let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;
     }
 

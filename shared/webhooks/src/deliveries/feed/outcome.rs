@@ -98,7 +98,7 @@ impl OutcomeRecorder<'_> {
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);
         let next = claimed.limited(if is_repeated { repeated } else { scheduled }, Duration::ZERO, now);
-        // At once, also if the attempt was requested by hand.
+        // At once, also if the attempt was requested manually.
         let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
         match (next, outcome) {
             (_, Outcome::Unknown { in_feed: false, .. }) => next,

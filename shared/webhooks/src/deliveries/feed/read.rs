@@ -45,12 +45,12 @@ pub struct FeedRequest {
 
 /// The client that reads a feed.
 pub trait Reader: Sync {
-    /// Whether it may still wait for the response. A delivery that is given to a client without a connection comes
-    /// again only when the visibility time is over.
+    /// Whether it may still wait for the response. A delivery that is given to a client without a connection returns
+    /// only when the visibility time is over.
     fn may_wait(&self) -> impl Future<Output = bool> + Send;
 }
 
-/// A reader of which nothing is known.
+/// A reader about which nothing is known.
 impl Reader for () {
     async fn may_wait(&self) -> bool {
         true

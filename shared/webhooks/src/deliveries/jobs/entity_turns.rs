@@ -65,7 +65,7 @@ impl Jobs {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }
 
-    /// Takes a turn. Lost when another sweep has taken it, or it was requested again meanwhile.
+    /// Takes a turn. Lost when another sweep has taken it, or it was requested again in the meantime.
     pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
         let taken = Change::of((due.pk.clone(), due.sk.clone()));
         let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));

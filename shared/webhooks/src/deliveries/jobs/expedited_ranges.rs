@@ -30,7 +30,7 @@ impl ExpeditedRanges {
     }
 
     /// Records progress on the deliveries that wait for the breaker, up to a position or to the end. Has no effect if
-    /// they were requested again meanwhile.
+    /// they were requested again in the meantime.
     pub(super) fn put_off_done(&mut self, worked_on: &KeyRange, position: Option<&ListPosition>) {
         if self.put_off == *worked_on {
             self.put_off = position.map_or_else(KeyRange::nothing, |position| worked_on.clone().after(position));

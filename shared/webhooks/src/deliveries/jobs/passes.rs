@@ -1,6 +1,6 @@
 //! Progress of a job on all waiting deliveries of a changed webhook. The index does not show all of them at once: it
 //! lags behind, and a delivery whose attempt is under way may begin to wait later. So the sweep passes over them again,
-//! until a pass that began some minutes after the change finds none.
+//! until a pass that began a few minutes after the change finds none.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Passes {
     }
 
     /// The time of the next pass: soon if this pass found deliveries, since others may have had an attempt under way;
-    /// otherwise some minutes after the change.
+    /// otherwise a few minutes after the change.
     pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + LOOK_INTERVAL;
         if self.found { pause } else { pause.max(self.since + SETTLED) }

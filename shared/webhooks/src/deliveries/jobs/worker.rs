@@ -141,7 +141,7 @@ impl Worker {
             let now = self.clock.now();
             let (progress, held_until) = match page {
                 PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((total, None))),
-                // A request added work meanwhile.
+                // A request added work in the meantime.
                 PageResult::Over => (None, None),
                 PageResult::Next(progress) if now >= until => (Some(progress), Some(now)),
                 PageResult::Next(progress) => (Some(progress), None),

@@ -25,7 +25,7 @@ use base::{EventId, Time, logging};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, TableError};
 
-/// The most events that are looked at, and the number unless the request says otherwise.
+/// The maximum number of events that are looked at, and the number unless the request says otherwise.
 const MAX_EVENTS: u16 = 100;
 /// How many bodies are read at once: each may have 256 KiB.
 const AT_ONCE: usize = 20;

@@ -46,7 +46,7 @@ pub fn write(
     BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
-/// A text in the form of a cursor. Opening it shows whether it belongs to this list.
+/// A string in the form of a cursor. Opening it shows whether it belongs to this list.
 #[derive(Debug)]
 pub struct Cursor(String);
 

@@ -81,7 +81,7 @@ struct Finding {
     failures: usize,
 }
 
-/// A cause beside failed attempts, with the facts about the webhook.
+/// A cause other than failed attempts, with the facts about the webhook.
 #[derive(Debug)]
 struct Obstacle {
     cause: Cause,

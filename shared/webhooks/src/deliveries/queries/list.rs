@@ -29,7 +29,7 @@ use storage::{KeyRings, TableError};
 
 /// How many deliveries a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 25;
-/// The most deliveries that a page may have.
+/// The maximum number of deliveries that a page may have.
 const MAX_LIMIT: usize = 100;
 
 /// Lists deliveries, and the events that they belong to (`list_events`).

@@ -26,7 +26,7 @@ use storage::TableError;
 
 /// How many events a page has unless the query says otherwise.
 const DEFAULT_LIMIT: usize = 20;
-/// The most events that a page may have.
+/// The maximum number of events that a page may have.
 const MAX_LIMIT: usize = 50;
 
 /// A request for a page of a list of events.

@@ -58,7 +58,7 @@ impl NextPage {
         }
     }
 
-    /// The start as a text: the position alone, unless events are postponed.
+    /// The start as a string: the position alone, unless events are postponed.
     pub(super) fn text(&self) -> String {
         match &self.postponed {
             None => self.before.as_str().to_owned(),

@@ -93,7 +93,7 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        // A quote grows most, since the response is a text within JSON.
+        // A quote grows most, since the response is a string within JSON.
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
         let delivery = DeliveryView { url: "\"".repeat(2_048), ..head().shown(NOW) };

@@ -23,7 +23,7 @@ impl ListPosition {
         DeliveryId::parse(text).map(Self)
     }
 
-    /// The position as a text.
+    /// The position as a string.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -73,7 +73,7 @@ impl KeyRange {
         Self { from: body_at(from), to: "~".to_owned() }
     }
 
-    /// Created after an event with this body, or everything after an empty text.
+    /// Created after an event with this body, or everything after an empty string.
     pub(crate) fn after_body(body: &str) -> Self {
         Self { from: format!("{body}!"), to: "~".to_owned() }
     }

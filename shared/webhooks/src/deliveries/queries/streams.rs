@@ -20,7 +20,7 @@ use base::{DeliveryId, WebhookId};
 /// How many new events a page looks at, or how many of their deliveries, before it postpones the others. Each costs up
 /// to a read unit.
 pub(super) const MAX_NEW_READ: usize = 200;
-/// The least number of entries that are read from a source at first. Fewer cost the same.
+/// The minimum number of entries that are read from a source at first. Fewer cost the same.
 const MIN_LOOK: usize = 10;
 
 /// An index that lists wanted deliveries, in the order of creation.

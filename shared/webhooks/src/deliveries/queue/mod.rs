@@ -28,7 +28,7 @@ use base::batcher::{Batcher, Calls, Unanswered};
 use base::{Environment, FromEnvironment, Time, logging};
 use storage::aws::{Aws, CallError};
 
-/// The greatest number of messages in one call to SQS.
+/// The maximum number of messages in one call to SQS.
 pub(crate) const MESSAGES_AT_ONCE: usize = 10;
 /// Time limit for the queue within a client's request.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);

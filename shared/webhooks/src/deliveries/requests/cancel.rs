@@ -20,7 +20,7 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// Number of tries for a delivery that changes meanwhile. Each change is a claim, a record or another request.
+/// Number of tries for a delivery that changes in the meantime. Each change is a claim, a record or another request.
 const TRIES: usize = 5;
 
 /// The time within which the sweep finds the delivery of a reader that did not answer, or of a worker that ended, and the
@@ -90,7 +90,7 @@ impl Cancelling {
                 self.deliveries.set_due_at_lease_end(&read.head).await?;
                 return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
             }
-            // Lost if a worker has claimed the delivery meanwhile, or another request has changed it.
+            // Lost if a worker has claimed the delivery in the meantime, or another request has changed it.
             if let Written::Done(head) = self.deliveries.cancel_open(&read, now).await? {
                 tracing::info!(deliveryId = %id, "cancelled by its owner");
                 if let Some(cancelled) = read.with_head(head) {

@@ -79,7 +79,7 @@ impl Erasing {
         } else {
             self.deliveries.table.write_recorded(Transaction::new(), record, ERASING).await?;
         }
-        // The date is missing only if another request removed or restored the event meanwhile.
+        // The date is missing only if another request removed or restored the event in the meantime.
         let erased_date = event.erased_date.ok_or(TableError::code(ERASING, "TransactionConflict"))?;
         let is_complete = self.erase_deliveries(&event).await.unwrap_or_else(|error| {
             tracing::warn!(
@@ -114,7 +114,7 @@ impl Erasing {
         let now = self.clock.now();
         let job = self.jobs.erasure(entity, event.id(), now)?;
         let writes = Transaction::new().with_all(self.deliveries.events.erasing(event, now)).with_all(job);
-        // Lost if another request has erased it meanwhile.
+        // Lost if another request has erased it in the meantime.
         let written = self.deliveries.table.until(until).write_recorded(writes, record, ERASING).await?;
         tracing::info!(eventId = %event.id(), entity = %entity.id(), done = written.is_done(), "erased an event");
         Ok(())

@@ -20,8 +20,8 @@ use base::{Time, WebhookId};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
-/// The most deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond the limit
-/// are recovered, too.
+/// The maximum number of deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond
+/// the limit are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
 /// How long the job of a recovery without counted deliveries waits for the index.

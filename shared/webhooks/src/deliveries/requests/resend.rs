@@ -162,7 +162,7 @@ impl Resending {
         };
         match left {
             Some(left) => Ok(left.whole(now)),
-            // The head was not read back, an attempt was recorded meanwhile, or the delivery is gone.
+            // The head was not read back, an attempt was recorded in the meantime, or the delivery is gone.
             None => self.shown(entity, id).await,
         }
     }

@@ -138,7 +138,7 @@ pub struct Delivery {
     /// The event's type.
     pub r#type: String,
     /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
-    /// a webhook that is pulled.
+    /// a pull webhook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The webhook.

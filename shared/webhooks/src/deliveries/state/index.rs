@@ -21,7 +21,7 @@ pub enum IndexGroup {
     /// Open, and the next attempt is more than a minute away, or waits for a breaker, a slot or the delivery before it.
     /// The removal of the webhook cancels these; its other open deliveries are cancelled by their attempts.
     Waiting,
-    /// Open, and waiting in the feed of a webhook that is pulled, or with a reader of the feed.
+    /// Open, and waiting in the feed of a pull webhook, or with a reader of the feed.
     Unread,
     /// Failed, or cancelled because its webhook was disabled; with fewer attempts than the limit, and not erased.
     Recoverable,

@@ -1,6 +1,6 @@
 //! The places of a delivery in the indexes, as a function of its state.
 //!
-//! The write units of the indexes, beside those of the items. An entry whose attributes change costs one more.
+//! The write units of the indexes, in addition to those of the items. An entry whose attributes change costs one more.
 //!
 //! | delivery | `byDue` | `byWebhook` | `byEntity` |
 //! |---|---|---|---|

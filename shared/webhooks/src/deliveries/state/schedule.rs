@@ -10,7 +10,7 @@ use outbound::{AttemptError, HttpResponse};
 /// The longest schedule, and the longest single wait.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 
-/// The greatest jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
+/// The maximum jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
 const JITTER: f64 = 0.1;
 
 /// The wait before each attempt, counted from the attempt before it; the first wait counts from the publication.
@@ -66,7 +66,7 @@ impl Default for RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// The greatest number of attempts.
+    /// The maximum number of attempts.
     pub fn attempts(&self) -> usize {
         self.0.len()
     }

@@ -12,7 +12,7 @@ use base::Time;
 pub(crate) const WAITS_IN_MEMORY: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(2);
-/// The greatest lateness for the first slot that counts for the second one.
+/// The maximum lateness at the first slot that counts for the second one.
 const MAX_LAG: Duration = Duration::from_secs(60);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
 /// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
@@ -28,7 +28,7 @@ pub(crate) struct Slot {
     /// When the rate limit was set under which the slot was reserved.
     #[serde(rename = "slotSince")]
     pub(crate) since: Time,
-    /// By how many seconds the attempt missed the slot that it had before, as far as that counts.
+    /// How many seconds late the attempt missed its previous slot, as far as that counts.
     #[serde(rename = "slotMissedBy", default)]
     pub(crate) missed_by: u32,
 }
@@ -43,7 +43,7 @@ impl Slot {
     }
 
     /// Whether an attempt may still use it under this limit. Each missed slot extends the next one's grace to twice its
-    /// lateness: otherwise, behind a queue that lags, an attempt would reserve slots and miss them for ever.
+    /// lateness: otherwise, behind a queue that lags, an attempt would reserve slots and miss them forever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
         let lag = Duration::from_secs(self.missed_by.into());
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)

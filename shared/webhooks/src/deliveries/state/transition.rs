@@ -155,7 +155,7 @@ fn reopened(head: &Head, requester: Requester, now: Time) -> Head {
     }
 }
 
-/// The delivery after an attempt. If its event was erased meanwhile, the attempt has no answer, and none follows.
+/// The delivery after an attempt. If its event was erased in the meantime, the attempt has no answer, and none follows.
 fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) -> Head {
     let attempt = if head.is_erased() { attempt.clone().without_answer() } else { attempt.clone() };
     let last_error = attempt.error.as_deref().and_then(ErrorCode::of);
@@ -168,7 +168,7 @@ fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) 
         Next::RetryAt(_) | Next::ReadFrom(_) if head.is_erased() => State::Cancelled(CancelReason::Erased),
         Next::RetryAt(time) | Next::ReadFrom(time) => {
             let wait = if matches!(next, Next::ReadFrom(_)) { Wait::Reader } else { Wait::Schedule };
-            // An attempt that was requested by hand is repeated as such.
+            // An attempt that was requested manually is repeated as such.
             let (resume_at, asked_at) = if is_spared { (open.resume_at, open.asked_at) } else { (None, None) };
             State::Open(Open { is_retry: true, wait, resume_at, asked_at, ..Open::first(time) })
         }

@@ -109,7 +109,7 @@ impl Claimed {
         self.head.state.open()
     }
 
-    /// The attempt that was made before, by a reader or a worker of whom no outcome is known.
+    /// The attempt that was made before, by a reader or a worker whose outcome is unknown.
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         self.open().and_then(|open| open.claim.unknown)
     }
@@ -415,8 +415,8 @@ impl Deliveries {
         self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// Ends a claim without an attempt: the delivery waits, or is cancelled. If its event was erased meanwhile, it is
-    /// cancelled for that reason.
+    /// Ends a claim without an attempt: the delivery waits, or is cancelled. If its event was erased in the meantime,
+    /// it is cancelled for that reason.
     pub(crate) async fn end_claim(
         &self,
         claimed: &Claimed,
@@ -429,7 +429,7 @@ impl Deliveries {
         if table.write_together(change.if_not_erased(), RELEASING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, and then this write is lost as well, or the event was erased meanwhile.
+        // Either the claim was lost, and then this write is lost as well, or the event was erased in the meantime.
         self.cancel_erased(claimed, now).await
     }
 
@@ -441,7 +441,7 @@ impl Deliveries {
     }
 
     /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost when the event was
-    /// erased meanwhile.
+    /// erased in the meantime.
     pub(crate) fn into_feed(claimed: &Claimed, now: Time) -> Result<Change, TableError> {
         let in_feed = apply(&claimed.head, Transition::PutIntoFeed, now);
         Ok(claimed.change(&claimed.head, &in_feed, now, RELEASING)?.if_not_erased().into())

@@ -35,7 +35,7 @@ const PAGE: usize = 10;
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many large attempts of a delivery are changed at once.
 const ATTEMPTS_AT_ONCE: usize = 25;
-/// Number of tries for a delivery that changes meanwhile. Each change is a claim or a record.
+/// Number of tries for a delivery that changes in the meantime. Each change is a claim or a record.
 const TRIES: usize = 5;
 
 const ERASING: &str = "erasing the content of a delivery";

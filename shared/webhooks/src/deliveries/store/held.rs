@@ -24,7 +24,7 @@ use crate::{
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{TableError, Written};
 
-/// The most deliveries of a line that are passed because they ended out of their turn.
+/// The maximum number of deliveries of a line that are passed because they ended out of their turn.
 const LONGEST_WALK: usize = 200;
 
 const WAKING: &str = "waking a held delivery";

@@ -1,7 +1,7 @@
 //! Deliveries in the table. `state::transition` decides how an event changes a delivery; the store writes the
 //! difference between the head that was read and its new form, on condition that it is still as it was read, so that a
-//! repeated, late or reordered change has no effect. A few changes are made without a read, for the sake of their cost:
-//! a claim, an extension, and those of deliveries of which only the identifier is known.
+//! repeated, late or reordered change has no effect. A few changes are made without a read, to save its cost: a claim,
+//! an extension, and those of deliveries of which only the identifier is known.
 //!
 //! | module | change |
 //! |---|---|
@@ -44,7 +44,7 @@ use base::{DeliveryId, Time, logging};
 use problem::Violation;
 use storage::table::{Page, PageEnd, Query, Table, TableError, Write, Written};
 
-/// The most bytes of addresses and header names of all attempts in one response.
+/// The maximum size of the addresses and header names of all attempts in one response, in bytes.
 const MAX_REQUESTS: usize = 96 * 1024;
 
 /// The deliveries in the table.

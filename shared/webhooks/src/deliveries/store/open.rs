@@ -23,7 +23,7 @@ use storage::table::{Put, TableError};
 
 /// How many deliveries of an event are opened at once.
 const AT_ONCE: usize = 32;
-/// Number of tries for a delivery that changes meanwhile. Each change is a record or a claim.
+/// Number of tries for a delivery that changes in the meantime. Each change is a record or a claim.
 const TRIES: usize = 5;
 
 const OPENING: &str = "opening a delivery";

@@ -1,8 +1,8 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
 //! The sweep looks at the events of each shard in the order of creation, and stores the position up to which it has
-//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It looks at each event once more some
-//! minutes later, with separate positions: the write of an event may reach the table after its publisher gave up,
+//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It looks at each event once more a
+//! few minutes later, with separate positions: the write of an event may reach the table after its publisher gave up,
 //! and behind the first position.
 
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl Deliveries {
         Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| SweepPositions::none(look)))
     }
 
-    /// The positions of the first look, possibly of some seconds ago: more events count as new then.
+    /// The positions of the first look, possibly of a few seconds ago: more events count as new then.
     pub(crate) async fn opened_eventual(&self) -> Result<SweepPositions, TableError> {
         let opened = self.table.read_eventual(Look::First.key(), READING).await?;
         Ok(opened.unwrap_or_else(|| SweepPositions::none(Look::First)))

@@ -10,7 +10,7 @@ use problem::{Pointer, Rule, Violations};
 /// How many headers a webhook may have.
 pub const MAX_HEADERS: usize = 20;
 const MAX_VALUE_LENGTH: usize = 2048;
-/// The most bytes of all headers, as JSON: the list of an entity's webhooks must fit into one response.
+/// The maximum size of all headers as JSON, in bytes: the list of an entity's webhooks must fit into one response.
 const MAX_TOGETHER: usize = 6 * 1024;
 
 /// Headers that the service sets itself, that control the parsing of a message, that ask for a partial or conditional
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn headers_that_are_too_large_together_are_refused_as_a_whole() {
-        // `{"X-0":"…","X-1":"…"}`: nine bytes beside each value, and one more.
+        // `{"X-0":"…","X-1":"…"}`: nine bytes in addition to each value, and one more.
         let value = "x".repeat(2_038);
         let three: Vec<_> = ["X-0", "X-1", "X-2"].map(|name| (name, value.as_str())).to_vec();
         assert!(!refused(&three));

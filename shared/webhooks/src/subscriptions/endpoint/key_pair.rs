@@ -21,7 +21,7 @@ pub enum SignatureScheme {
     /// HMAC-SHA256 under the signing secret (`v1`).
     #[default]
     Hmac,
-    /// Ed25519 (`v1a`), beside HMAC: a receiver can change from one to the other without refusing a delivery.
+    /// Ed25519 (`v1a`), in addition to HMAC: a receiver can change from one to the other without refusing a delivery.
     Ed25519,
 }
 

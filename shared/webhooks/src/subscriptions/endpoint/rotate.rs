@@ -4,7 +4,7 @@
 //! an endpoint can verify a signature with either. At most two secrets sign: while two do, a rotation is refused unless
 //! the owner ends the older one, which would otherwise end before the time that the owner was given. The webhook's
 //! version stays: it guards the members that a change sets, and a new secret makes no change obsolete. The key pair of
-//! a webhook that signs with Ed25519 is replaced and ends with the secret beside it.
+//! a webhook that signs with Ed25519 is replaced and ends together with its secret.
 
 use std::time::Duration;
 

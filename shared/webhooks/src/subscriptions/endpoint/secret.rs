@@ -1,5 +1,5 @@
 //! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and base 64. A webhook that signs with
-//! Ed25519 has a key pair beside each secret, which begins and ends with it.
+//! Ed25519 has a key pair for each secret, which begins and ends with it.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -14,7 +14,7 @@ use storage::{KeyRing, KeyRings, SealError, SecretBytes};
 
 const PREFIX: &str = "whsec_";
 
-/// The key that a webhook's deliveries are signed with, and the key pair beside it, if the webhook has one.
+/// The key that a webhook's deliveries are signed with, and its key pair, if the webhook has one.
 pub struct SigningSecret {
     key: SecretBytes,
     key_pair: Option<SigningKeyPair>,
@@ -96,7 +96,7 @@ pub struct SealedSecret {
     /// When it stops signing, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
-    /// The key pair beside it, if the webhook signs with Ed25519.
+    /// Its key pair, if the webhook signs with Ed25519.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_pair: Option<SealedKeyPair>,
 }

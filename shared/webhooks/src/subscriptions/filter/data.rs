@@ -19,7 +19,7 @@ pub enum DataValue<'a> {
     Array(Vec<DataValue<'a>>),
     /// An object with its members.
     Object(Object<'a>),
-    /// A value that serde cannot read, such as a text with an unpaired surrogate. It equals nothing.
+    /// A value that serde cannot read, such as a string with an unpaired surrogate. It equals nothing.
     Unreadable,
 }
 
@@ -32,7 +32,7 @@ pub enum Leaf<'a> {
     Bool(bool),
     /// A number.
     Number(Decimal),
-    /// A text.
+    /// A string.
     Text(Cow<'a, str>),
 }
 
@@ -92,7 +92,7 @@ impl DataLeaf<'_> {
 }
 
 impl<'a> Leaf<'a> {
-    /// Reads a value that is neither an object nor an array; `None` for a text that serde cannot read.
+    /// Reads a value that is neither an object nor an array; `None` for a string that serde cannot read.
     pub(super) fn read(json: &'a str) -> Option<Self> {
         Some(match json.as_bytes().first()? {
             b'"' => Self::Text(read_text(json)?),

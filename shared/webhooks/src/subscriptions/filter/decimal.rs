@@ -1,4 +1,4 @@
-//! Numbers of JSON, compared exactly: a double would take 1152921504606846977 for its neighbour.
+//! Numbers of JSON, compared exactly: a double would confuse 1152921504606846977 with its neighbour.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ impl Decimal {
         Self { is_negative, digits: digits.into(), magnitude: exponent_of(exponent) + before_point - 1 - leading }
     }
 
-    /// The number in a text such as `830.00`; `None` for a text that is not a JSON number.
+    /// The number in a string such as `830.00`; `None` for a string that is not a JSON number.
     pub fn of_text(text: &str) -> Option<Self> {
         let is_number = text.ends_with(|last: char| last.is_ascii_digit())
             && text.starts_with(|first: char| first == '-' || first.is_ascii_digit());

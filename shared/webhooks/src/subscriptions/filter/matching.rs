@@ -9,7 +9,7 @@ use super::{
     pattern::{Comparison, Condition, Node, Pattern, TextTest},
 };
 
-/// The bytes of a text that one step compares.
+/// The bytes of a string that one step compares.
 const BYTES_OF_STEP: usize = 64;
 /// The steps of beginning an array, whose elements are elsewhere in memory.
 const STEPS_OF_ARRAY: usize = 5;
@@ -52,7 +52,7 @@ impl Steps {
         left.map(drop).ok_or(TooManySteps)
     }
 
-    /// Takes the steps of a comparison with a text of this length.
+    /// Takes the steps of a comparison with a string of this length.
     fn take_for(&mut self, text: &str) -> Result<(), TooManySteps> {
         self.take(1 + text.len() / BYTES_OF_STEP)
     }
@@ -113,7 +113,7 @@ impl Node {
     }
 }
 
-/// Whether the value, or an element of an array at any depth, fulfils one of the conditions.
+/// Whether the value, or an element of an array at any depth, satisfies one of the conditions.
 fn has_a_leaf(value: &DataValue<'_>, conditions: &[Condition], steps: &mut Steps) -> Compared {
     steps.take(1)?;
     match value {

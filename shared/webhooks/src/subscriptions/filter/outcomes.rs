@@ -1,8 +1,8 @@
 //! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise
-//! two hundred of the dearest filters would take minutes for the largest event.
+//! two hundred of the most expensive filters would take minutes for the largest event.
 //!
 //! A filter that needs more steps lets the event pass, with a warning: a missing event is worse than one too many. Such
-//! filters are not refused when they are created, since the dearest are harmless for usual events.
+//! filters are not refused when they are created, since even the most expensive ones are harmless for usual events.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,8 +12,8 @@ use super::{
     matching::{FilterOutcome, Steps},
 };
 
-/// The most steps of comparing an event with all filters of an entity, some 60 ms of a processor. A step compares one
-/// value of the data with one of a filter.
+/// The maximum number of steps of comparing an event with all filters of an entity, about 60 ms of a processor. A step
+/// compares one value of the data with one of a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
 /// The outcomes of the filters of an entity for one event.
@@ -21,7 +21,7 @@ pub struct FilterOutcomes<'f>(HashMap<&'f EventFilter, FilterOutcome>);
 
 impl<'f> FilterOutcomes<'f> {
     /// Compares the event of this body with each of these filters: equal ones once, and each with an equal part of the
-    /// steps that are left, so that a dear filter leaves enough to others.
+    /// steps that are left, so that an expensive filter leaves enough to others.
     pub fn of(filters: impl Iterator<Item = &'f EventFilter>, body: &str) -> Self {
         Self::within(Steps(MAX_STEPS), filters, body)
     }

@@ -8,7 +8,7 @@ use super::{data::Leaf, decimal::Decimal};
 
 /// The deepest nesting of objects.
 pub const MAX_DEPTH: usize = 8;
-/// The most values that members are compared with.
+/// The maximum number of values that members are compared with.
 pub const MAX_VALUES: usize = 100;
 /// The longest text of a number.
 const MAX_NUMBER: usize = 64;
@@ -42,7 +42,7 @@ pub(super) enum Condition {
     Numeric(Vec<(Comparison, Decimal)>),
 }
 
-/// A condition on a text.
+/// A condition on a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TextTest {
     Prefix(String),

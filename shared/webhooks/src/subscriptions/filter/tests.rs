@@ -175,7 +175,7 @@ fn an_unreadable_stored_filter_lets_every_event_pass() {
     }
 }
 
-/// A hundred alternatives of a filter, none of which the number 1 fulfils.
+/// A hundred alternatives of a filter, none of which the number 1 satisfies.
 fn dear(number: i64) -> EventFilter {
     let alternative = |at: i64| json!({ "a": [{ "numeric": ["<", -(number * 100 + at)] }] });
     filter(&json!({ "$or": (0..100).map(alternative).collect::<Vec<_>>() }))

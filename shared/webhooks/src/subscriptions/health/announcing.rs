@@ -21,11 +21,11 @@ use auth::EntityId;
 use base::{Time, WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written, absent, at_most, is_new};
 
-/// The least time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
+/// The minimum time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The time limit for reading the marks: the record of an attempt waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
-/// The most events of each other type for one entity in one hour of the clock.
+/// The maximum number of events of each other type for one entity in one hour of the clock.
 pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;
 
 const HOUR: i64 = 60 * 60;
@@ -103,7 +103,7 @@ impl Announcer {
 
     /// The writes that announce an event about a webhook, for the transaction of the change; empty if a limit is
     /// reached. If the transaction is lost, the caller makes the change without them: another dispatcher may have
-    /// announced an event meanwhile.
+    /// announced an event in the meantime.
     pub async fn writes(
         &self,
         webhook: &WebhookId,

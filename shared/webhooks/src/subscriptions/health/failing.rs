@@ -95,7 +95,7 @@ fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
         (false, Some(_), _) => FailingState::Disabled,
         (true, _, Health::Open) => FailingState::Paused,
         (true, _, Health::Failing) => FailingState::Failing,
-        // Its owner disabled it, or it has recovered meanwhile.
+        // Its owner disabled it, or it has recovered in the meantime.
         (false, None, _) | (true, _, Health::Healthy) => return None,
     };
     Some(FailingWebhook {

@@ -86,7 +86,7 @@ pub struct WebhookUnread<'a> {
     pub delivery_identifier: &'a DeliveryId,
     /// When its event was published.
     pub waiting_since: Time,
-    /// When the feed was last read, to some minutes.
+    /// When the feed was last read, to within a few minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_read_date: Option<Time>,
 }

@@ -142,7 +142,7 @@ impl HealthTracker {
             let announce_after = (!is_listed(streak, announced)).then(|| now + ANNOUNCEMENT_INTERVAL);
             return self.table.write(failing(announce_after), DOING).await.map(drop);
         }
-        // No event announces a webhook that was removed meanwhile.
+        // No event announces a webhook that was removed in the meantime.
         let Some((name, others)) = self.others_failing(entity, webhook).await? else { return Ok(()) };
         let first = FailingEntry {
             webhook_identifier: webhook.clone(),
@@ -164,7 +164,7 @@ impl HealthTracker {
             );
             return Ok(());
         }
-        // Another dispatcher announced an event meanwhile, or the streak is over.
+        // Another dispatcher announced an event in the meantime, or the streak is over.
         self.table.write(failing(Some(now + ANNOUNCEMENT_INTERVAL)), DOING).await.map(drop)
     }
 

@@ -13,7 +13,7 @@ use base::WebhookId;
 
 /// The share of the written attempts that may be held, as a divisor.
 const SHARE: u64 = 20;
-/// The most attempts that are held of a webhook.
+/// The maximum number of attempts that are held of a webhook.
 const MAX_HELD: u64 = 100;
 /// From this number of webhooks on, those without held attempts are dropped.
 const MAX_WEBHOOKS: usize = 1_000;

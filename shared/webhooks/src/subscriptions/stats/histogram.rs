@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 /// The end of the last range, in milliseconds, which longer durations belong to: an exchange takes 15 s at most.
 pub(super) const LONGEST: u64 = 20_000;
 
-/// The number of attempts in each range, by the range's least duration.
+/// The number of attempts in each range, by the range's shortest duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Histogram(pub(super) BTreeMap<u64, u64>);
 
-/// The least duration of each range. A range ends at most a sixth above its least duration, so that its middle is
+/// The shortest duration of each range. A range ends at most a sixth above its shortest duration, so that its middle is
 /// within a tenth of all its durations.
 fn ranges() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
 }
 
-/// The least duration of the range that contains a duration.
+/// The shortest duration of the range that contains a duration.
 fn range_of(millis: u64) -> u64 {
     ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
 }

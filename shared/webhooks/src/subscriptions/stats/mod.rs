@@ -4,9 +4,9 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
-//! An hour has both counts, and a histogram: an attribute for each range of durations, named by its least duration in
-//! milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held.rs`). Hours are
-//! added up when the statistics are read.
+//! An hour has both counts, and a histogram: an attribute for each range of durations, named by its shortest duration
+//! in milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held.rs`). Hours are added
+//! up when the statistics are read.
 
 mod attempt_count;
 mod held;

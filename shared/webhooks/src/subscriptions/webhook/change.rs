@@ -255,7 +255,7 @@ impl Changing {
     }
 }
 
-/// Refuses an address, headers or a rate limit for a webhook that is pulled, and a pushed webhook without an address.
+/// Refuses an address, headers or a rate limit for a pull webhook, and a pushed webhook without an address.
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.temporary {

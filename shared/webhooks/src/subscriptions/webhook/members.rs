@@ -104,7 +104,7 @@ impl About {
         }
     }
 
-    /// Whether the webhook is temporary, which only a new webhook that is pulled can be.
+    /// Whether the webhook is temporary, which only a new pull webhook can be.
     fn temporary(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<bool> {
         if self == Self::New && is_pulled {
             return body.optional("temporary", "true or false");
@@ -191,7 +191,7 @@ impl Members {
     }
 }
 
-/// A webhook that is pulled sends no requests.
+/// A pull webhook sends no requests.
 fn refuse_headers_and_limit(headers: Option<&Headers>, limit: Option<Option<PerSecond>>, violations: &mut Violations) {
     if headers.is_some_and(|headers| !headers.is_empty()) {
         violations.add("headers", Rule::Inconsistent, "must be omitted: a pull webhook has no headers");

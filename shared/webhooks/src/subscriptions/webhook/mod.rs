@@ -111,10 +111,10 @@ pub struct Webhook {
     pub(crate) owner_identifier: EntityId,
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub(crate) payload: Payload,
-    /// The greatest rate of its attempts; absent if there is no limit.
+    /// The maximum rate of its attempts; absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate_limit: Option<RateLimit>,
-    /// When its feed was last read, to some minutes.
+    /// When its feed was last read, to within a few minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_at: Option<Time>,
     /// Whether it is removed when its feed has not been read for long.
@@ -170,7 +170,7 @@ pub struct WebhookView {
     status: WebhookStatus,
     /// The webhook's identifier.
     pub id: WebhookId,
-    /// When its feed was last read, to some minutes.
+    /// When its feed was last read, to within a few minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_read_date: Option<Time>,
     last_update: Time,
@@ -283,12 +283,12 @@ impl WebhookView {
     /// When the oldest delivery in its feed was published, if no reader has come since.
     pub(crate) fn without_reader_since(&self, now: Time) -> Option<Time> {
         let oldest = self.oldest_unread_date?;
-        // A reader that comes often has read at most some minutes after the time that is noted.
+        // A reader that comes often has read at most a few minutes after the time that is noted.
         let has_reader = |read: Time| oldest <= read || now.since(oldest) < READER_GRACE;
         (!self.last_read_date.is_some_and(has_reader)).then_some(oldest)
     }
 
-    /// When its feed was last read, to some minutes.
+    /// When its feed was last read, to within a few minutes.
     pub(crate) const fn last_read(&self) -> Option<Time> {
         self.last_read_date
     }

@@ -267,7 +267,7 @@ mod tests {
         let now = Time::from_millis(0);
         let random = CountingRandom::default();
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // A quote grows most: it takes four bytes, since the response is a text within JSON.
+        // A quote grows most: it takes four bytes, since the response is a string within JSON.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =

@@ -98,7 +98,7 @@ pub fn change(
     Ok(change.add("version", 1_u32))
 }
 
-/// The rate limit that a change sets, if it differs from the one that was read. A webhook that is pulled has none.
+/// The rate limit that a change sets, if it differs from the one that was read. A pull webhook has none.
 pub fn changed_limit(read: &Webhook, members: &Members) -> Option<Option<PerSecond>> {
     let wanted = if members.delivery == Some(Delivering::Pull) { Some(None) } else { members.max_attempts_per_second };
     wanted.filter(|wanted| *wanted != read.rate_limit.map(|limit| limit.per_second))

@@ -176,7 +176,7 @@ impl Comparison {
     }
 }
 
-/// Checks that a value is a text or a number. DynamoDB also orders binary values, and refuses to compare all others.
+/// Checks that a value is a string or a number. DynamoDB also orders binary values, and refuses to compare all others.
 fn orderable(value: &Value) -> Checked<&Value> {
     value::stored(value)?;
     let is_orderable = value.get("S").is_some() || value.get("N").is_some();

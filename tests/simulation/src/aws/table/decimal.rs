@@ -109,7 +109,7 @@ impl fmt::Display for Decimal {
     }
 }
 
-/// Whether a text is a small whole number as DynamoDB returns it. Nearly all numbers are.
+/// Whether a string is a small whole number as DynamoDB returns it. Nearly all numbers are.
 pub(super) fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_small = (1..=18).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());

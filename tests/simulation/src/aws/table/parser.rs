@@ -78,7 +78,7 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// A name in double quotes.
     Quoted(&'a str),
-    /// A text in single quotes.
+    /// A string in single quotes.
     Literal(&'a str),
     /// An operator or a punctuation mark.
     Sign(&'a str),

@@ -7,7 +7,7 @@ use super::{
 };
 
 /// The partition and the sort keys that a query reads: from the first text (inclusive) to the second (exclusive). Every
-/// form of a condition is such a range, because a text with a zero byte appended is the next one after the text.
+/// form of a condition is such a range, because a string with a zero byte appended is the next one after the string.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range<'a> {
     pub partition: &'a str,
@@ -70,7 +70,7 @@ fn bounds(condition: &Condition<'_>, sort: &str) -> Checked<(String, Option<Stri
     })
 }
 
-/// The next text after a text.
+/// The next text after a string.
 fn after(text: &str) -> String {
     format!("{text}\0")
 }

@@ -48,7 +48,7 @@ fn a_query_of_an_index_may_not_request_other_attributes() {
     refused_apart("Query", &with(members, &["entityKey", "n"], json!(["ENT#1"])));
 }
 
-/// No key has an empty text.
+/// No key has an empty string.
 #[test]
 fn a_query_may_not_have_an_empty_partition() {
     refused_apart("Query", &with(json!({ "KeyConditionExpression": "#n0 = :v0" }), &["pk"], json!([""])));

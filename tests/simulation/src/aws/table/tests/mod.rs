@@ -70,7 +70,7 @@ impl Conditions for Given {
     }
 }
 
-/// A value: a text, a number, a flag, null, or a map of values.
+/// A value: a string, a number, a flag, null, or a map of values.
 pub(super) fn value(plain: &Value) -> Value {
     match plain {
         Value::Null => json!({ "NULL": true }),
