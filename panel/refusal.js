@@ -6,7 +6,7 @@ const steps = (pointer) => pointer.split("/").slice(1).map((step) => step.replac
 /** The member of the body, the parameter or the header that a violation is about. */
 export const inputOf = ({ pointer }) => steps(pointer)[0];
 
-/** The name for people of the value at a pointer: `/eventList/2` is `eventList[2]`. */
+/** The display name of the value at a pointer: `/eventList/2` is `eventList[2]`. */
 export const nameOf = (pointer) =>
   steps(pointer).reduce((name, step) => (/^\d+$/.test(step) ? `${name}[${step}]` : `${name}${name && "."}${step}`), "");
 

@@ -44,7 +44,7 @@ class Service:
                     raise Fault(f"The service that runs with {data} is of an earlier build: stop it, and start it again")
                 return cls(data, None)
             if time.monotonic() - begun > START_LIMIT:
-                raise Fault(f"The service with the data in {data} does not become ready; see its terminal and {data}/logs")
+                raise Fault(f"The service with the data in {data} did not become ready; see its terminal and {data}/logs")
             time.sleep(0.2)
         return None
 
@@ -63,7 +63,7 @@ class Service:
                 process.terminate()
                 process.wait()
                 said.seek(0)
-                raise Fault(f"The local service does not start:\n{said.read().decode(errors='replace')}")
+                raise Fault(f"The local service did not start:\n{said.read().decode(errors='replace')}")
             time.sleep(0.1)
         return cls(data, process)
 

@@ -25,9 +25,9 @@ const LOCK: &str = "lock";
 pub enum CleanError {
     #[error("{0} has no data of a local run, so nothing is removed.")]
     NoData(PathBuf),
-    #[error("A service runs with the data in {0}, so nothing is removed. Stop it first.")]
+    #[error("A service is running with the data in {0}, so nothing is removed. Stop it first.")]
     InUse(PathBuf),
-    #[error("Nothing is removed without a confirmation: {} CONFIRM=yes", clean_command(.0))]
+    #[error("Nothing is removed without confirmation: {} CONFIRM=yes", clean_command(.0))]
     Unasked(PathBuf),
     #[error("Nothing is removed.")]
     Declined,

@@ -18,7 +18,7 @@ pub struct DataFolder {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DataFolderError {
-    #[error("another instance runs with the data in {0}; stop it, or choose another folder with DATA=")]
+    #[error("another instance is running with the data in {0}; stop it, or choose another folder with DATA=")]
     InUse(PathBuf),
     #[error("{path} cannot be used")]
     Io { path: PathBuf, source: io::Error },

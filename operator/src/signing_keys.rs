@@ -155,7 +155,7 @@ impl<'a> SigningKeysOf<'a> {
         let asked = self.deployment.secrets.rotate_secret().secret_id(&self.name).send().await;
         let asked = asked.map_err(|error| refused(CallError::of(&error).to_string()))?;
         let version = asked.version_id().unwrap_or_default();
-        tracing::info!("Secrets Manager rotates; this takes some seconds");
+        tracing::info!("Secrets Manager rotates; this takes a few seconds");
         let begun = Instant::now();
         while begun.elapsed() < LIMIT {
             let described = self.deployment.secrets.describe_secret().secret_id(&self.name).send().await;

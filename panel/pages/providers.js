@@ -21,10 +21,10 @@ import { CONNECTION } from "../words/statuses.js";
 
 const path = (provider) => `/payment/provider/${encodeURIComponent(provider)}/connection`;
 
-/** The most items of a page. There are fewer providers, and at most one connection to each. */
+/** The maximum number of items on a page. There are fewer providers, and at most one connection to each. */
 const ALL = { limit: 100 };
 
-/** The connections, the providers that are set up, and the provider's name for people. */
+/** The connections, the providers that are set up, and the provider's display name. */
 async function read() {
   const [connections, providers] = await Promise.all([
     get("/payment/connection/list", ALL), get("/payment/provider/list", ALL),

@@ -19,19 +19,19 @@ const PLACEHOLDER = `{
   "booking": {"price": {"total": {"amount": [{"numeric": [">=", 1000]}]}}}
 }`;
 
-/** The most events that are shown. */
+/** The maximum number of events that are shown. */
 const SHOWN = 20;
 
 const MATCHES = { tone: "good", icon: "delivered" };
 const DIFFERS = { tone: "mute", icon: "cancelled" };
 
-/** A webhook, with its filter as text; an empty text without a filter. */
+/** A webhook, with its filter as text; an empty string without a filter. */
 export async function webhookOf(id) {
   const text = await getText(`/webhook/${encodeURIComponent(id)}`);
   return { ...JSON.parse(text), [MEMBER]: memberOf(text, MEMBER) ?? "" };
 }
 
-/** The JSON text of a request's body with this filter; `null` for no filter. Throws a `Refusal` for a text that is not JSON. */
+/** The JSON text of a request's body with this filter; `null` for no filter. Throws a `Refusal` for a string that is not JSON. */
 export function withFilter(members, filter) {
   const text = filter.trim() || "null";
   try {

@@ -68,7 +68,7 @@ export const readable = (json) => json.replace(ESCAPES, (escape) => {
 /** Any text for display: JSON without escapes, other texts unchanged. */
 export const displayed = (text) => (isJson(text) ? readable(text) : text);
 
-/** JSON on several lines; an empty text stays empty. */
+/** JSON on several lines; an empty string stays empty. */
 export const formatted = (text) => (text ? laidOut(text).map((part) => part.text).join("") : "");
 
 /** The source text of a member of a JSON object, byte for byte. */

@@ -7,7 +7,7 @@ const NAVIGATION_MS = 1500;
 
 const listeners = new Set();
 
-/** Shows a notice for some seconds. */
+/** Shows a notice for a few seconds. */
 export const say = (text) => listeners.forEach((listener) => listener(text));
 
 export function Notices() {

@@ -21,7 +21,7 @@ export function useDays(webhooks) {
     const load = async (isFirst) => {
       if (isFirst || document.visibilityState === "visible") {
         await forEachOf(all, async (id) => {
-          // A webhook that was removed meanwhile, or a failed call, shows no rate.
+          // A webhook that was removed in the meantime, or a failed call, shows no rate.
           const stats = await get(`/webhook/${encodeURIComponent(id)}/stats`).catch(() => null);
           if (stats && !over) become((before) => ({ ...before, [id]: stats.last24Hours }));
           return !over;

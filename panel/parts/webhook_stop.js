@@ -9,8 +9,8 @@ import { Problem } from "./problem.js";
 export const Stop = ({ webhook: { enabled }, disable, remove }) => html`
   <${Card} title=${enabled ? "Disable or remove" : "Remove"}>
     ${enabled && html`<div class="choice">
-      <p>While disabled, the webhook receives nothing, and events published meanwhile are not delivered later. You can
-        enable it again.</p>
+      <p>While disabled, the webhook receives nothing, and events published in the meantime are not delivered later.
+        You can enable it again.</p>
       <${Action} scope="integrations.write" onClick=${disable}>Disable…<//>
     </div>`}
     <div class="choice">

@@ -12,7 +12,7 @@ const STATUSES = {
 const ERRORS = { dns: "Host not found", connect: "Connection failed", tls: "TLS failed", timeout: "Timed out",
   blocked: "Address not allowed" };
 
-/** The code of an attempt of which no outcome was recorded. */
+/** The code of an attempt whose outcome was not recorded. */
 const INTERRUPTED = "interrupted";
 const OUTCOME_UNKNOWN = "Outcome unknown";
 

@@ -220,7 +220,7 @@ async fn without_a_running_service_a_folder_is_refused(suite: Arc<Suite>) {
     bundle.cut_power().await;
     assert!(bundle.data().join("service.env").is_file());
     let refusal = admin(&bundle, &["application", "list", "hotel"]).await.failed(3);
-    assert!(refusal.contains("no service runs"), "{refusal}");
+    assert!(refusal.contains("no service is running"), "{refusal}");
 }
 
 #[contract_test]

@@ -19,7 +19,7 @@ Examples:
   waypost trigger booking.created
   waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
 
-The receiver must not act on a test event: its body has the member `test`. The command waits some seconds for the first
+The receiver must not act on a test event: its body has the member `test`. The command waits a few seconds for the first
 attempt and prints its result; the exit code is 0 even if that attempt failed.";
 
 /// How long to wait for the first attempt, and the pause between two polls.
@@ -122,12 +122,12 @@ fn result(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     match delivery.status.as_str() {
         "pending" if delivery.is_unread() && is_read => format!(
             "The delivery waits in the feed of this webhook. If its reader is busy, the reader gets the delivery next; \
-             `waypost show {id}` shows the result. If the reader has ended, run `waypost listen` again."
+             `waypost show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
         ),
         "pending" if delivery.is_unread() => {
             "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
         }
-        "pending" => format!("The first attempt has not ended yet: `waypost show {id}` shows it."),
+        "pending" => format!("The first attempt has not finished yet: `waypost show {id}` shows it."),
         "delivered" => "It was delivered.".to_owned(),
         status => format!("Its status is `{}`; `waypost show {id}` shows the reason.", visible_line(status)),
     }
@@ -170,7 +170,7 @@ mod tests {
         assert!(result("dlv_1", Some(&unread), false).starts_with("Nothing has read the feed"));
         assert!(result("dlv_1", Some(&unread), true).contains("If its reader is busy"));
         let claimed = Delivery { waiting_for: None, ..unread };
-        assert!(result("dlv_1", Some(&claimed), true).starts_with("The first attempt has not ended yet"));
+        assert!(result("dlv_1", Some(&claimed), true).starts_with("The first attempt has not finished yet"));
     }
 
     #[test]

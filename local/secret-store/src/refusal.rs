@@ -48,9 +48,9 @@ pub enum Refusal {
     #[error("{0}")]
     Parameter(String),
     /// A well-formed request for an unsupported feature.
-    #[error("{0} is not supported by the Secrets Manager of one machine.")]
+    #[error("{0} is not supported by the local Secrets Manager.")]
     Unsupported(&'static str),
-    #[error("{0} is not an operation of the Secrets Manager of one machine.")]
+    #[error("{0} is not an operation of the local Secrets Manager.")]
     Operation(String),
     /// serde's error is left out: it may repeat a member's value.
     #[error("The request is not JSON of the operation's form.")]

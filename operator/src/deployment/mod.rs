@@ -98,8 +98,10 @@ pub enum DeploymentError {
         /// The output's name.
         output: &'static str,
     },
-    /// No service runs with the folder.
-    #[error("no service runs with the data in {0}; start it with `make run DATA={0}`, and try again while it runs")]
+    /// No service is running with the folder.
+    #[error(
+        "no service is running with the data in {0}; start it with `make run DATA={0}`, and try again while it runs"
+    )]
     NoService(PathBuf),
     /// The file `service.env` of a running service lacks a line.
     #[error("{path} has no line {name}=…; start the service again")]
@@ -118,7 +120,7 @@ pub enum DeploymentError {
         source: io::Error,
     },
     /// Another command holds the lock of rotations.
-    #[error("another rotation is in progress in {0}; wait until it has ended")]
+    #[error("another rotation is in progress in {0}; wait until it has finished")]
     UnderWay(PathBuf),
 }
 

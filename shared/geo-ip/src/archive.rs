@@ -112,7 +112,7 @@ fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
                 continue;
             }
             EntryType::Link | EntryType::Symlink => return Err(ArchiveError::Suspicious("a link")),
-            _ => return Err(ArchiveError::Suspicious("something that is neither a file nor a folder")),
+            _ => return Err(ArchiveError::Suspicious("an entry that is neither a file nor a folder")),
         }
         let name = described.take().unwrap_or_else(|| entry.path_bytes().into_owned());
         let name = std::str::from_utf8(&name).map_err(|_| ArchiveError::Suspicious("a name that is not UTF-8"))?;

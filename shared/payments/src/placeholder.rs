@@ -27,7 +27,7 @@ pub enum Placeholder {
 
 /// A string with an unknown or unclosed placeholder.
 #[derive(Debug, thiserror::Error)]
-#[error("not a text with placeholders such as {{clientId}}")]
+#[error("not a string with placeholders such as {{clientId}}")]
 pub struct TemplateError;
 
 impl Placeholder {

@@ -162,7 +162,7 @@ impl Listen {
         if let Err(failure) = &ended
             && failure.is_of_kind("webhook-not-found")
         {
-            report.remark("The webhook was removed elsewhere. Run `waypost listen` again for another one.");
+            report.remark("The webhook was removed elsewhere. Run `waypost listen` again to create a new one.");
             return ended;
         }
         let path = ["webhook", id.as_str()];

@@ -25,7 +25,7 @@ pub enum Command {
     Resend(Shown),
 }
 
-/// The delivery, and how much of it the result has.
+/// The delivery, and how much of it to show.
 #[derive(Debug, Args)]
 pub struct Shown {
     /// The delivery's identifier, `dlv_…`.
