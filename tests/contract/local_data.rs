@@ -31,7 +31,7 @@ fn said(output: &Output) -> String {
 async fn a_folder_in_use_is_not_cleaned(suite: Arc<Suite>) {
     let data = suite.bundle().data();
     let refused = clean_data(&data, "yes").await;
-    assert!(!refused.status.success() && said(&refused).contains("A service runs"), "{}", said(&refused));
+    assert!(!refused.status.success() && said(&refused).contains("A service is running"), "{}", said(&refused));
     assert!(data.join("table.db").exists() && data.join("secrets/provider-stripe.json").exists());
 }
 
