@@ -27,6 +27,9 @@ pub enum Failure {
     /// The service gave no answer.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable { address: String, reason: String },
+    /// A signed request does not verify.
+    #[error("{reason}")]
+    Unverified { reason: String, next: String },
     /// The answer is not from a Waypost service.
     #[error("{address} answered with status {status}, but the answer is not from Waypost")]
     Unexpected { address: String, status: u16 },
@@ -140,6 +143,7 @@ impl Failure {
             Self::Refused(problem) if ["invalid-request", "event-type-not-found"].contains(&problem.kind.as_str()) => 2,
             Self::Refused(_)
             | Self::Unexpected { .. }
+            | Self::Unverified { .. }
             | Self::File { .. }
             | Self::Certificates(_)
             | Self::Output(_) => 1,
@@ -159,6 +163,7 @@ impl Failure {
             Self::Unexpected { .. } => {
                 "check the address, and whether a proxy answered; `waypost login` stores another address".to_owned()
             }
+            Self::Unverified { next, .. } => next.clone(),
             Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),
             Self::Refused(problem) => match problem.kind.as_str() {
                 "invalid-client" | "unauthorized" => login.to_owned(),
@@ -168,6 +173,13 @@ impl Failure {
                 }
                 "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
                 "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
+                "webhook-not-found" => "`waypost webhooks` lists the webhooks".to_owned(),
+                "webhook-disabled" => "`waypost webhooks change ID --enable` enables it".to_owned(),
+                "previous-secret-live" => {
+                    "`waypost webhooks rotate ID --at-once` ends both old secrets; your endpoint then needs the new one"
+                        .to_owned()
+                }
+                "event-type-not-found" => "`waypost types` lists the event types".to_owned(),
                 "unsupported-version" => "install a current version of this program".to_owned(),
                 _ if problem.status == 429 => {
                     problem.retry_after.map_or("try again later".to_owned(), |pause| format!("try again in {pause} s"))
@@ -247,6 +259,7 @@ mod tests {
             (unreachable, 3),
             (Failure::NotLoggedIn("address".to_owned()), 4),
             (Failure::DamagedLogin("login.json".into()), 4),
+            (Failure::Unverified { reason: "No.".to_owned(), next: "Yes.".to_owned() }, 1),
             (Failure::Interrupted, 130),
             (refused(401, "invalid-client"), 4),
             (refused(403, "insufficient-scope"), 4),

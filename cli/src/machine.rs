@@ -1,8 +1,17 @@
-//! The machine: environment, clock, pauses, configuration folder and host name. No other module reads them.
+//! The machine: environment, clock, pauses, configuration folder, host name and terminal. No other module reads them.
 
-use std::{fs, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs::{self, File},
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
 
 use jiff::Timestamp;
+
+/// The width of a terminal that does not say its own.
+const USUAL_COLUMNS: usize = 80;
 
 /// The value of an environment variable that is set and not empty.
 pub fn variable(name: &str) -> Option<String> {
@@ -44,4 +53,19 @@ pub fn host_name() -> String {
     let name = name.trim();
     let plain = !name.is_empty() && name.len() <= 100 && name.chars().all(|letter| letter.is_ascii_graphic());
     if plain { name.to_owned() } else { "this machine".to_owned() }
+}
+
+/// The width of the output in characters: the variable `COLUMNS`, or the width of the terminal. `None` if the output is
+/// for a file or another program, which gets everything.
+pub fn columns() -> Option<usize> {
+    let given = variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    given.or_else(|| io::stdout().is_terminal().then(|| columns_of_terminal().unwrap_or(USUAL_COLUMNS)))
+}
+
+/// The width that `stty` shows. The standard library does not have it.
+fn columns_of_terminal() -> Option<usize> {
+    let terminal = File::open("/dev/tty").ok()?;
+    let output = Command::new("stty").arg("size").stdin(terminal).output().ok()?;
+    let size = String::from_utf8(output.stdout).ok()?;
+    size.split_whitespace().nth(1)?.parse().ok().filter(|columns| *columns > 0)
 }

@@ -74,12 +74,12 @@ pub fn colour_of_answer(status: Option<u64>) -> Style {
     }
 }
 
-/// The colour of a delivery's status.
+/// The colour of a delivery's status or of a webhook's state.
 pub fn colour_of(status: &str) -> Style {
     match status {
-        "delivered" => GREEN,
-        "failed" => RED,
-        "retrying" | "pending" => YELLOW,
+        "delivered" | "active" => GREEN,
+        "failed" | "failing" => RED,
+        "retrying" | "pending" | "paused" => YELLOW,
         _ => DIM,
     }
 }
@@ -131,19 +131,20 @@ pub fn pretty_json(json: &str) -> String {
     text
 }
 
-/// Rows in columns. The first row is the title; each cell has a style.
-pub fn table(rows: &[Vec<(String, Style)>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max();
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
-    let line = |row: &Vec<(String, Style)>| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, ((text, style), width))| {
-            let padding = if column + 1 == columns { 0 } else { width - text.chars().count() };
-            format!("{style}{text}{style:#}{}", " ".repeat(padding))
-        });
-        cells.collect::<Vec<_>>().join("  ")
+/// JSON without white space between its tokens, and otherwise unchanged.
+pub fn compact_json(json: &str) -> String {
+    let mut in_string = false;
+    let mut escaped = false;
+    let is_kept = |letter: &char| {
+        if in_string {
+            in_string = escaped || *letter != '"';
+            escaped = !escaped && *letter == '\\';
+            return true;
+        }
+        in_string = *letter == '"';
+        ![' ', '\n', '\t', '\r'].contains(letter)
     };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    json.chars().filter(is_kept).collect()
 }
 
 #[cfg(test)]
@@ -161,13 +162,8 @@ mod tests {
         let json = r#"{"a": {}, "b":[1.10,"x, {\"y\" \\"],"c":[ ],"d":{"e":null}}"#;
         let pretty = "{\n  \"a\": {},\n  \"b\": [\n    1.10,\n    \"x, {\\\"y\\\" \\\\\"\n  ],\n  \"c\": [],\n  \"d\": {\n    \"e\": null\n  }\n}";
         assert_eq!(pretty_json(json), pretty);
-    }
-
-    #[test]
-    fn columns_are_aligned_by_characters() {
-        let cell = |text: &str| (text.to_owned(), Style::new());
-        let rows = [vec![cell("ID"), cell("NAME")], vec![cell("Zürich"), cell("x")]];
-        assert_eq!(table(&rows), "ID      NAME\nZürich  x");
+        let compact = r#"{"a":{},"b":[1.10,"x, {\"y\" \\"],"c":[],"d":{"e":null}}"#;
+        assert_eq!((compact_json(json).as_str(), compact_json(pretty).as_str()), (compact, compact));
     }
 
     #[test]

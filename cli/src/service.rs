@@ -74,6 +74,10 @@ impl<'a> Call<'a> {
         Self { method: Method::POST, path, query: &[], body: Some(body), key: None, within: WITHIN }
     }
 
+    pub fn patch(path: &'a [&'a str], body: impl Serialize) -> Self {
+        Self { method: Method::PATCH, ..Self::post(path, body) }
+    }
+
     pub fn delete(path: &'a [&'a str]) -> Self {
         Self { method: Method::DELETE, path, query: &[], body: None, key: None, within: WITHIN }
     }
@@ -109,17 +113,28 @@ impl Service {
         waiting_for_limits(async || self.requested_token().await).await
     }
 
-    async fn requested_token(&self) -> Result<TokenAnswer, Failure> {
-        let url = with_path(&self.issuer, &["oauth2", "token"]);
+    /// The rights of a token, as the issuer shows them (RFC 7662).
+    pub async fn introspection(&self, token: &str) -> Result<String, Failure> {
+        waiting_for_limits(async || self.sent_to_issuer("introspect", ("token", token)).await).await
+    }
+
+    /// Sends a form with a parameter and the application's credentials to the issuer.
+    async fn sent_to_issuer(&self, endpoint: &str, (name, value): (&str, &str)) -> Result<String, Failure> {
+        let url = with_path(&self.issuer, &["oauth2", endpoint]);
         let form = form_urlencoded::Serializer::new(String::new())
-            .append_pair("grant_type", "client_credentials")
+            .append_pair(name, value)
             .append_pair("client_id", &self.login.client_id)
             .append_pair("client_secret", &self.login.client_secret)
             .finish();
         let mut headers = common_headers();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         let outgoing = Outgoing { method: Method::POST, url: &url, headers, body: form.into(), within: WITHIN };
-        let answer: TokenAnswer = json(&url, &exchanged(&self.issuer_client, outgoing).await?)?;
+        exchanged(&self.issuer_client, outgoing).await
+    }
+
+    async fn requested_token(&self) -> Result<TokenAnswer, Failure> {
+        let text = self.sent_to_issuer("token", ("grant_type", "client_credentials")).await?;
+        let answer: TokenAnswer = json(&self.issuer, &text)?;
         let lifetime = Duration::from_secs(answer.expires_in);
         let renewed_at = Instant::now() + lifetime.saturating_sub(RENEWED_BEFORE.min(lifetime / 4));
         *self.held() = Some(HeldToken { text: answer.access_token.clone(), renewed_at });
@@ -146,7 +161,17 @@ impl Service {
 
     /// Sends a request, and returns the value of the answer.
     pub async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Failure> {
-        json(&self.url(call.path), &self.text(call).await?)
+        self.read(&self.text(call).await?)
+    }
+
+    /// Reads the text of an answer.
+    pub fn read<T: DeserializeOwned>(&self, text: &str) -> Result<T, Failure> {
+        serde_json::from_str(text).map_err(|_| self.unexpected())
+    }
+
+    /// The failure after an answer that is not from Waypost.
+    pub fn unexpected(&self) -> Failure {
+        Failure::Unexpected { address: self.login.address.clone(), status: 200 }
     }
 
     async fn token(&self) -> Result<(String, bool), Failure> {

@@ -20,7 +20,7 @@ use tokio::{
 use crate::harness::{Behaviour, Entity, LONG, Receiver, Suite, is_signed_by, local, until};
 
 /// The program, with the platform's application as its login.
-struct Cli {
+pub struct Cli {
     env: [(&'static str, String); 5],
     /// An empty configuration.
     home: tempfile::TempDir,
@@ -28,14 +28,14 @@ struct Cli {
 
 /// The result of a run.
 #[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub struct Ended {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Cli {
-    fn of(suite: &Suite, entity: &Entity) -> Self {
+    pub fn of(suite: &Suite, entity: &Entity) -> Self {
         // The program resolves names as the system does, and a stack has invented ones.
         suite.bundle();
         let env = &suite.api.env;
@@ -60,14 +60,14 @@ impl Cli {
         command
     }
 
-    async fn run(&self, arguments: &[&str]) -> Ended {
+    pub async fn run(&self, arguments: &[&str]) -> Ended {
         let output = timeout(LONG, self.command(arguments).output()).await.expect("it ends").expect("it can be run");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
     /// The JSON value of a run that succeeds.
-    async fn json(&self, arguments: &[&str]) -> Value {
+    pub async fn json(&self, arguments: &[&str]) -> Value {
         let ended = self.run(&[arguments, &["--json"]].concat()).await;
         assert_eq!(ended.code, Some(0), "{ended:?}");
         serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))

@@ -38,6 +38,7 @@ mod canary;
 mod cancel_delivery;
 mod checks;
 mod cli;
+mod cli_webhooks;
 mod client_authentication;
 mod clients;
 mod crash;

@@ -1,16 +1,18 @@
 //! `waypost deliveries`: lists deliveries, in as many pages as the limit requires.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use anstyle::Style;
 use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::webhooks::{NamedWebhook, named_webhooks};
 use crate::{
     failure::Failure,
-    output::{BOLD, DIM, Output, colour_of, colour_of_answer, short_time, table, visible_line},
+    machine,
+    output::{Output, colour_of, colour_of_answer, short_time},
     service::{Call, Service},
+    table::{Cell, Column, Fit, table},
 };
 
 const EXAMPLES: &str = "\
@@ -19,6 +21,16 @@ Examples:
   waypost deliveries --subject B-20417
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend";
 
+const COLUMNS: [Column; 8] = [
+    Column { title: "CREATED", fit: Fit::Optional },
+    Column { title: "STATUS", fit: Fit::Whole },
+    Column { title: "TYPE", fit: Fit::Cut },
+    Column { title: "SUBJECT", fit: Fit::Cut },
+    Column { title: "WEBHOOK", fit: Fit::Cut },
+    Column { title: "ATTEMPTS", fit: Fit::Optional },
+    Column { title: "LAST", fit: Fit::Cut },
+    Column { title: "ID", fit: Fit::Whole },
+];
 /// The maximum number of deliveries on a page.
 const PAGE: u16 = 100;
 
@@ -59,6 +71,9 @@ struct Listed {
     #[serde(rename = "type")]
     kind: String,
     subject: Option<String>,
+    #[serde(default)]
+    test: bool,
+    webhook_identifier: String,
     status: String,
     attempt_count: u64,
     last_http_status: Option<u64>,
@@ -74,14 +89,22 @@ impl Deliveries {
             return Ok(output.write(&found, "")?);
         }
         if found.is_empty() {
-            output.remark("No delivery matches.");
+            output.remark(self.hint());
             return Ok(());
         }
-        let rows = found.iter().map(|delivery| serde_json::from_str(delivery.get()).map(|listed| row(&listed)));
-        let rows: Vec<_> = rows.collect::<Result<_, _>>().map_err(|_| unexpected(&service))?;
-        let titles = ["CREATED", "STATUS", "TYPE", "SUBJECT", "ATTEMPTS", "LAST", "ID"];
-        let titles = titles.map(|title| (title.to_owned(), BOLD)).into();
-        Ok(output.text(table(&[vec![titles], rows].concat()))?)
+        let names = names_of_webhooks(&service).await;
+        let rows = found.iter().map(|delivery| service.read(delivery.get()).map(|listed| row(&listed, &names)));
+        let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+        Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
+    }
+
+    /// The reason for an empty list, and the next step.
+    fn hint(&self) -> &'static str {
+        if self.failed || self.subject.is_some() || self.webhook.is_some() {
+            "No delivery matches. Try fewer filters; `waypost webhooks` shows to which types each webhook subscribes."
+        } else {
+            "There is no delivery yet. `waypost webhooks` lists the webhooks; `waypost trigger TYPE` sends a test event."
+        }
     }
 
     async fn pages(&self, service: &Service) -> Result<Vec<Box<RawValue>>, Failure> {
@@ -109,7 +132,7 @@ impl Deliveries {
                 page => page?,
             };
             for delivery in page.items {
-                let Identified { id } = serde_json::from_str(delivery.get()).map_err(|_| unexpected(service))?;
+                let Identified { id } = service.read(delivery.get())?;
                 if known.insert(id) {
                     found.push(delivery);
                 }
@@ -122,26 +145,75 @@ impl Deliveries {
     }
 }
 
-fn row(delivery: &Listed) -> Vec<(String, Style)> {
+/// The names by identifier. A list without them is better than none.
+async fn names_of_webhooks(service: &Service) -> HashMap<String, String> {
+    let webhooks = named_webhooks(service).await.unwrap_or_default();
+    webhooks.into_iter().map(|NamedWebhook { id, name }| (id, name)).collect()
+}
+
+fn row(delivery: &Listed, names: &HashMap<String, String>) -> [Cell; 8] {
     let last = match (delivery.last_http_status, &delivery.last_error_code) {
-        (Some(status), _) => (status.to_string(), colour_of_answer(Some(status))),
-        (None, Some(error)) => (visible_line(error), colour_of_answer(None)),
+        (Some(status), _) => Cell::new(&status.to_string(), colour_of_answer(Some(status))),
+        (None, Some(error)) => Cell::new(error, colour_of_answer(None)),
         // A reader of a feed reports no status.
-        (None, None) if delivery.status == "delivered" => ("confirmed".to_owned(), colour_of(&delivery.status)),
-        (None, None) => ("-".to_owned(), DIM),
+        (None, None) if delivery.status == "delivered" => Cell::new("confirmed", colour_of(&delivery.status)),
+        (None, None) => Cell::dim("-"),
     };
-    let plain = |text: &str| (visible_line(text), Style::new());
-    vec![
-        (short_time(&delivery.created_date), DIM),
-        (visible_line(&delivery.status), colour_of(&delivery.status)),
-        plain(&delivery.kind),
-        plain(delivery.subject.as_deref().unwrap_or("-")),
-        plain(&delivery.attempt_count.to_string()),
+    // A test event has no subject.
+    let subject = match &delivery.subject {
+        _ if delivery.test => Cell::dim("(test)"),
+        Some(subject) => Cell::plain(subject),
+        None => Cell::dim("-"),
+    };
+    [
+        Cell::dim(&short_time(&delivery.created_date)),
+        Cell::new(&delivery.status, colour_of(&delivery.status)),
+        Cell::plain(&delivery.kind),
+        subject,
+        Cell::plain(names.get(&delivery.webhook_identifier).unwrap_or(&delivery.webhook_identifier)),
+        Cell::plain(&delivery.attempt_count.to_string()),
         last,
-        plain(&delivery.id),
+        Cell::plain(&delivery.id),
     ]
 }
 
-fn unexpected(service: &Service) -> Failure {
-    Failure::Unexpected { address: service.login.address.clone(), status: 200 }
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    const ID: &str = "dlv_01m7w5gmev32p3wwt3y0b8j32h";
+    const WEBHOOK: &str = "whk_01m74zy5eva3kj3s4w04zg1hhc";
+
+    fn shown(names: &[(&str, &str)], width: Option<usize>) -> Vec<String> {
+        let delivery = |test: bool, status: &str| {
+            let listed = format!(
+                r#"{{"id":"{ID}","type":"booking.cancelled","subject":"B-20417","status":"{status}","attemptCount":10,
+                "webhookIdentifier":"{WEBHOOK}","lastErrorCode":"unconfirmed","createdDate":"2026-11-20T09:45:00.123Z","test":{test}}}"#
+            );
+            serde_json::from_str::<Listed>(&listed).expect("a delivery")
+        };
+        let names = names.iter().map(|(id, name)| ((*id).to_owned(), (*name).to_owned())).collect();
+        let rows = [delivery(false, "cancelled"), delivery(true, "failed")].map(|listed| row(&listed, &names));
+        strip_str(&table(COLUMNS, &rows, width)).to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_delivery_is_listed_with_the_name_of_its_webhook_and_a_test_is_marked() {
+        let lines = shown(&[(WEBHOOK, "Booking sync")], None);
+        let first = format!(
+            "2026-11-20 09:45:00Z  cancelled  booking.cancelled  B-20417  Booking sync  10        unconfirmed  {ID}"
+        );
+        assert_eq!(lines[1], first);
+        assert!(lines[2].contains("  (test)   Booking sync  "), "{lines:?}");
+        assert!(shown(&[], None)[1].contains(WEBHOOK));
+    }
+
+    #[test]
+    fn a_narrow_list_fits_80_columns_with_complete_identifiers() {
+        for line in shown(&[], Some(80)) {
+            assert!(line.chars().count() <= 80 && (line.ends_with(ID) || line.ends_with("ID")), "{line}");
+        }
+    }
 }

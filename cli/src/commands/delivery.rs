@@ -1,15 +1,15 @@
 //! `waypost show`, `waypost resend` and `waypost cancel`: one delivery.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
+use super::answer::print_answer;
 use crate::{
     failure::Failure,
     output::{BOLD, DIM, Output, colour_of, colour_of_answer, pretty_json, short_time, visible, visible_line},
     service::{Call, Service, segment},
+    table::{Cell, members},
 };
 
 #[derive(Debug, Args)]
@@ -59,70 +59,49 @@ struct Attempt {
 impl WhichDelivery {
     pub async fn show(self, output: Output) -> Result<(), Failure> {
         let service = Service::of_login().await?;
-        let text = service.text(Call::get(&["webhook", "delivery", &self.id])).await?;
-        print(&service, &text, output, shown)
+        print_answer(&service, Call::get(&["webhook", "delivery", &self.id]), output, shown).await
     }
 
     /// Sends the delivery again, and prints its status at that moment.
     pub async fn resend(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
-        let text = service.text(Call::post(&["webhook", "delivery", &self.id, "resend"], json!({}))).await?;
-        print(&service, &text, output, |Delivery { id, status, .. }| {
-            let colour = colour_of(status);
-            let [id, status] = [id, status].map(|text| visible_line(text));
-            format!("{id} is {colour}{status}{colour:#}; `waypost show {id}` shows its next attempt.")
-        })
+        self.act("resend", output, |id| format!("`waypost show {id}` shows its next attempt.")).await
     }
 
     pub async fn cancel(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
-        let text = service.text(Call::post(&["webhook", "delivery", &self.id, "cancel"], json!({}))).await?;
-        print(&service, &text, output, |Delivery { id, status, .. }| {
-            let colour = colour_of(status);
-            let [id, status] = [id, status].map(|text| visible_line(text));
-            format!("{id} is {colour}{status}{colour:#}; `waypost resend {id}` sends it anyway.")
-        })
+        self.act("cancel", output, |id| format!("`waypost resend {id}` sends it anyway.")).await
     }
-}
 
-fn print(
-    service: &Service,
-    text: &str,
-    output: Output,
-    for_people: impl Fn(&Delivery) -> String,
-) -> Result<(), Failure> {
-    if output.json {
-        // The service's text, since parsing could change the digits of numbers.
-        return Ok(output.raw(text.trim_end())?);
+    async fn act(self, action: &str, output: Output, next: fn(&str) -> String) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let path = ["webhook", "delivery", &self.id, action];
+        print_answer(&service, Call::post(&path, json!({})), output, |delivery: &Delivery| {
+            let colour = colour_of(&delivery.status);
+            let [id, status] = [&delivery.id, &delivery.status].map(|text| visible_line(text));
+            format!("{id} is {colour}{status}{colour:#}; {}", next(&id))
+        })
+        .await
     }
-    let unexpected = |_| Failure::Unexpected { address: service.login.address.clone(), status: 200 };
-    let delivery: Delivery = serde_json::from_str(text).map_err(unexpected)?;
-    Ok(output.text(for_people(&delivery))?)
 }
 
 fn shown(delivery: &Delivery) -> String {
-    let mut text = String::new();
-    let mut member = |name: &str, value: Option<&str>| {
-        if let Some(value) = value {
-            writeln!(text, "{DIM}{name:<9}{DIM:#} {}", visible_line(value)).expect("a text takes everything");
-        }
-    };
-    member("delivery", Some(&delivery.id));
-    member("type", Some(&delivery.kind));
-    member("subject", delivery.subject.as_deref());
-    member("webhook", Some(&delivery.webhook_identifier));
-    member("address", delivery.url.as_deref());
-    member("created", Some(&short_time(&delivery.created_date)));
-    member("next", delivery.next_attempt_date.as_deref().map(short_time).as_deref());
-    member("waits for", delivery.waiting_for.as_deref());
-    member("held by", delivery.held_by.as_deref());
-    member("reason", delivery.cancel_reason.as_deref());
-    let colour = colour_of(&delivery.status);
-    let status = visible_line(&delivery.status);
+    let optional = |value: &Option<String>| value.as_deref().map(Cell::plain);
+    let members = members([
+        ("delivery", Some(Cell::plain(&delivery.id))),
+        ("type", Some(Cell::plain(&delivery.kind))),
+        ("subject", optional(&delivery.subject)),
+        ("webhook", Some(Cell::plain(&delivery.webhook_identifier))),
+        ("address", optional(&delivery.url)),
+        ("created", Some(Cell::plain(&short_time(&delivery.created_date)))),
+        ("next", delivery.next_attempt_date.as_deref().map(|date| Cell::plain(&short_time(date)))),
+        ("waits for", optional(&delivery.waiting_for)),
+        ("held by", optional(&delivery.held_by)),
+        ("reason", optional(&delivery.cancel_reason)),
+        ("status", Some(Cell::new(&delivery.status, colour_of(&delivery.status)))),
+    ]);
     let attempts: String = delivery.attempts.iter().map(shown_attempt).collect();
     let attempts = if attempts.is_empty() { format!("  {DIM}none{DIM:#}\n") } else { attempts };
     format!(
-        "{text}{DIM}status   {DIM:#} {colour}{status}{colour:#}\n\n{BOLD}Attempts{BOLD:#}\n{attempts}\n{BOLD}Event{BOLD:#}\n{}",
+        "{members}\n\n{BOLD}Attempts{BOLD:#}\n{attempts}\n{BOLD}Event{BOLD:#}\n{}",
         indented(&visible(&pretty_json(delivery.event.get())))
     )
 }
@@ -173,9 +152,9 @@ mod tests {
         let delivery: Delivery = serde_json::from_str(delivery).expect("a delivery");
         let text = strip_str(&shown(&delivery)).to_string();
         for line in [
-            "delivery  dlv_1",
-            "waits for schedule",
-            "status    retrying",
+            "delivery   dlv_1",
+            "waits for  schedule",
+            "status     retrying",
             "   1  2026-11-20 09:45:00Z  timeout: the endpoint did not accept a connection in time  5001 ms",
             "   2  2026-11-20 09:45:10Z  500  87 ms",
             "   3  2026-11-20 09:45:20Z  confirmed  4 ms",

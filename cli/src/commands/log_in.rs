@@ -1,16 +1,13 @@
 //! `waypost login`: reads or asks for address and credentials, checks them, and stores them.
 
-use std::io::{self, IsTerminal};
-
 use clap::Args;
 use serde_json::{Value, json};
-#[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     failure::Failure,
     login::{GivenLogin, StoredLogin, checked_address},
     output::Output,
+    questions,
     service::{Call, Service, segment},
 };
 
@@ -57,7 +54,7 @@ impl Login {
     fn complete(self) -> Result<StoredLogin, Failure> {
         let environment = GivenLogin::of_environment();
         // Standard input cannot provide answers if it already provides the secret.
-        let asks = io::stdin().is_terminal() && !self.client_secret_stdin;
+        let asks = questions::can_ask() && !self.client_secret_stdin;
         let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
             given.or(variable).map_or_else(|| ask(asks, option, question), Ok)
         };
@@ -67,11 +64,11 @@ impl Login {
         let entity = value(self.entity, environment.entity, "--entity", "Managing entity")?;
         let client_id = value(self.client_id, environment.client_id, "--client-id", "Client id")?;
         let client_secret = if self.client_secret_stdin {
-            given(line()?, "the client secret on standard input")?
+            questions::given(&questions::line()?, "the client secret on standard input")?
         } else if let Some(secret) = environment.client_secret {
             secret
         } else if asks {
-            given(hidden("Client secret (not shown): ")?, "the client secret")?
+            questions::ask_hidden("Client secret (not shown): ", "the client secret")?
         } else {
             return Err(Failure::Usage(
                 "the client secret is missing, and the program cannot ask for it because standard input is not a \
@@ -117,38 +114,11 @@ async fn log_in(login: StoredLogin, output: Output) -> Result<(), Failure> {
     Ok(output.write(json, text)?)
 }
 
-/// Asks for a secret, which the terminal does not show.
-fn hidden(question: &str) -> Result<String, Failure> {
-    // Otherwise Ctrl-C would end the program before the terminal shows input again.
-    #[cfg(unix)]
-    let _caught = signal(SignalKind::interrupt()).map_err(terminal)?;
-    rpassword::prompt_password(question).map_err(|error| match error.kind() {
-        io::ErrorKind::Interrupted => Failure::Interrupted,
-        _ => terminal(error),
-    })
-}
-
 fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {
     if !asks {
         return Err(Failure::Usage(format!(
             "{option} is missing, and the program cannot ask for it because standard input is not a terminal"
         )));
     }
-    eprint!("{question}: ");
-    given(line()?, question)
-}
-
-fn line() -> Result<String, Failure> {
-    let mut line = String::new();
-    io::stdin().read_line(&mut line).map_err(terminal)?;
-    Ok(line)
-}
-
-fn given(answer: String, name: &str) -> Result<String, Failure> {
-    let answer = answer.trim();
-    if answer.is_empty() { Err(Failure::Usage(format!("{name} is empty"))) } else { Ok(answer.to_owned()) }
-}
-
-fn terminal(error: io::Error) -> Failure {
-    Failure::Usage(format!("the answer could not be read: {error}"))
+    questions::ask(question)
 }

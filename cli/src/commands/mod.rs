@@ -1,16 +1,28 @@
-//! The subcommands, one file for each. A subcommand reads arguments, calls the service and prints the result.
+//! The subcommands, each in a file or a folder. A subcommand reads arguments, calls the service and prints.
 
+mod answer;
 mod deliveries;
 mod delivery;
+mod first_attempt;
 mod listen;
 mod log_in;
+mod recover;
+mod settings;
+mod times;
 mod trigger;
+mod types;
+mod verify;
+mod webhooks;
+mod whoami;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 
-pub use self::{deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, trigger::Trigger};
+pub use self::{
+    deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, recover::Recover, trigger::Trigger,
+    types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami,
+};
 use crate::{arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, service::Service};
 
 pub fn logout(output: Output) -> Result<(), Failure> {

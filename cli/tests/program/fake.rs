@@ -158,11 +158,40 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
             let scope = "integrations.read integrations.write integrations.remove";
             (200, json!({ "access_token": "a.b.c", "token_type": "Bearer", "expires_in": 3600, "scope": scope }))
         }
-        ("GET", "/webhook/event/list") => (200, json!([{ "label": "Booking created", "value": "booking.created" }])),
-        ("GET", "/webhook/event/type/booking.created") => (200, json!({ "value": "booking.created" })),
-        ("GET", "/webhook/list") => (200, json!([{ "id": WEBHOOK, "name": "Booking sync" }])),
-        ("POST", "/webhook") => (201, json!({ "id": WEBHOOK, "signingSecret": SECRET })),
-        ("DELETE", "/webhook/whk_1") => (200, json!({ "removed": true })),
+        ("POST", "/issuer/oauth2/introspect") => {
+            let scope = "integrations.read integrations.write integrations.remove";
+            let rights = json!({
+                "active": true, "scope": scope, "client_id": "app", "managing_entities": ["hotel"], "may_publish": false,
+                "exp": 1_795_171_500,
+            });
+            (200, rights)
+        }
+        ("GET", "/webhook/event/list") => {
+            let kind = |label: &str, value: &str| json!({ "label": label, "value": value });
+            (200, json!([kind("Booking created", "booking.created"), kind("Payment refunded", "payment.refunded")]))
+        }
+        ("GET", "/webhook/event/type/booking.created") => {
+            let details = json!({
+                "label": "Booking created", "value": "booking.created", "description": "A booking was made.", "schema": {},
+                "samples": [{ "nights": 3 }],
+            });
+            (200, details)
+        }
+        ("GET", "/webhook/list") => (200, json!([webhook("active")])),
+        ("POST", "/webhook") => {
+            let mut created = webhook("active");
+            created["signingSecret"] = json!(SECRET);
+            (201, created)
+        }
+        ("GET" | "PATCH", "/webhook/whk_1") => (200, webhook("active")),
+        ("DELETE", "/webhook/whk_1") => (200, json!({ "id": WEBHOOK, "success": true, "message": "It is removed." })),
+        ("POST", "/webhook/whk_1/secret") => {
+            (200, json!({ "signingSecret": SECRET, "previousSecretExpiresDate": "2026-11-21T09:45:00.123Z" }))
+        }
+        ("POST", "/webhook/whk_1/resume") => (200, webhook("failing")),
+        ("POST", "/webhook/whk_1/recover") => {
+            (202, json!({ "count": 12, "countIsExact": true, "failed": 10, "waiting": 2 }))
+        }
         ("POST", "/webhook/whk_1/test") => (202, json!({ "deliveryIdentifier": "dlv_9" })),
         ("POST", "/webhook/whk_1/feed/read") => {
             (200, locked(&shared.feed).pop_front().unwrap_or_else(|| json!({ "items": [] })))
@@ -180,10 +209,18 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
     }
 }
 
+fn webhook(state: &str) -> Value {
+    json!({
+        "id": WEBHOOK, "name": "Booking sync", "deliveryState": state, "eventUrl": "https://hooks.example.com/waypost",
+        "eventList": ["booking.*"], "order": "none", "payload": "full", "signature": "hmac", "headers": {},
+        "createdDate": "2026-11-20T09:45:00.123Z",
+    })
+}
+
 fn page(received: &Received) -> Value {
     let listed = |id: &str, status: &str, last: Value| {
         json!({
-            "id": id, "type": "booking.created", "subject": "B-1\u{1b}[31m", "status": status, "attemptCount": 2,
+            "id": id, "webhookIdentifier": WEBHOOK, "type": "booking.created", "subject": "B-1\u{1b}[31m", "status": status, "attemptCount": 2,
             "lastHttpStatus": last, "createdDate": "2026-11-20T09:45:00.123Z",
         })
     };

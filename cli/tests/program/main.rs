@@ -3,6 +3,7 @@
 
 mod fake;
 mod reference;
+mod webhooks;
 
 use std::{
     io::Write,
@@ -163,6 +164,14 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
     for wrong in [
         &["nothing"][..],
         &["deliveries", "--limit", "0"],
+        &["webhooks", "create", "--name", "a"],
+        &["webhooks", "change", "whk_1"],
+        &["webhooks", "change", "whk_1", "--enable", "--disable"],
+        // The program cannot ask for a confirmation.
+        &["webhooks", "remove", "whk_1"],
+        &["types", "booking.", "show", "booking.created"],
+        &["recover", "whk_1", "--from", "yesterday"],
+        &["verify", "--secret-file", "nothing", "--body", "nothing", "--headers", "nothing"],
         &["listen", "--forward", "ftp://localhost"],
         &["login", "--address", "http://api.example", "--entity", "a", "--client-id", "b"],
         &["login", "--entity", "a"],
@@ -205,6 +214,7 @@ async fn deliveries_are_plain_when_piped_and_paged_to_the_limit() {
     let said = person.run(&arguments).await.done();
     assert!(!said.contains('\u{1b}') && said.lines().count() == 3, "{said:?}");
     assert!(said.contains("retrying") && said.contains("500") && said.contains("dlv_2"), "{said}");
+    assert!(said.contains("  Booking sync  "), "{said}");
     let asked = fake.received(&format!("{ME}/webhook/delivery/list"));
     let filters = "status=failed%2Cretrying&subject=B-1+%C3%BC&webhookIdentifier=whk_1";
     assert_eq!(asked[0].query, format!("limit=100&{filters}"));

@@ -4,8 +4,31 @@ use std::{fs, process::Command};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 const HEADING: &str = "\n## Help of each command\n";
-const COMMANDS: [&str; 10] =
-    ["login", "logout", "token", "listen", "trigger", "deliveries", "show", "resend", "cancel", "completions"];
+const COMMANDS: [&str; 23] = [
+    "login",
+    "logout",
+    "token",
+    "whoami",
+    "listen",
+    "trigger",
+    "webhooks",
+    "webhooks show",
+    "webhooks create",
+    "webhooks change",
+    "webhooks remove",
+    "webhooks rotate",
+    "webhooks resume",
+    "webhooks test",
+    "types",
+    "types show",
+    "verify",
+    "deliveries",
+    "show",
+    "resend",
+    "cancel",
+    "recover",
+    "completions",
+];
 
 fn help(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_waypost")).args(arguments).arg("--help").output().expect("it runs");
@@ -17,9 +40,14 @@ fn help(arguments: &[&str]) -> String {
 fn the_page_of_the_command_line_is_current() {
     let general = help(&[]);
     for command in COMMANDS {
+        let (general, command) = match command.split_once(' ') {
+            Some((group, command)) => (help(&[group]), command),
+            None => (general.clone(), command),
+        };
         assert!(general.contains(&format!("\n  {command} ")), "{command}: {general}");
     }
-    let sections = COMMANDS.map(|command| format!("\n### {command}\n\n```text\n{}\n```\n", help(&[command])));
+    let of_command = |command: &str| help(&command.split(' ').collect::<Vec<_>>());
+    let sections = COMMANDS.map(|command| format!("\n### {command}\n\n```text\n{}\n```\n", of_command(command)));
     let reference = format!("\n```text\n{general}\n```\n{}", sections.concat());
     let document = fs::read_to_string(DOCUMENT).expect("docs/cli.md is text");
     let (introduction, written) = document.split_once(HEADING).expect("docs/cli.md has the section");

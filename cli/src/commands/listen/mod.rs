@@ -10,10 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use futures::{TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use self::{
@@ -21,6 +20,7 @@ use self::{
     forward::Target,
     report::{Arrival, Report},
 };
+use super::settings::Settings;
 use crate::{
     failure::Failure,
     machine,
@@ -35,10 +35,11 @@ Examples:
   waypost listen --order subject --payload thin --filter '{\"propertyIdentifier\": [\"prop-1\"]}'
   waypost listen --json | jq .
 
-It creates a temporary webhook and prints its signing secret, with which the receiver verifies the requests. Bodies and
-headers are forwarded unchanged, up to ten events at a time. A 2xx answer within 15 s confirms a delivery; for any other
-result, the delivery is reported as failed and is sent again according to the service's retry schedule. Ctrl-C removes
-the webhook; the service removes it when nothing has read its events for an hour.";
+It creates a temporary webhook, by default for every type, with full bodies and without order, and prints its signing
+secret, with which the receiver verifies the requests. Bodies and headers are forwarded unchanged, up to ten events at a
+time. A 2xx answer within 15 s confirms a delivery; for any other result, the delivery is reported as failed and is sent
+again according to the service's retry schedule. Ctrl-C removes the webhook; the service removes it
+when nothing has read its events for an hour.";
 
 /// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;
@@ -54,52 +55,21 @@ pub struct Listen {
     /// The address to post each event to, such as localhost:3000/hooks, or a port of this machine, such as 3000. Without it, events are printed.
     #[arg(long, value_name = "URL")]
     forward: Option<Target>,
-    /// Comma-separated event types, or groups such as 'booking.*'. Defaults to all types.
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    types: Vec<String>,
     /// Prints the body of each event even if it is forwarded.
     #[arg(long)]
     print_body: bool,
-    /// `subject` sends events with the same subject one after another; `none` does not wait. Defaults to `none`.
-    #[arg(long)]
-    order: Option<Order>,
-    /// `thin` sends identifiers without data; `full` sends the whole event. Defaults to `full`.
-    #[arg(long)]
-    payload: Option<Payload>,
-    /// A condition on the event's data, as JSON: the webhook's `eventFilter`.
-    // The text as it was given: a parsed value would lose digits of numbers and repeated members, which the service refuses.
-    #[arg(long, value_name = "JSON", value_parser = json_text)]
-    filter: Option<Box<RawValue>>,
+    #[command(flatten)]
+    settings: Settings,
 }
 
-#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Order {
-    None,
-    Subject,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Payload {
-    Full,
-    Thin,
-}
-
-/// The settings of the webhook. The service has defaults for absent ones.
+/// The temporary webhook.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct NewWebhook<'a> {
     name: String,
     delivery: &'a str,
     temporary: bool,
-    event_list: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    order: Option<Order>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload: Option<Payload>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_filter: Option<&'a RawValue>,
+    #[serde(flatten)]
+    settings: &'a Settings,
 }
 
 /// A created webhook.
@@ -133,18 +103,12 @@ impl Listen {
         service.new_token().await?;
         // Catch signals before the webhook exists, so that Ctrl-C always removes it.
         let stop = stop_signal().map_err(Failure::Output)?;
-        let wanted = NewWebhook {
-            name: webhook_name(),
-            delivery: "pull",
-            temporary: true,
-            event_list: &self.types,
-            order: self.order,
-            payload: self.payload,
-            event_filter: self.filter.as_deref(),
-        };
+        let settings = self.settings.of_new_webhook();
+        let wanted = NewWebhook { name: webhook_name(), delivery: "pull", temporary: true, settings: &settings };
         let Created { id, signing_secret } = service.call(Call::post(&["webhook"], wanted)).await?;
         let report = Report { output, prints_bodies: self.print_body || self.forward.is_none() };
-        let begun = report.begun(&id, &signing_secret, &self.types, self.forward.as_ref(), &service.login.entity);
+        let types = settings.types.unwrap_or_default();
+        let begun = report.begun(&id, &signing_secret, &types, self.forward.as_ref(), &service.login.entity);
         let listener = Listener {
             service: &service,
             feed: Feed::new(&service, &id),
@@ -249,10 +213,6 @@ impl Listener<'_> {
             }
         }
     }
-}
-
-fn json_text(text: &str) -> Result<Box<RawValue>, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))
 }
 
 /// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first

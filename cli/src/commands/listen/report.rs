@@ -10,7 +10,10 @@ use super::{
     feed::FeedDelivery,
     forward::{Answer, Answered, Target, failure_of},
 };
-use crate::output::{BOLD, DIM, Output, colour_of_answer, visible, visible_line};
+use crate::{
+    commands::settings::EventList,
+    output::{BOLD, DIM, Output, colour_of_answer, visible, visible_line},
+};
 
 #[derive(Clone, Copy)]
 pub struct Report {
@@ -44,7 +47,7 @@ impl Report {
         self,
         webhook: &str,
         secret: &str,
-        types: &[String],
+        types: &EventList,
         target: Option<&Target>,
         entity: &str,
     ) -> io::Result<()> {
@@ -54,7 +57,6 @@ impl Report {
                 "kind": "listening", "webhookIdentifier": webhook, "signingSecret": secret, "types": types, "forward": target,
             }));
         }
-        let types = if types.is_empty() { "every type".to_owned() } else { types.join(", ") };
         let target = target.map(|target| format!(", forwarded to {target}")).unwrap_or_default();
         self.remark(format!("Listening for events of {entity}: {types}{target}. Press Ctrl-C to stop."));
         self.remark(format!("Signing secret of this webhook, {webhook}: {BOLD}{secret}{BOLD:#}"));

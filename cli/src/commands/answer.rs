@@ -1,0 +1,24 @@
+//! Printing the answer to a request.
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    failure::Failure,
+    output::Output,
+    service::{Call, Service},
+};
+
+/// Sends a request and prints the answer: a text for people, or the service's exact JSON, since parsing could change
+/// the digits of numbers.
+pub async fn print_answer<T: DeserializeOwned>(
+    service: &Service,
+    call: Call<'_>,
+    output: Output,
+    for_people: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    let text = service.text(call).await?;
+    if output.json {
+        return Ok(output.raw(text.trim_end())?);
+    }
+    Ok(output.text(for_people(&service.read(&text)?))?)
+}

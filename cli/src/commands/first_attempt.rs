@@ -1,0 +1,99 @@
+//! The first attempt of a test event.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    machine,
+    output::visible_line,
+    service::{Call, Service},
+};
+
+/// How long to wait for the first attempt, and the pause between two polls.
+const WAIT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The result of a first attempt, or the reason for its absence.
+pub struct FirstAttempt {
+    /// The status of the delivery. `None` if it cannot be read, since the application may lack that right.
+    pub status: Option<String>,
+    /// The result for people.
+    pub sentence: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Delivery {
+    status: String,
+    waiting_for: Option<String>,
+}
+
+/// Waits a few seconds for the first attempt of a delivery.
+pub async fn first_attempt(service: &Service, webhook: &str, delivery: &str) -> FirstAttempt {
+    let after = delivery_after_attempt(service, delivery).await;
+    let is_read = match &after {
+        Some(after) if after.is_unread() => is_read(service, webhook).await,
+        _ => false,
+    };
+    FirstAttempt { sentence: sentence(delivery, after.as_ref(), is_read), status: after.map(|after| after.status) }
+}
+
+async fn delivery_after_attempt(service: &Service, delivery: &str) -> Option<Delivery> {
+    let begun = Instant::now();
+    loop {
+        let current: Delivery = service.call(Call::get(&["webhook", "delivery", delivery])).await.ok()?;
+        if current.status != "pending" || begun.elapsed() > WAIT {
+            return Some(current);
+        }
+        machine::pause(PAUSE).await;
+    }
+}
+
+impl Delivery {
+    /// Whether it waits for a reader of its webhook's feed.
+    fn is_unread(&self) -> bool {
+        self.status == "pending" && self.waiting_for.as_deref() == Some("reader")
+    }
+}
+
+/// Whether a reader has read the feed of the webhook, as far as known.
+async fn is_read(service: &Service, webhook: &str) -> bool {
+    let shown: Result<Value, _> = service.call(Call::get(&["webhook", webhook])).await;
+    shown.is_ok_and(|webhook| webhook["lastReadDate"].is_string())
+}
+
+/// The sentence about the first attempt. `is_read` says whether a reader has read the feed of the webhook.
+fn sentence(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
+    let id = visible_line(id);
+    let Some(delivery) = after else {
+        return format!("`waypost show {id}` shows its attempts.");
+    };
+    match delivery.status.as_str() {
+        "pending" if delivery.is_unread() && is_read => format!(
+            "The delivery waits in the feed of this webhook. If its reader is busy, the reader gets the delivery next; \
+             `waypost show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
+        ),
+        "pending" if delivery.is_unread() => {
+            "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
+        }
+        "pending" => format!("The first attempt has not finished yet: `waypost show {id}` shows it."),
+        "delivered" => "It was delivered.".to_owned(),
+        status => format!("Its status is `{}`; `waypost show {id}` shows the reason.", visible_line(status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unread_delivery_is_not_blamed_on_a_reader_that_is_busy() {
+        let unread = Delivery { status: "pending".to_owned(), waiting_for: Some("reader".to_owned()) };
+        assert!(sentence("dlv_1", Some(&unread), false).starts_with("Nothing has read the feed"));
+        assert!(sentence("dlv_1", Some(&unread), true).contains("If its reader is busy"));
+        let claimed = Delivery { waiting_for: None, ..unread };
+        assert!(sentence("dlv_1", Some(&claimed), true).starts_with("The first attempt has not finished yet"));
+    }
+}

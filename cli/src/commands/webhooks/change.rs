@@ -1,0 +1,162 @@
+//! `waypost webhooks create`, `change` and `remove`.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    shown::shown,
+    which::{NamedWebhook, WhichWebhook},
+};
+use crate::{
+    commands::{answer::print_answer, settings::Settings},
+    failure::Failure,
+    output::{BOLD, Output, visible_line},
+    questions::confirm,
+    service::{Call, Service},
+};
+
+const CREATE: &str = "\
+Examples:
+  waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost
+  waypost webhooks create --name Refunds --url https://hooks.example.com/refunds --types payment.refunded --payload thin
+
+By default, a webhook gets every type, with full bodies and without order. The endpoint needs the signing secret to
+verify requests: store it. `waypost listen` creates a webhook that needs no address.";
+
+const CHANGE: &str = "\
+Examples:
+  waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --url https://hooks.example.com/waypost/v2
+  waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --types all --filter null
+  waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --enable
+
+A new address applies to waiting deliveries as well. `--filter null` removes the filter.";
+
+const REMOVE: &str = "\
+Examples:
+  waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc
+  waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc --yes
+
+The removal cannot be undone. Its deliveries can still be read, but not sent again.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CREATE)]
+pub struct Create {
+    /// The name of the webhook, for people.
+    #[arg(long)]
+    name: String,
+    /// The address of the endpoint: https, at a public host.
+    #[arg(long)]
+    url: String,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = CHANGE)]
+pub struct Change {
+    #[command(flatten)]
+    which: WhichWebhook,
+    /// The name of the webhook, for people.
+    #[arg(long)]
+    name: Option<String>,
+    /// The address of the endpoint: https, at a public host.
+    #[arg(long)]
+    url: Option<String>,
+    #[command(flatten)]
+    settings: Settings,
+    /// Enables the webhook: it gets the events that are published from now on.
+    #[arg(long, conflicts_with = "disable")]
+    enable: bool,
+    /// Disables the webhook: nothing is sent to it, and new events are not delivered to it.
+    #[arg(long)]
+    disable: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = REMOVE)]
+pub struct Remove {
+    #[command(flatten)]
+    which: WhichWebhook,
+    /// Removes the webhook without asking.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// A new webhook, or the changes to one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WebhookBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+    #[serde(flatten)]
+    settings: &'a Settings,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    id: String,
+    name: String,
+    signing_secret: String,
+}
+
+#[derive(Deserialize)]
+struct Removal {
+    message: String,
+}
+
+impl Create {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let settings = self.settings.of_new_webhook();
+        let body =
+            WebhookBody { name: Some(&self.name), event_url: Some(&self.url), enabled: None, settings: &settings };
+        print_answer(service, Call::post(&["webhook"], body), output, |created: &Created| {
+            let [id, name, secret] =
+                [&created.id, &created.name, &created.signing_secret].map(|text| visible_line(text));
+            format!(
+                "Created the webhook {id} ({name}).\nSigning secret, shown only now: {BOLD}{secret}{BOLD:#}\n`waypost \
+                 webhooks test {id}` sends a test event."
+            )
+        })
+        .await
+    }
+}
+
+impl Change {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let enabled = (self.enable || self.disable).then_some(self.enable);
+        let body = WebhookBody {
+            name: self.name.as_deref(),
+            event_url: self.url.as_deref(),
+            enabled,
+            settings: &self.settings,
+        };
+        let path = ["webhook", self.which.id.as_str()];
+        let call = Call::patch(&path, body);
+        if call.body.as_deref() == Some("{}") {
+            return Err(Failure::Usage(
+                "there is nothing to change: name an option, such as --url; `--help` lists them".to_owned(),
+            ));
+        }
+        print_answer(service, call, output, shown).await
+    }
+}
+
+impl Remove {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let path = ["webhook", self.which.id.as_str()];
+        if !self.yes {
+            let NamedWebhook { id, name } = service.call(Call::get(&path)).await?;
+            confirm(&format!(
+                "Remove the webhook {} ({}) and cancel its open deliveries? This cannot be undone.",
+                visible_line(&name),
+                visible_line(&id)
+            ))?;
+        }
+        print_answer(service, Call::delete(&path), output, |removal: &Removal| visible_line(&removal.message)).await
+    }
+}

@@ -1,0 +1,132 @@
+//! `waypost webhooks`: lists, shows, creates, changes, tests and removes webhooks.
+
+mod change;
+mod secret;
+mod shown;
+mod which;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+pub use self::which::{NamedWebhook, named_webhooks};
+use self::{
+    change::{Change, Create, Remove},
+    secret::Rotate,
+    shown::{COLUMNS, Webhook, row, shown},
+    which::WhichWebhook,
+};
+use super::{answer::print_answer, first_attempt::first_attempt};
+use crate::{
+    failure::Failure,
+    machine,
+    output::{Output, colour_of, visible_line},
+    service::{Call, Service},
+    table::table,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost webhooks
+  waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost --types 'booking.*'
+  waypost webhooks --json | jq -r '.[] | select(.deliveryState == \"paused\").id' | xargs -n 1 waypost webhooks resume
+
+Without a subcommand, it lists the webhooks, the oldest first.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Webhooks {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Shows a webhook with its settings and the state of its deliveries.
+    #[command(after_help = "\
+Example:
+  waypost webhooks show whk_01m74zy5eva3kj3s4w04zg1hhc")]
+    Show(WhichWebhook),
+    /// Creates a webhook, and prints its signing secret, which is shown only once.
+    Create(Create),
+    /// Changes the settings of a webhook that the options name. The others stay unchanged.
+    Change(Change),
+    /// Removes a webhook, which cancels its open deliveries. Asks for a confirmation.
+    Remove(Remove),
+    /// Replaces the signing secret, and prints the new one, which is shown only once.
+    Rotate(Rotate),
+    /// Resumes a webhook that is paused because its endpoint did not respond.
+    #[command(after_help = "\
+Example:
+  waypost webhooks resume whk_01m74zy5eva3kj3s4w04zg1hhc
+
+Deliveries that wait for the end of the pause are attempted now: a few within a minute, thousands within minutes. A
+webhook that is not paused stays unchanged.")]
+    Resume(WhichWebhook),
+    /// Sends a test event of the type `webhook.test`, which shows whether the endpoint responds.
+    #[command(after_help = "\
+Example:
+  waypost webhooks test whk_01m74zy5eva3kj3s4w04zg1hhc
+
+The command waits a few seconds for the first attempt and prints its result, except with --json. `waypost trigger TYPE`
+sends the sample of another type.")]
+    Test(WhichWebhook),
+}
+
+impl Webhooks {
+    pub async fn run(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        match self.action {
+            None => list(&service, output).await,
+            Some(Action::Show(WhichWebhook { id })) => {
+                print_answer(&service, Call::get(&["webhook", &id]), output, shown).await
+            }
+            Some(Action::Create(create)) => create.run(&service, output).await,
+            Some(Action::Change(change)) => change.run(&service, output).await,
+            Some(Action::Remove(remove)) => remove.run(&service, output).await,
+            Some(Action::Rotate(rotate)) => rotate.run(&service, output).await,
+            Some(Action::Resume(which)) => resume(&service, &which.id, output).await,
+            Some(Action::Test(which)) => test(&service, &which.id, output).await,
+        }
+    }
+}
+
+async fn list(service: &Service, output: Output) -> Result<(), Failure> {
+    let text = service.text(Call::get(&["webhook", "list"])).await?;
+    if output.json {
+        return Ok(output.raw(text.trim_end())?);
+    }
+    let webhooks: Vec<Webhook> = service.read(&text)?;
+    if webhooks.is_empty() {
+        output.remark(
+            "There is no webhook yet: `waypost webhooks create` creates one, and `waypost listen` a temporary one.",
+        );
+        return Ok(());
+    }
+    let rows: Vec<_> = webhooks.iter().map(row).collect();
+    Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
+}
+
+async fn resume(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
+    let path = ["webhook", id, "resume"];
+    print_answer(service, Call::post(&path, json!({})), output, |webhook: &Webhook| {
+        let colour = colour_of(&webhook.delivery_state);
+        let [id, state] = [&webhook.id, &webhook.delivery_state].map(|text| visible_line(text));
+        format!(
+            "{id} is {colour}{state}{colour:#}. Deliveries that waited for the pause are attempted now: `waypost \
+             deliveries --webhook {id}` lists them."
+        )
+    })
+    .await
+}
+
+async fn test(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
+    let text = service.text(Call::post(&["webhook", id, "test"], json!({}))).await?;
+    if output.json {
+        return Ok(output.raw(text.trim_end())?);
+    }
+    let sent: Value = service.read(&text)?;
+    let delivery = sent["deliveryIdentifier"].as_str().ok_or_else(|| service.unexpected())?;
+    let attempt = first_attempt(service, id, delivery).await;
+    let text = format!("Sent a test event to {}: {}.\n{}", visible_line(id), visible_line(delivery), attempt.sentence);
+    Ok(output.text(text)?)
+}

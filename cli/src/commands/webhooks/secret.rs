@@ -1,0 +1,65 @@
+//! `waypost webhooks rotate`: a new signing secret.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::which::WhichWebhook;
+use crate::{
+    commands::answer::print_answer,
+    failure::Failure,
+    output::{BOLD, Output, short_time, visible_line},
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc
+  waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc --at-once
+
+For 24 hours, requests have a signature of each of the two secrets: give the new one to your endpoint within that time.
+`--at-once` is for a secret that was disclosed; until your endpoint has the new one, it refuses requests.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Rotate {
+    #[command(flatten)]
+    which: WhichWebhook,
+    /// Ends the previous secret, and an earlier one that still signs, at once.
+    #[arg(long)]
+    at_once: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewSigningSecret {
+    signing_secret: String,
+    previous_secret_expires_date: String,
+    #[serde(default)]
+    public_keys: Vec<PublicKey>,
+}
+
+#[derive(Deserialize)]
+struct PublicKey {
+    key: String,
+}
+
+impl Rotate {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let body = if self.at_once { json!({ "overlapSeconds": 0, "endPrevious": true }) } else { json!({}) };
+        let path = ["webhook", &self.which.id, "secret"];
+        let at_once = self.at_once;
+        print_answer(service, Call::post(&path, body), output, |new: &NewSigningSecret| shown(new, at_once)).await
+    }
+}
+
+fn shown(new: &NewSigningSecret, at_once: bool) -> String {
+    let secret = visible_line(&new.signing_secret);
+    let key = new.public_keys.first().map(|new| format!("\nPublic key: {}", visible_line(&new.key)));
+    let previous = if at_once {
+        "The previous secret no longer signs.".to_owned()
+    } else {
+        format!("The previous secret signs until {}.", visible_line(&short_time(&new.previous_secret_expires_date)))
+    };
+    format!("Signing secret, shown only now: {BOLD}{secret}{BOLD:#}{}\n{previous}", key.unwrap_or_default())
+}

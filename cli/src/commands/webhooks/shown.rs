@@ -1,0 +1,181 @@
+//! A webhook for people: a row of the list, and all members.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    output::{colour_of, short_time, visible_line},
+    table::{Cell, Column, Fit, members},
+};
+
+pub const COLUMNS: [Column; 4] = [
+    Column { title: "NAME", fit: Fit::Cut },
+    Column { title: "ID", fit: Fit::Whole },
+    Column { title: "STATE", fit: Fit::Whole },
+    Column { title: "ADDRESS", fit: Fit::Cut },
+];
+
+/// The members of a webhook that are shown.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    pub id: String,
+    name: String,
+    pub delivery_state: String,
+    /// Absent if the webhook has a feed.
+    event_url: Option<String>,
+    event_list: Vec<String>,
+    event_filter: Option<Box<RawValue>>,
+    order: String,
+    payload: String,
+    signature: String,
+    max_attempts_per_second: Option<u64>,
+    headers: BTreeMap<String, String>,
+    created_date: String,
+    last_read_date: Option<String>,
+    failing_since: Option<String>,
+    failures_in_row: Option<u64>,
+    last_http_status: Option<u64>,
+    last_error_detail: Option<String>,
+    paused_until: Option<String>,
+    disabled_date: Option<String>,
+    disabled_reason: Option<String>,
+    previous_secret_expires_date: Option<String>,
+    #[serde(default)]
+    public_keys: Vec<PublicKey>,
+}
+
+#[derive(Deserialize)]
+struct PublicKey {
+    key: String,
+}
+
+impl Webhook {
+    fn address(&self) -> Cell {
+        self.event_url.as_deref().map_or_else(|| Cell::dim("feed"), Cell::plain)
+    }
+
+    fn state(&self) -> Cell {
+        Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
+    }
+
+    /// The failures since the last success, with the reason of the last one.
+    fn failures(&self) -> Option<Cell> {
+        let since = short_time(self.failing_since.as_deref()?);
+        let count = self.failures_in_row.unwrap_or_default();
+        let status = self.last_http_status.map(|status| format!("HTTP {status}"));
+        let reason = self.last_error_detail.clone().or(status).map(|reason| format!(": {reason}"));
+        Some(Cell::plain(&format!("{count} in a row since {since}{}", reason.unwrap_or_default())))
+    }
+
+    fn disabled(&self) -> Option<Cell> {
+        let since = short_time(self.disabled_date.as_deref()?);
+        let reason = self.disabled_reason.as_deref().map(|reason| format!(": {reason}"));
+        Some(Cell::plain(&format!("since {since}{}", reason.unwrap_or_default())))
+    }
+
+    /// The next step for a state in which the webhook does not get its events.
+    fn next_step(&self) -> Option<String> {
+        let id = visible_line(&self.id);
+        match self.delivery_state.as_str() {
+            "failing" => Some(format!("`waypost deliveries --failed --webhook {id}` lists its failed deliveries.")),
+            "paused" => {
+                Some(format!("Once the endpoint responds again, `waypost webhooks resume {id}` ends the pause."))
+            }
+            "disabled" => Some(format!("`waypost webhooks change {id} --enable` enables it.")),
+            _ => None,
+        }
+    }
+}
+
+pub fn row(webhook: &Webhook) -> [Cell; 4] {
+    [Cell::plain(&webhook.name), Cell::plain(&webhook.id), webhook.state(), webhook.address()]
+}
+
+pub fn shown(webhook: &Webhook) -> String {
+    let types = if webhook.event_list.is_empty() { "every type".to_owned() } else { webhook.event_list.join(", ") };
+    let headers = webhook.headers.keys().cloned().collect::<Vec<_>>().join(", ");
+    let keys = webhook.public_keys.iter().map(|public| public.key.clone()).collect::<Vec<_>>().join(", ");
+    let unless_empty = |text: &str| (!text.is_empty()).then(|| Cell::plain(text));
+    let date = |date: &Option<String>| date.as_deref().map(|date| Cell::plain(&short_time(date)));
+    let rate = webhook.max_attempts_per_second.map(|rate| Cell::plain(&format!("{rate} attempts per second")));
+    let members = members([
+        ("name", Some(Cell::plain(&webhook.name))),
+        ("webhook", Some(Cell::plain(&webhook.id))),
+        ("state", Some(webhook.state())),
+        ("address", Some(webhook.address())),
+        ("types", Some(Cell::plain(&types))),
+        ("filter", webhook.event_filter.as_deref().map(|filter| Cell::plain(filter.get()))),
+        ("order", Some(Cell::plain(&webhook.order))),
+        ("payload", Some(Cell::plain(&webhook.payload))),
+        ("limit", rate),
+        ("headers", unless_empty(&headers)),
+        ("signature", Some(Cell::plain(&webhook.signature))),
+        ("public keys", unless_empty(&keys)),
+        ("old secret until", date(&webhook.previous_secret_expires_date)),
+        ("created", Some(Cell::plain(&short_time(&webhook.created_date)))),
+        ("feed read", date(&webhook.last_read_date)),
+        ("failures", webhook.failures()),
+        ("paused until", date(&webhook.paused_until)),
+        ("disabled", webhook.disabled()),
+    ]);
+    match webhook.next_step() {
+        Some(next) => format!("{members}\n\n{next}"),
+        None => members,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+    use crate::table::table;
+
+    fn webhook(further: &str) -> Webhook {
+        let webhook = format!(
+            r#"{{"id":"whk_01m74zy5eva3kj3s4w04zg1hhc","name":"Synchronisation of the bookings of all properties",
+            "eventList":[],"order":"none","payload":"full","signature":"hmac","headers":{{"X-Tenant":"***"}},
+            "createdDate":"2026-11-11T09:45:00.123Z"{further}}}"#
+        );
+        serde_json::from_str(&webhook).expect("a webhook")
+    }
+
+    #[test]
+    fn the_list_of_webhooks_fits_80_columns_with_complete_identifiers() {
+        let push =
+            webhook(r#","deliveryState":"disabled","eventUrl":"https://hooks.example.com/a/long/path/of/an/endpoint""#);
+        let pull = webhook(r#","deliveryState":"active""#);
+        let shown = strip_str(&table(COLUMNS, &[row(&push), row(&pull)], Some(80))).to_string();
+        for line in shown.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(
+            shown.contains("  whk_01m74zy5eva3kj3s4w04zg1hhc  disabled  https://hooks.e") && shown.ends_with("feed"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_webhook_that_fails_is_shown_with_the_reason_and_the_next_step() {
+        let paused = webhook(
+            r#","deliveryState":"paused","eventFilter":{"total":[1.10]},"failingSince":"2026-11-19T16:58:20.114Z",
+            "failuresInRow":23,"lastErrorDetail":"the endpoint refused\u001b","pausedUntil":"2026-11-20T09:50:00.000Z""#,
+        );
+        let text = strip_str(&shown(&paused)).to_string();
+        for line in [
+            "state         paused",
+            "address       feed",
+            "types         every type",
+            r#"filter        {"total":[1.10]}"#,
+            "headers       X-Tenant",
+            "failures      23 in a row since 2026-11-19 16:58:20Z: the endpoint refused\u{fffd}",
+            "paused until  2026-11-20 09:50:00Z",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line:?} in {text}");
+        }
+        assert!(text.ends_with("`waypost webhooks resume whk_01m74zy5eva3kj3s4w04zg1hhc` ends the pause."), "{text}");
+    }
+}

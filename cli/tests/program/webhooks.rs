@@ -1,0 +1,175 @@
+//! Webhooks, event types, rights and signed requests: the requests, the output and the exit codes.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::{
+    ME, Person,
+    fake::{Fake, SECRET, problem},
+};
+
+async fn logged_in(fake: &Fake) -> Person {
+    let person = Person::new();
+    person.log_in(fake).await.done();
+    person
+}
+
+#[tokio::test]
+async fn webhooks_are_listed_and_shown_with_their_state_and_address() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let said = person.run(&["webhooks"]).await.done();
+    assert!(said.contains("Booking sync  whk_1  active  https://hooks.example.com/waypost"), "{said}");
+    let mut narrow = person.command(&["webhooks"]);
+    narrow.env("COLUMNS", "40");
+    let said = Person::ended(narrow.spawn().expect("it is built")).await.done();
+    assert!(said.lines().all(|line| line.chars().count() <= 40) && said.contains("whk_1"), "{said}");
+    let shown = person.run(&["webhooks", "show", "whk_1"]).await.done();
+    assert!(shown.contains("types      booking.*"), "{shown}");
+    let listed: Value = serde_json::from_str(&person.run(&["webhooks", "--json"]).await.done()).expect("JSON");
+    assert_eq!(listed[0]["deliveryState"], "active");
+    fake.on(&format!("{ME}/webhook/list"), (200, json!([])));
+    let ended = person.run(&["webhooks"]).await;
+    assert!(ended.err.contains("waypost webhooks create") && ended.done().is_empty());
+    fake.on(&format!("{ME}/webhook/whk_2"), problem(404, "webhook-not-found", "There is no such webhook."));
+    let said = person.run(&["webhooks", "show", "whk_2"]).await.failed(1);
+    assert!(said.contains("next: `waypost webhooks` lists"), "{said}");
+}
+
+#[tokio::test]
+async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let create = ["webhooks", "create", "--name", "Booking sync", "--url", "https://hooks.example.com/waypost"];
+    let said = person.run(&create).await.done();
+    assert!(said.contains(&format!("shown only now: {SECRET}")), "{said}");
+    let filter = r#"{"a": [1.10]}"#;
+    let settings =
+        ["--types", "booking.*,payment.refunded", "--order", "subject", "--payload", "thin", "--filter", filter];
+    person.run(&[&create[..], &settings].concat()).await.done();
+    let created = fake.received(&format!("{ME}/webhook"));
+    let url = "https://hooks.example.com/waypost";
+    assert_eq!(created[0].json(), json!({ "name": "Booking sync", "eventUrl": url, "eventList": [] }));
+    assert_eq!(
+        (&created[1].json()["eventList"][1], &created[1].json()["order"]),
+        (&json!("payment.refunded"), &json!("subject"))
+    );
+    assert!(created[1].body.contains(&format!(r#""eventFilter":{filter}"#)), "{created:?}");
+
+    let change = |options: &[&'static str]| [&["webhooks", "change", "whk_1"], options].concat();
+    let said = person.run(&change(&["--disable"])).await.done();
+    assert!(said.contains("state      active"), "{said}");
+    person.run(&change(&["--enable", "--types", "all", "--filter", "null"])).await.done();
+    let changed = fake.received(&format!("{ME}/webhook/whk_1"));
+    assert_eq!((changed[0].method.as_str(), changed[0].json()), ("PATCH", json!({ "enabled": false })));
+    assert_eq!(changed[1].json(), json!({ "enabled": true, "eventList": [], "eventFilter": null }));
+}
+
+#[tokio::test]
+async fn a_webhook_is_rotated_resumed_tested_and_removed() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let said = person.run(&["webhooks", "rotate", "whk_1"]).await.done();
+    assert!(said.contains(SECRET) && said.contains("signs until 2026-11-21 09:45:00Z"), "{said}");
+    person.run(&["webhooks", "rotate", "whk_1", "--at-once"]).await.done();
+    let rotated = fake.received(&format!("{ME}/webhook/whk_1/secret"));
+    assert_eq!(rotated[0].json(), json!({}));
+    assert_eq!(rotated[1].json(), json!({ "overlapSeconds": 0, "endPrevious": true }));
+    let said = person.run(&["webhooks", "resume", "whk_1"]).await.done();
+    assert!(said.contains("whk_1 is failing") && said.contains("waypost deliveries --webhook whk_1"), "{said}");
+    fake.on(&format!("{ME}/webhook/delivery/dlv_9"), (200, json!({ "status": "delivered" })));
+    let said = person.run(&["webhooks", "test", "whk_1"]).await.done();
+    assert!(said.contains("dlv_9.\nIt was delivered."), "{said}");
+    let removal = person.run(&["webhooks", "remove", "whk_1"]).await.failed(2);
+    assert!(removal.contains("add --yes"), "{removal}");
+    assert_eq!(person.run(&["webhooks", "remove", "whk_1", "--yes"]).await.done(), "It is removed.\n");
+}
+
+#[tokio::test]
+async fn types_are_listed_by_their_beginning_and_shown_with_samples() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let said = person.run(&["types"]).await.done();
+    assert!(said.contains("booking.created") && said.contains("payment.refunded"), "{said}");
+    let listed: Value = serde_json::from_str(&person.run(&["types", "pay", "--json"]).await.done()).expect("JSON");
+    assert_eq!(listed, json!([{ "label": "Payment refunded", "value": "payment.refunded" }]));
+    let shown = person.run(&["types", "show", "booking.created"]).await.done();
+    assert!(shown.contains("A booking was made.") && shown.contains("\"nights\": 3"), "{shown}");
+    let ended = person.run(&["types", "x"]).await;
+    assert!(ended.err.contains("No event type begins with `x`") && ended.done().is_empty());
+}
+
+#[tokio::test]
+async fn whoami_shows_the_rights_of_a_token_without_the_secret() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let said = person.run(&["whoami"]).await.done();
+    assert!(said.contains("integrations.write") && said.contains("valid for 1 h 0 min"), "{said}");
+    assert!(!said.contains("s3cret") && !said.contains("a.b.c"), "{said}");
+    let asked = &fake.received("/issuer/oauth2/introspect")[0];
+    assert_eq!(asked.body, "token=a.b.c&client_id=app&client_secret=s3cret");
+    let rights: Value = serde_json::from_str(&person.run(&["whoami", "--json"]).await.done()).expect("JSON");
+    assert_eq!(rights["managing_entities"], json!(["hotel"]));
+}
+
+#[tokio::test]
+async fn a_recovery_has_the_given_range_and_prints_its_numbers() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let range = ["--from", "2026-11-19T22:00:00Z", "--until", "2026-11-20T06:00:00+01:00", "--include", "failed"];
+    let said = person.run(&[&["recover", "whk_1"], &range[..]].concat()).await.done();
+    assert!(said.contains("12 (10 failed or cancelled, 2 waiting)"), "{said}");
+    let sent = fake.received(&format!("{ME}/webhook/whk_1/recover"))[0].json();
+    let expected =
+        json!({ "createdFrom": "2026-11-19T22:00:00Z", "createdUntil": "2026-11-20T05:00:00Z", "include": "failed" });
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn an_empty_list_of_deliveries_says_what_to_try_next() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    for (arguments, hint) in [(&["deliveries"][..], "waypost trigger"), (&["deliveries", "--failed"], "fewer filters")]
+    {
+        fake.on(&format!("{ME}/webhook/delivery/list"), (200, json!({ "items": [] })));
+        let ended = person.run(arguments).await;
+        assert!(ended.err.contains(hint) && ended.err.contains("`waypost webhooks`"), "{ended:?}");
+        assert_eq!(ended.done(), "");
+    }
+}
+
+#[tokio::test]
+async fn a_signed_request_is_checked_without_a_login() {
+    let person = Person::new();
+    let file = |name: &str, content: &str| -> PathBuf {
+        let path = person.home.path().join(name);
+        std::fs::write(&path, content).expect("the folder can be written");
+        path
+    };
+    let secret = file("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").display().to_string();
+    let body = file("body", r#"{"test": 2432232314}"#).display().to_string();
+    let verify = ["verify", "--secret-file", &secret, "--body", &body];
+    let headers = [
+        "--header",
+        "Webhook-Id: msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "--header",
+        "webhook-timestamp: 1614265330",
+        "--header",
+        "webhook-signature: v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    ];
+    let given = [&verify[..], &headers, &["--tolerance", "90000d"]].concat();
+    let said = person.run(&given).await.done();
+    assert!(said.starts_with("The request is valid"), "{said}");
+    let old = person.run(&[&verify[..], &headers].concat()).await.failed(1);
+    assert!(old.contains("the timestamp is too old") && old.contains("next: "), "{old}");
+    let lines = headers.iter().filter(|line| **line != "--header").copied().collect::<Vec<_>>().join("\r\n");
+    let lines = file("headers", &lines).display().to_string();
+    file("body", r#"{"test": 1}"#);
+    let changed = person.run(&[&verify[..], &["--headers", &lines, "--tolerance", "90000d", "--json"]].concat()).await;
+    let faults: Value = serde_json::from_str(&changed.out).expect("JSON");
+    assert_eq!((&faults["valid"], &faults["faults"][0]["kind"]), (&json!(false), &json!("secret-or-body")));
+    assert_eq!(changed.code, Some(1));
+    file("secret", "secret");
+    assert!(person.run(&given).await.failed(2).contains("begins with `whsec_`"));
+}

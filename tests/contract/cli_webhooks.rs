@@ -1,0 +1,167 @@
+//! `waypost` manages webhooks, shows types and rights, checks signatures, and recovers deliveries.
+
+use std::{fs, sync::Arc};
+
+use contract_test::contract_test;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::Cli,
+    harness::{Behaviour, LONG, Received, Receiver, Suite, is_signed_by, until},
+};
+
+fn text<'a>(json: &'a Value, member: &str) -> &'a str {
+    json[member].as_str().unwrap_or_else(|| panic!("{member} in {json:#}"))
+}
+
+#[contract_test]
+async fn a_webhook_lives_from_its_creation_to_its_removal_by_commands(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let none = cli.run(&["webhooks"]).await;
+    assert!(none.code == Some(0) && none.out.is_empty() && none.err.contains("webhooks create"), "{none:?}");
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/hooks", [Behaviour::status(204)]);
+    let create = ["webhooks", "create", "--name", "Booking sync", "--url", &url, "--types", "booking.*"];
+    let created = cli.json(&[&create[..], &["--filter", r#"{"nights": [3]}"#, "--order", "subject"]].concat()).await;
+    let id = text(&created, "id").to_owned();
+    let secret = text(&created, "signingSecret").to_owned();
+    assert_eq!((&created["eventFilter"], &created["order"]), (&json!({ "nights": [3] }), &json!("subject")));
+
+    let list = cli.run(&["webhooks"]).await.out;
+    assert!(list.contains("Booking sync") && list.contains(&id) && list.contains("active"), "{list}");
+    assert_eq!(cli.json(&["webhooks", "show", &id]).await, entity.webhook(&id).await);
+    let changed =
+        cli.json(&["webhooks", "change", &id, "--types", "all", "--filter", "null", "--payload", "thin"]).await;
+    assert_eq!((&changed["eventList"], &changed["payload"]), (&json!([]), &json!("thin")), "{changed:#}");
+    assert!(changed.get("eventFilter").is_none() && changed["name"] == "Booking sync", "{changed:#}");
+    assert_eq!(cli.json(&["webhooks", "change", &id, "--disable"]).await["deliveryState"], "disabled");
+    let refused = cli.run(&["webhooks", "test", &id]).await;
+    assert!(refused.code == Some(1) && refused.err.contains("--enable"), "{refused:?}");
+    assert_eq!(cli.json(&["webhooks", "change", &id, "--enable"]).await["deliveryState"], "active");
+
+    let sent = cli.json(&["webhooks", "test", &id]).await;
+    let delivery = text(&sent, "deliveryIdentifier");
+    entity.until_status(delivery, &["delivered"]).await;
+    assert!(is_signed_by(&receiver.until("/hooks", 1).await[0], &secret));
+    until("the test event is listed with the name of its webhook", LONG, async || {
+        let list = cli.run(&["deliveries", "--webhook", &id]).await.out;
+        (list.contains(delivery) && list.contains("Booking sync") && list.contains("(test)")).then_some(())
+    })
+    .await;
+
+    let rotated = cli.json(&["webhooks", "rotate", &id]).await;
+    let again = cli.run(&["webhooks", "rotate", &id]).await;
+    assert!(again.code == Some(1) && again.err.contains("--at-once"), "{again:?}");
+    let at_once = cli.json(&["webhooks", "rotate", &id, "--at-once"]).await;
+    assert_ne!(text(&rotated, "signingSecret"), text(&at_once, "signingSecret"));
+    let sent = cli.json(&["webhooks", "test", &id]).await;
+    let delivery = text(&sent, "deliveryIdentifier");
+    entity.until_status(delivery, &["delivered"]).await;
+    let received = receiver.received("/hooks");
+    let last = received.iter().find(|received| received.header("service-delivery-id") == delivery);
+    let last = last.expect("it was delivered");
+    assert!(is_signed_by(last, text(&at_once, "signingSecret")) && !is_signed_by(last, &secret));
+
+    assert_eq!(cli.json(&["webhooks", "resume", &id]).await["deliveryState"], "active");
+    let unasked = cli.run(&["webhooks", "remove", &id]).await;
+    assert!(unasked.code == Some(2) && unasked.err.contains("--yes"), "{unasked:?}");
+    assert_eq!(cli.json(&["webhooks", "remove", &id, "--yes"]).await["id"], id);
+    let missing = cli.run(&["webhooks", "show", &id]).await;
+    assert!(missing.code == Some(1) && missing.err.contains("next: `waypost webhooks`"), "{missing:?}");
+}
+
+#[contract_test]
+async fn the_command_line_lists_types_and_shows_their_samples(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let all = entity.get("/webhook/event/list").expect(200).await.json();
+    assert_eq!(cli.json(&["types"]).await, all);
+    let bookings = cli.json(&["types", "booking."]).await;
+    let bookings = bookings.as_array().expect("a list");
+    assert!(!bookings.is_empty() && bookings.iter().all(|kind| text(kind, "value").starts_with("booking.")));
+    let details = entity.get("/webhook/event/type/booking.created").expect(200).await.json();
+    assert_eq!(cli.json(&["types", "show", "booking.created"]).await, details);
+    let shown = cli.run(&["types", "show", "booking.created"]).await.out;
+    assert!(shown.contains(text(&details, "description").trim_end()) && shown.contains("Samples"), "{shown}");
+    let unknown = cli.run(&["types", "show", "booking.creatd"]).await;
+    assert!(unknown.code == Some(2) && unknown.err.contains("next: `waypost types`"), "{unknown:?}");
+}
+
+#[contract_test]
+async fn whoami_shows_the_rights_of_the_application(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let rights = cli.json(&["whoami"]).await;
+    assert_eq!(
+        (&rights["active"], text(&rights, "client_id")),
+        (&json!(true), suite.api.env["PLATFORM_CLIENT_ID"].as_str())
+    );
+    let shown = cli.run(&["whoami"]).await.out;
+    for part in [entity.id.as_str(), "integrations.write", "valid for", &suite.api.env["BASE_URL"]] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+}
+
+/// Writes a request into files as a developer would, and returns the arguments that check it.
+fn files_of(received: &Received, secret: &str, folder: &tempfile::TempDir) -> Vec<String> {
+    let lines = received.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
+    let mut arguments = vec!["verify".to_owned()];
+    for (option, name, content) in [
+        ("--secret-file", "secret.txt", secret.as_bytes()),
+        ("--body", "body.json", received.body.as_slice()),
+        ("--headers", "headers.txt", lines.collect::<String>().as_bytes()),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, content).expect("the folder can be written");
+        arguments.extend([option.to_owned(), path.display().to_string()]);
+    }
+    arguments
+}
+
+#[contract_test]
+async fn a_request_of_the_service_verifies_with_its_secret_alone(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let body = json!({ "name": "x", "eventUrl": url, "eventList": [], "signature": "ed25519" });
+    let hook = entity.hook_with(body).await;
+    entity.publish(json!({ "total": 1.10, "guest": "Zoë" })).await;
+    let mut received = receiver.until("/", 1).await.remove(0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let verified = async |received: &Received, secret: &str| {
+        let mut arguments = files_of(received, secret, &folder);
+        // A busy machine may have sent the request a while ago.
+        arguments.extend(["--tolerance".to_owned(), "1d".to_owned()]);
+        cli.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).await
+    };
+    for key in [hook.secret.as_str(), text(&hook.json["publicKeys"][0], "key")] {
+        let valid = verified(&received, key).await;
+        assert!(valid.code == Some(0) && valid.out.contains("The request is valid"), "{valid:?}");
+    }
+    let other = entity.new_secret(&hook.id).await;
+    let wrong = verified(&received, &other).await;
+    assert!(wrong.code == Some(1) && wrong.err.contains("the secret is probably wrong"), "{wrong:?}");
+    received.body.push(b'\n');
+    let longer = verified(&received, &hook.secret).await;
+    assert!(longer.code == Some(1) && longer.err.contains("white space at its end"), "{longer:?}");
+}
+
+#[contract_test]
+async fn the_command_line_recovers_the_failed_deliveries_of_a_webhook(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(410), Behaviour::status(204)])).await;
+    let delivery = entity.publish(json!({ "bookingIdentifier": "B-78" })).await;
+    entity.until_status(&delivery, &["failed"]).await;
+    entity.until_gone(&hook).await;
+    let disabled = cli.run(&["recover", &hook.id, "--from", "1h"]).await;
+    assert!(disabled.code == Some(1) && disabled.err.contains("--enable"), "{disabled:?}");
+    cli.json(&["webhooks", "change", &hook.id, "--enable"]).await;
+    let recovery = cli.json(&["recover", &hook.id, "--from", "1h", "--include", "failed"]).await;
+    assert!(recovery["count"].is_u64() && recovery["waiting"] == 0, "{recovery:#}");
+    // A failure of the last seconds may be missing from the count, and is recovered as well.
+    entity.until_status(&delivery, &["delivered"]).await;
+}
