@@ -1,6 +1,7 @@
 // The list of deliveries, with filters; each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { address, go, usePosition } from "../address.js";
+import { Attention } from "../parts/attention.js";
 import { DeliveryTable } from "../parts/delivery_table.js";
 import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filters.js";
 import { useDeliveries } from "../parts/delivery_search.js";
@@ -16,12 +17,14 @@ import { useTypes, webhooks as readWebhooks } from "../parts/known.js";
 import { useLoad, usePolling } from "../parts/load.js";
 
 const LIVE_MS = 2000;
+const WEBHOOKS_MS = 30_000;
 
 const deliveries = (count) => counted(count, "delivery", "deliveries");
 
 export default function Deliveries({ query }) {
   const types = useTypes();
-  const { data: webhooks } = useLoad(readWebhooks, []);
+  const { data: webhooks, reload: readAgain } = useLoad(readWebhooks, []);
+  usePolling(readAgain, WEBHOOKS_MS, Boolean(webhooks));
   const { live: liveness, ...rest } = query;
   const view = address("/deliveries", rest);
   const list = useDeliveries(view, filtersOf(query), query.cursor);
@@ -38,6 +41,7 @@ export default function Deliveries({ query }) {
 
   return html`
     <${Page} title="Deliveries" beside=${html`<${Switch} label="Live" value=${isLive} change=${toggle} />`}>
+      <${Attention} webhooks=${webhooks ?? []} />
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>

@@ -49,7 +49,7 @@ const WATCH_MS = 60_000;
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
 function pace(delivery, isWatched) {
   if (isWatched) return 1000;
-  if (delivery?.heldBy || delivery?.waitingFor === "reader") return 5000;
+  if (delivery?.heldBy || ["pause", "reader"].includes(delivery?.waitingFor)) return 5000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
   return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
 }

@@ -17,7 +17,7 @@ import { Recovery } from "../parts/recovery.js";
 import { Removal } from "../parts/webhook_removal.js";
 import { PublicKeys } from "../parts/webhook_keys.js";
 import { Ending, Rotation } from "../parts/webhook_rotation.js";
-import { Disabling, Stop } from "../parts/webhook_stop.js";
+import { Disabling, Pausing, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
 import { focusTitle } from "../parts/focus.js";
 import { webhookOf } from "../parts/event_filter.js";
@@ -67,6 +67,13 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
     await reload();
     focusTitle();
   });
+  const pause = useAction(async (length) => {
+    await post(`${path}/pause`, length);
+    say("The webhook is paused. Its deliveries wait.");
+    close();
+    await reload();
+    focusTitle();
+  });
   const resume = useAction(async () => {
     await post(`${path}/resume`);
     say("The pause has ended. Waiting deliveries are being sent.");
@@ -100,8 +107,9 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
         </div>
       <//>
       <${Card} title="Details"><${Details} webhook=${webhook} /><//>
-      <${Stop} webhook=${webhook} disable=${() => show("disabling")} remove=${() => show("removal")} />
+      <${Stop} webhook=${webhook} pause=${() => show("pausing")} disable=${() => show("disabling")} remove=${() => show("removal")} />
       ${open === "rotation" && html`<${Rotation} webhook=${webhook} close=${() => { close(); reload(); }} />`}
+      ${open === "pausing" && html`<${Pausing} webhook=${webhook} pause=${pause} close=${close} />`}
       ${open === "disabling" && html`<${Disabling} webhook=${webhook} enable=${enable} close=${close} />`}
       ${open === "ending" && html`<${Ending} webhook=${webhook} close=${close} done=${reload} />`}
       ${open === "removal" && html`<${Removal} webhook=${webhook} close=${close} />`}

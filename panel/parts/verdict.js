@@ -22,6 +22,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
   if (cancelReason === "webhook-removed") return "Cancelled: the webhook was removed before the delivery";
   if (cancelReason) return "Cancelled: the webhook was disabled before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
+  if (waitingFor === "pause") return "Waiting for the end of the webhook’s pause";
   if (heldBy) return "Waiting for the previous delivery about the same subject";
   if (waitingFor === "reader") return "Waiting for a program to read the webhook’s feed";
   return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
@@ -32,6 +33,7 @@ function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason
   if (status === "delivered" || cancelReason === "owner") return null;
   if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
   if (waitingFor === "breaker") return causeNamed("paused");
+  if (waitingFor === "pause") return causeNamed("paused-by-owner");
   if (waitingFor === "order") return causeNamed("held");
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }

@@ -11,6 +11,7 @@ const HEADLINES = {
   active: "The last attempts failed",
   failing: "The endpoint is failing",
   paused: "Paused: the endpoint does not respond",
+  pausedByOwner: "Paused: deliveries wait",
   disabled: "Disabled",
 };
 
@@ -18,16 +19,18 @@ const HEADLINES = {
 export const hasTrouble = ({ deliveryState, failuresInRow }) => deliveryState !== "active" || failuresInRow > 0;
 
 export function Health({ webhook, resume, recover }) {
-  const { deliveryState, enabled, lastHttpStatus, lastErrorCode } = webhook;
+  const { deliveryState, enabled, lastHttpStatus, lastErrorCode, pausedBy } = webhook;
+  const byOwner = pausedBy === "owner";
   if (!hasTrouble(webhook)) return null;
   const failure = { httpStatus: lastHttpStatus, errorCode: lastErrorCode };
-  const cause = deliveryState === "disabled" ? causeNamed("disabled") : causeOf(failure);
+  const cause = byOwner ? causeNamed("paused-by-owner")
+    : deliveryState === "disabled" ? causeNamed("disabled") : causeOf(failure);
   const { tone, icon } = healthOf(webhook);
   return html`
     <section class="verdict ${tone}" aria-label="Trouble">
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
-        <h2>${HEADLINES[deliveryState]}</h2>
+        <h2>${HEADLINES[byOwner ? "pausedByOwner" : deliveryState]}</h2>
         <${Trouble} webhook=${webhook} />
         ${cause && html`<${Why} cause=${cause} />`}
         ${enabled && html`<div class="form-actions">
@@ -35,7 +38,8 @@ export function Health({ webhook, resume, recover }) {
             <${Action} scope="integrations.write" busy=${resume.busy} onClick=${() => resume.run()}>
               End the pause now
             <//>`}
-          <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//>
+          ${!byOwner && html`
+            <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//>`}
         </div>`}
       </div>
     </section>`;

@@ -1,13 +1,18 @@
 // The ways to stop a webhook: for a while, or permanently.
-import { html } from "./html.js";
+import { html, useState } from "./html.js";
 import { Action } from "./action.js";
 import { Card } from "./card.js";
 import { Dialog } from "./dialog.js";
+import { SelectField } from "./field.js";
 import { OpenDeliveries } from "./open_deliveries.js";
 import { Problem } from "./problem.js";
 
-export const Stop = ({ webhook: { enabled }, disable, remove }) => html`
-  <${Card} title=${enabled ? "Disable or remove" : "Remove"}>
+export const Stop = ({ webhook: { delivery, enabled, pausedBy }, pause, disable, remove }) => html`
+  <${Card} title=${enabled ? "Pause, disable or remove" : "Remove"}>
+    ${enabled && delivery === "push" && pausedBy !== "owner" && html`<div class="choice">
+      <p>While paused, the webhook’s deliveries wait, and are sent when the pause ends.</p>
+      <${Action} scope="integrations.write" onClick=${pause}>Pause…<//>
+    </div>`}
     ${enabled && html`<div class="choice">
       <p>While disabled, the webhook receives nothing, and events published in the meantime are not delivered later.
         You can enable it again.</p>
@@ -19,6 +24,25 @@ export const Stop = ({ webhook: { enabled }, disable, remove }) => html`
       <${Action} kind="danger" scope="integrations.remove" onClick=${remove}>Remove…<//>
     </div>
   <//>`;
+
+const HOUR_MS = 3_600_000;
+const LENGTHS = [["", "Until someone resumes it"], ["1", "One hour"], ["8", "Eight hours"], ["24", "One day"]];
+
+/** The dialog that pauses a webhook. */
+export function Pausing({ webhook, pause, close }) {
+  const [hours, choose] = useState("");
+  const until = () => (hours ? { until: new Date(Date.now() + hours * HOUR_MS).toISOString() } : {});
+  return html`
+    <${Dialog} title=${html`Pause <bdi>${webhook.name}</bdi>?`} close=${close}>
+      <p>Its deliveries wait, and none is lost. Test events and resends are sent at once.</p>
+      <${SelectField} label="Length" value=${hours} change=${choose} options=${LENGTHS} />
+      <${Problem} refusal=${pause.refusal} />
+      <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
+        <${Action} kind="primary" scope="integrations.write" busy=${pause.busy} onClick=${() => pause.run(until())}>
+          Pause webhook
+        <//></div>
+    <//>`;
+}
 
 const CANCELLED = "An open delivery is cancelled if its next attempt is due while the webhook is disabled. " +
   "You can retry cancelled deliveries after you enable the webhook again.";

@@ -9,7 +9,11 @@ const BY_A_PERSON = "A person or a program disabled it, not the service.";
 const lastFailed = (count) => (count === 1 ? "The last attempt failed" : `The last ${counted(count, "attempt", "attempts")} failed`);
 
 export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince, lastErrorCode, lastHttpStatus,
-  pausedUntil, disabledReason, disabledDate } }) {
+  pausedBy, pausedSince, pausedUntil, disabledReason, disabledDate } }) {
+  if (pausedBy === "owner") {
+    return html`<p class="trouble">Paused <${Time} date=${pausedSince} as="distance" />, ${pausedUntil
+      ? html`until <strong><${Time} date=${pausedUntil} as="both" /></strong>` : "until someone resumes it"}.</p>`;
+  }
   if (deliveryState === "disabled") {
     return html`<p class="trouble">${disabledReason ?? BY_A_PERSON} ${disabledDate &&
       html`Disabled <${Time} date=${disabledDate} as="distance" />.`}</p>`;

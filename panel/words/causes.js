@@ -1,7 +1,7 @@
 // The causes of failed attempts with their remedies: the table that the tools for agents use as well.
 import table from "./causes.json" with { type: "json" };
 
-/** The entry of a cause: of an attempt, or "disabled" or "paused" of a whole webhook, or "held". */
+/** The entry of a cause: of an attempt, or "disabled", "paused-by-owner" or "paused" of a whole webhook, or "held". */
 export const causeNamed = (code) => table.find(({ cause }) => cause === code);
 
 /** The entry `{cause, meaning, remedy}` for a failed attempt; `null` for a successful one. */

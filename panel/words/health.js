@@ -12,7 +12,8 @@ const percentFine = new Intl.NumberFormat(LANGUAGE, { style: "percent", maximumF
 export const share = (rate) => (rate > 0.995 && rate < 1 ? percentFine : percent).format(rate);
 
 /** The badge of a webhook; `day` is the summary of its last 24 hours, if it is loaded. */
-export function healthOf({ deliveryState, failuresInRow }, day) {
+export function healthOf({ deliveryState, failuresInRow, pausedBy }, day) {
+  if (pausedBy === "owner") return WEBHOOK.pausedByOwner;
   if (deliveryState !== "active") return WEBHOOK[deliveryState];
   return failuresInRow || (day?.attempts > 0 && day.successRate < STEADY) ? WEBHOOK.unsteady : WEBHOOK.active;
 }

@@ -14,6 +14,7 @@ export const WEBHOOK = {
   unsteady: { tone: "warn", icon: "warning", word: "Some failures" },
   failing: { tone: "bad", icon: "warning", word: "Failing" },
   paused: { tone: "bad", icon: "paused", word: "Paused" },
+  pausedByOwner: { tone: "calm", icon: "paused", word: "Paused" },
   disabled: { tone: "mute", icon: "cancelled", word: "Disabled" },
 };
 
@@ -26,6 +27,7 @@ export const CONNECTION = {
 export function waits({ waitingFor }) {
   if (waitingFor === "schedule") return "on the retry schedule";
   if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits for the endpoint to respond";
+  if (waitingFor === "pause") return "when the pause of the webhook ends";
   if (waitingFor === "rate") return "when the webhook’s limit of attempts per second permits it";
   if (waitingFor === "reader") return "when a program reads the webhook’s feed";
   if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// The tools with an operation of the API, and the member of their result that has the response; empty if the result is
 /// the response.
-const EQUIVALENT: [(&str, &str, &str); 14] = [
+const EQUIVALENT: [(&str, &str, &str); 15] = [
     ("list_webhooks", "listWebhooks", "webhooks"),
     ("show_webhook", "showWebhook", ""),
     ("list_deliveries", "listDeliveries", ""),
@@ -22,6 +22,7 @@ const EQUIVALENT: [(&str, &str, &str); 14] = [
     ("create_webhook", "createWebhook", ""),
     ("change_webhook", "changeWebhook", ""),
     ("rotate_webhook_secret", "rotateWebhookSecret", ""),
+    ("pause_webhook", "pauseWebhook", ""),
     ("resume_webhook", "resumeWebhook", ""),
     ("publish_test_event", "testWebhook", ""),
     ("resend_delivery", "resendDelivery", ""),

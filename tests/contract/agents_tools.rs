@@ -34,6 +34,7 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
         ("show_delivery", delivery.clone()),
         ("change_webhook", webhook.clone()),
         ("rotate_webhook_secret", webhook.clone()),
+        ("pause_webhook", webhook.clone()),
         ("resume_webhook", webhook.clone()),
         ("remove_webhook", webhook.clone()),
         ("publish_test_event", webhook),
@@ -80,7 +81,8 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(event["deliveries"][0]["id"], delivery.as_str(), "{event:#}");
     let events = agent.call("list_events", json!({ "type": "webhook.test" })).await;
     assert_eq!(events["items"][0]["id"], event["id"], "{events:#}");
-    assert_eq!(agent.call("resume_webhook", webhook.clone()).await["id"], created["id"]);
+    assert_eq!(agent.call("pause_webhook", webhook.clone()).await["pausedBy"], "owner");
+    assert_eq!(agent.call("resume_webhook", webhook.clone()).await["deliveryState"], "active");
     let resent = agent.call("resend_delivery", json!({ "deliveryIdentifier": delivery })).await;
     assert!(resent.get("event").is_none(), "{resent:#}");
     let again = entity.until_delivery(&delivery, "is sent again", |shown| shown["attemptCount"] == 3).await;

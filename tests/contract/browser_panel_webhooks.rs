@@ -63,6 +63,32 @@ async fn a_disabled_webhook_offers_enable_and_no_test_event(suite: Arc<Suite>) {
 }
 
 #[contract_test(in_browser)]
+async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
+    browser.click("Pause…").await;
+    browser.choose("Length", "One day").await;
+    browser.click("Pause webhook").await;
+    browser.until_says("Paused: deliveries wait").await;
+    let page = browser.until_says("The owner of the webhook paused it").await;
+    assert!(!page.contains("Pause…") && page.contains("End the pause now"), "{page}");
+    assert!(entity.webhook(&hook.id).await.get("pausedUntil").is_some());
+    let delivery = entity.publish(json!({})).await;
+    entity.until_delivery(&delivery, "waits for the end of the pause", |shown| shown["waitingFor"] == "pause").await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{delivery}") })).await).await;
+    browser.until_says("Waiting for the end of the webhook’s pause").await;
+    browser.click("test").await;
+    browser.click("End the pause now").await;
+    browser.until_says("The pause has ended").await;
+    entity.until_status(&delivery, &["delivered"]).await;
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
 async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) {
     const FILTER: &str = r#"{"bookingNumber": [1152921504606846977]}"#;
     let entity = suite.entity().await;

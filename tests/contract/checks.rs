@@ -50,6 +50,7 @@ const TABLE: &[Row] = &[
     ("rotateWebhookSecret", Some(nothing), 404),
     ("endPreviousSecret", None, 404),
     ("testWebhook", Some(nothing), 404),
+    ("pauseWebhook", Some(nothing), 404),
     ("resumeWebhook", Some(nothing), 404),
     ("webhookStats", None, 404),
     ("readFeed", Some(nothing), 404),

@@ -63,6 +63,7 @@ async fn a_webhook_lives_from_its_creation_to_its_removal_by_commands(suite: Arc
     let last = last.expect("it was delivered");
     assert!(is_signed_by(last, text(&at_once, "signingSecret")) && !is_signed_by(last, &secret));
 
+    assert_eq!(cli.json(&["webhooks", "pause", &id, "--until", "1h"]).await["pausedBy"], "owner");
     assert_eq!(cli.json(&["webhooks", "resume", &id]).await["deliveryState"], "active");
     let unasked = cli.run(&["webhooks", "remove", &id]).await;
     assert!(unasked.code == Some(2) && unasked.err.contains("--yes"), "{unasked:?}");

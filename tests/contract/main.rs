@@ -86,6 +86,7 @@ mod operational_events;
 mod operator_deliveries;
 mod operator_lists;
 mod order;
+mod owner_pauses;
 mod pages;
 mod panel_embedding;
 mod panel_links;

@@ -57,7 +57,7 @@ fn deliveries(published: &ApiResponse) -> BTreeMap<String, String> {
 }
 
 /// Publishes an event about a subject to the only webhook; returns its delivery.
-async fn about(entity: &Entity, subject: &str) -> String {
+pub async fn about(entity: &Entity, subject: &str) -> String {
     let deliveries = deliveries_about(entity, "booking.created", subject).await;
     assert_eq!(deliveries.len(), 1, "one webhook, one delivery: {deliveries:?}");
     deliveries.into_values().next().expect("one")

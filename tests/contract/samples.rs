@@ -87,7 +87,8 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             | "remove-webhook"
             | "rotate-webhook-secret"
             | "test-webhook"
-            | "resume-webhook" => 404.into(),
+            | "resume-webhook"
+            | "resume-webhook.pause" => 404.into(),
             "show-application"
             | "change-application"
             | "remove-application"

@@ -26,6 +26,15 @@ pub fn time(text: &str) -> Result<Timestamp, String> {
     text.trim().parse().map_err(wrong)
 }
 
+/// Reads a time in the future: in RFC 3339, or as the duration until then.
+pub fn future_time(text: &str) -> Result<Timestamp, String> {
+    if let Ok(from_now) = duration(text) {
+        return machine::now().checked_add(from_now).map_err(|_| "it is too far away".to_owned());
+    }
+    let wrong = |_| "it is not a time: write it as 2026-11-21T06:00:00Z, or how long from now, such as 3h".to_owned();
+    text.trim().parse().map_err(wrong)
+}
+
 /// A duration for people, in its two largest units.
 pub fn shown_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -60,6 +69,15 @@ mod tests {
         let ago = machine::now().duration_since(begun).as_secs();
         assert!((10_800..10_900).contains(&ago), "{ago}");
         assert!(given("yesterday").is_err() && given("2026-11-20T22:00:00").is_err());
+    }
+
+    #[test]
+    fn a_future_time_may_be_given_as_the_duration_until_then() {
+        let given = |text: &str| future_time(text).map(|time| time.to_string());
+        assert_eq!(given("2026-11-21T06:00:00Z").as_deref(), Ok("2026-11-21T06:00:00Z"));
+        let left = future_time("3h").expect("a duration").duration_since(machine::now()).as_secs();
+        assert!((10_700..=10_800).contains(&left), "{left}");
+        assert!(given("tomorrow").is_err());
     }
 
     #[test]

@@ -188,6 +188,7 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
         ("POST", "/webhook/whk_1/secret") => {
             (200, json!({ "signingSecret": SECRET, "previousSecretExpiresDate": "2026-11-21T09:45:00.123Z" }))
         }
+        ("POST", "/webhook/whk_1/pause") => (200, webhook("paused")),
         ("POST", "/webhook/whk_1/resume") => (200, webhook("failing")),
         ("POST", "/webhook/whk_1/recover") => {
             (202, json!({ "count": 12, "countIsExact": true, "failed": 10, "waiting": 2 }))

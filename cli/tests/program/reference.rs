@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 const HEADING: &str = "\n## Help of each command\n";
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "login",
     "logout",
     "token",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 23] = [
     "webhooks change",
     "webhooks remove",
     "webhooks rotate",
+    "webhooks pause",
     "webhooks resume",
     "webhooks test",
     "types",

@@ -67,7 +67,7 @@ async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_rotated_resumed_tested_and_removed() {
+async fn a_webhook_is_rotated_paused_resumed_tested_and_removed() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;
     let said = person.run(&["webhooks", "rotate", "whk_1"]).await.done();
@@ -76,6 +76,10 @@ async fn a_webhook_is_rotated_resumed_tested_and_removed() {
     let rotated = fake.received(&format!("{ME}/webhook/whk_1/secret"));
     assert_eq!(rotated[0].json(), json!({}));
     assert_eq!(rotated[1].json(), json!({ "overlapSeconds": 0, "endPrevious": true }));
+    let said = person.run(&["webhooks", "pause", "whk_1", "--until", "2100-01-01T00:00:00Z"]).await.done();
+    assert!(said.contains("whk_1 is paused") && said.contains("waypost webhooks resume whk_1"), "{said}");
+    let paused = fake.received(&format!("{ME}/webhook/whk_1/pause"));
+    assert_eq!(paused[0].json(), json!({ "until": "2100-01-01T00:00:00Z" }));
     let said = person.run(&["webhooks", "resume", "whk_1"]).await.done();
     assert!(said.contains("whk_1 is failing") && said.contains("waypost deliveries --webhook whk_1"), "{said}");
     fake.on(&format!("{ME}/webhook/delivery/dlv_9"), (200, json!({ "status": "delivered" })));

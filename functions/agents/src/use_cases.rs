@@ -18,13 +18,10 @@ use webhooks::{
     subscriptions::{
         Webhooks,
         endpoint::rotate::Rotation,
-        health::{
-            Healths,
-            resume::{Pauses, Resuming},
-        },
+        health::{Healths, resume::Pauses},
         request_limits::RequestLimits,
         test_event::Testing,
-        webhook::{change::Changing, register::Registration, remove::Removal, show::Showing},
+        webhook::{change::Changing, pausing::Pausing, register::Registration, remove::Removal, show::Showing},
     },
 };
 
@@ -43,8 +40,8 @@ pub struct UseCases {
     pub changing: Changing,
     /// Replaces signing secrets.
     pub rotation: Rotation,
-    /// Ends pauses.
-    pub resuming: Resuming,
+    /// Begins and ends pauses.
+    pub pausing: Pausing,
     /// Removes webhooks.
     pub removal: Removal,
     /// Sends test events.
@@ -108,7 +105,7 @@ impl UseCases {
                 clock: clock.clone(),
                 random: random.clone(),
             },
-            resuming: Resuming {
+            pausing: Pausing {
                 showing: Showing::new(&table),
                 pauses: pauses.clone(),
                 limits: limits.clone(),

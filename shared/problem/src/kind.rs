@@ -136,6 +136,8 @@ kinds! {
         "The detail names how many separate ranges of a webhook can be recovered at the same time. Send the request again when some are done, or send one range that includes the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
         "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no delivery to it and cannot be recovered: read the state from its source.";
+    WebhookPulled = "webhook-pulled", CONFLICT, "The webhook has a feed and cannot be paused",
+        "Only a webhook whose `delivery` is `push` can be paused. The events of a pull webhook wait in its feed until its reader requests them, so stop the reader instead.";
     WebhookNotPulled = "webhook-not-pulled", CONFLICT, "The webhook has no feed",
         "Only a webhook whose `delivery` is `pull` has a feed. The events of any other webhook are sent to its `eventUrl`. Change the webhook with `{\"delivery\": \"pull\"}`, or create another one.";
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",

@@ -1,7 +1,7 @@
-//! A pause ends early, by an answer to an attempt that a person requested or by a new address, while
-//! dispatch-deliveries or change-webhook is killed. No delivery waits for the original end of the pause.
+//! A pause ends early, by an answer to an attempt that a person requested, by a new address or by its owner, while
+//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the original end of the pause.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stage::{Scene, Stage};
 use crate::{
@@ -17,6 +17,9 @@ pub async fn play(stage: &Stage<'_>) {
     moved(stage, "pause: address not changed, breaker open and no job", Moment::Before, true).await;
     moved(stage, "pause: address changed, breaker closed and job written, answer lost", Moment::After, true).await;
     moved(stage, "pause: address changed, answer lost, no process killed", Moment::After, false).await;
+    resumed(stage, "pause: owner's pause not ended and no job", Moment::Before, true).await;
+    resumed(stage, "pause: owner's pause ended and job written, answer lost", Moment::After, true).await;
+    resumed(stage, "pause: owner's pause ended, answer lost, no process killed", Moment::After, false).await;
 }
 
 /// A paused webhook with waiting deliveries, and the held call that ends the pause.
@@ -91,4 +94,35 @@ async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     }
     let scene = if moment == Moment::Before { scene } else { at_new_address };
     ends(stage, point, moment, &scene, waiting).await;
+}
+
+/// The owner of the webhook paused it, and resumes it.
+async fn resumed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let at = format!("/webhook/{}", scene.hooks[0].id);
+    scene.entity.post(&format!("{at}/pause")).expect(200).await;
+    let waiting = scene.entity.publish(json!({})).await;
+    let waits = |shown: &Value| shown["waitingFor"] == "pause";
+    scene.entity.until_delivery(&waiting, "waits for the end of the pause", waits).await;
+    let parts = ["WHK#", "JOB#"].map(|part| format!("{part}{}", scene.hooks[0].id));
+    let mut held = stage.table().hold(point, moment, move |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && parts.iter().all(|part| call.mentions(part))
+    });
+    let resume = scene.entity.post(&format!("{at}/resume"));
+    let again = resume.clone();
+    let answer = tokio::spawn(async move { resume.attempt().await.ok() });
+    held.reached().await;
+    if kills {
+        stage.kill("resume-webhook").await;
+    }
+    held.lose();
+    drop(answer.await.expect("no panic"));
+    let state = scene.entity.webhook(&scene.hooks[0].id).await["deliveryState"].clone();
+    if moment == Moment::Before {
+        assert_eq!(state, "paused", "{point}");
+        again.expect(200).await;
+    } else {
+        assert_eq!(state, "active", "{point}");
+    }
+    stage.note(point, &scene, vec![waiting], "delivered").await;
 }

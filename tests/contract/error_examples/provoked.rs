@@ -117,6 +117,10 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let at = format!("/webhook/{}", hook.id);
     let no_feed = entity.post(&format!("{at}/feed/read")).send().await;
     checked.compare("readFeed", "webhookNotPulled", &no_feed);
+    let feed = entity.hook_with(json!({ "name": "feed", "delivery": "pull", "eventList": ["booking.created"] })).await;
+    let pulled = entity.post(&format!("/webhook/{}/pause", feed.id)).send().await;
+    checked.compare("pauseWebhook", "webhookPulled", &pulled);
+    entity.call("DELETE", &format!("/webhook/{}", feed.id)).expect(200).await;
     let late = entity.call("PATCH", &at).json(&json!({ "name": "Late", "version": 99 })).send().await;
     checked.compare("changeWebhook", "versionConflict", &late);
     entity.post(&format!("{at}/secret")).json(&json!({})).expect(200).await;
@@ -156,6 +160,7 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     let range = json!({ "createdFrom": "2026-01-01T00:00:00.000Z" });
     for (operation, call) in [
         ("testWebhook", entity.post(&format!("{at}/test"))),
+        ("pauseWebhook", entity.post(&format!("{at}/pause"))),
         ("resumeWebhook", entity.post(&format!("{at}/resume"))),
         ("recoverDeliveries", entity.post(&format!("{at}/recover")).json(&range)),
         ("resendDelivery", resend()),

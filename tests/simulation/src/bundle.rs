@@ -38,14 +38,10 @@ use webhooks::{
     subscriptions::{
         Webhooks,
         endpoint::rotate::Rotation,
-        health::{
-            Healths,
-            breaker::BreakerSettings,
-            resume::{Pauses, Resuming},
-        },
+        health::{Healths, breaker::BreakerSettings, resume::Pauses},
         request_limits::RequestLimits,
         test_event::Testing,
-        webhook::{change::Changing, register::Registration, remove::Removal, show::Showing},
+        webhook::{change::Changing, pausing::Pausing, register::Registration, remove::Removal, show::Showing},
     },
 };
 
@@ -295,9 +291,9 @@ impl Bundle {
         }
     }
 
-    /// Ends pauses.
-    pub fn resuming(&self) -> Resuming {
-        Resuming {
+    /// Begins and ends pauses.
+    pub fn pausing(&self) -> Pausing {
+        Pausing {
             showing: Showing::new(&self.table),
             pauses: Pauses::new(&self.table),
             limits: self.limits(),

@@ -5,6 +5,7 @@ pub mod apart;
 mod feeds;
 pub mod geo_ip;
 pub mod ordered;
+mod pauses;
 
 use std::time::Duration;
 
@@ -110,6 +111,8 @@ pub enum Action {
     Rotate(Slot),
     /// A tenant sends a test event.
     Test(Slot),
+    /// A tenant pauses a webhook for this time.
+    Pause(Slot, Duration),
     /// A tenant ends the pause of a webhook.
     Resume(Slot),
     /// A tenant resends one of its deliveries.
@@ -176,8 +179,8 @@ impl Plan {
         match draws.about(&"kind of plan").u8(0..64) {
             0 => apart::draw(seed, draws),
             1..=3 => geo_ip::draw(seed, draws),
-            4..=7 => feeds::draw(seed, draws).ordered(draws),
-            _ => Self::mixed(seed, draws, true).ordered(draws),
+            4..=7 => feeds::draw(seed, draws).ordered(draws).paused(draws),
+            _ => Self::mixed(seed, draws, true).ordered(draws).paused(draws),
         }
     }
 

@@ -22,7 +22,7 @@ use webhooks::{
     subscriptions::{
         endpoint::rotate::RotationRequest,
         test_event::TestRequest,
-        webhook::{change::WebhookChange, register::NewWebhook},
+        webhook::{change::WebhookChange, pausing::PauseRequest, register::NewWebhook},
     },
 };
 
@@ -284,12 +284,26 @@ impl Tenants {
                 })
                 .await;
             }
+            Action::Pause(slot, lasts) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
+                    let id = id.clone();
+                    async move {
+                        let now = bundle.clock().now();
+                        let body = json!({ "until": now + lasts }).to_string();
+                        let request = PauseRequest::read(body.as_bytes(), now)?;
+                        done(bundle.pausing().pause(&entity(slot.0), &id, request).await)
+                    }
+                })
+                .await;
+            }
             Action::Resume(slot) => {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 self.request(step, Some(webhook), None, Function::ManageWebhooks, move |bundle| {
                     let id = id.clone();
-                    async move { done(bundle.resuming().resume(&entity(slot.0), &id).await) }
+                    async move { done(bundle.pausing().resume(&entity(slot.0), &id).await) }
                 })
                 .await;
             }

@@ -1,6 +1,7 @@
 //! `waypost webhooks`: lists, shows, creates, changes, tests and removes webhooks.
 
 mod change;
+mod pause;
 mod secret;
 mod shown;
 mod which;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 pub use self::which::{NamedWebhook, named_webhooks};
 use self::{
     change::{Change, Create, Remove},
+    pause::{Pause, resume},
     secret::Rotate,
     shown::{COLUMNS, Webhook, row, shown},
     which::WhichWebhook,
@@ -19,7 +21,7 @@ use super::{answer::print_answer, first_attempt::first_attempt};
 use crate::{
     failure::Failure,
     machine,
-    output::{Output, colour_of, visible_line},
+    output::{Output, visible_line},
     service::{Call, Service},
     table::table,
 };
@@ -54,7 +56,9 @@ Example:
     Remove(Remove),
     /// Replaces the signing secret, and prints the new one, which is shown only once.
     Rotate(Rotate),
-    /// Resumes a webhook that is paused because its endpoint did not respond.
+    /// Pauses a webhook: its deliveries wait until it is resumed, or until a time.
+    Pause(Pause),
+    /// Resumes a paused webhook, and sends the waiting deliveries.
     #[command(after_help = "\
 Example:
   waypost webhooks resume whk_01m74zy5eva3kj3s4w04zg1hhc
@@ -84,6 +88,7 @@ impl Webhooks {
             Some(Action::Change(change)) => change.run(&service, output).await,
             Some(Action::Remove(remove)) => remove.run(&service, output).await,
             Some(Action::Rotate(rotate)) => rotate.run(&service, output).await,
+            Some(Action::Pause(pause)) => pause.run(&service, output).await,
             Some(Action::Resume(which)) => resume(&service, &which.id, output).await,
             Some(Action::Test(which)) => test(&service, &which.id, output).await,
         }
@@ -104,19 +109,6 @@ async fn list(service: &Service, output: Output) -> Result<(), Failure> {
     }
     let rows: Vec<_> = webhooks.iter().map(row).collect();
     Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
-}
-
-async fn resume(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
-    let path = ["webhook", id, "resume"];
-    print_answer(service, Call::post(&path, json!({})), output, |webhook: &Webhook| {
-        let colour = colour_of(&webhook.delivery_state);
-        let [id, state] = [&webhook.id, &webhook.delivery_state].map(|text| visible_line(text));
-        format!(
-            "{id} is {colour}{state}{colour:#}. Deliveries that waited for the pause are attempted now: `waypost \
-             deliveries --webhook {id}` lists them."
-        )
-    })
-    .await
 }
 
 async fn test(service: &Service, id: &str, output: Output) -> Result<(), Failure> {

@@ -81,9 +81,7 @@ impl Webhook {
         let id = visible_line(&self.id);
         match self.delivery_state.as_str() {
             "failing" => Some(format!("`waypost deliveries --failed --webhook {id}` lists its failed deliveries.")),
-            "paused" => {
-                Some(format!("Once the endpoint responds again, `waypost webhooks resume {id}` ends the pause."))
-            }
+            "paused" => Some(format!("When the endpoint is ready, `waypost webhooks resume {id}` ends the pause.")),
             "disabled" => Some(format!("`waypost webhooks change {id} --enable` enables it.")),
             _ => None,
         }

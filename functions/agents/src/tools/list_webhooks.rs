@@ -17,7 +17,7 @@ pub const LIST_WEBHOOKS: Tool = Tool {
     title: "List webhooks",
     description: "Lists a managing entity's webhooks, the oldest first, each with its endpoint, its event types \
                   and the state of its deliveries (`deliveryState`): `active`, `failing` (the last attempts failed), \
-                  `paused` (the endpoint does not answer, and deliveries wait) or `disabled`. No signing secret is \
+                  `paused` (deliveries wait; `pausedBy` says who paused it) or `disabled`. No signing secret is \
                   shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for one that is \
                   not `active`.",
     input: || schemas::object(json!({}), &[]),

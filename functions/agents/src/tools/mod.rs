@@ -9,6 +9,7 @@ mod list_deliveries;
 mod list_event_types;
 mod list_events;
 mod list_webhooks;
+mod pause_webhook;
 mod publish_test_event;
 mod recover_deliveries;
 mod remove_webhook;
@@ -40,6 +41,7 @@ pub const ALL: &[Tool] = &[
     create_webhook::CREATE_WEBHOOK,
     change_webhook::CHANGE_WEBHOOK,
     rotate_webhook_secret::ROTATE_WEBHOOK_SECRET,
+    pause_webhook::PAUSE_WEBHOOK,
     resume_webhook::RESUME_WEBHOOK,
     publish_test_event::PUBLISH_TEST_EVENT,
     resend_delivery::RESEND_DELIVERY,

@@ -20,7 +20,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
     description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to \
-                  it are paused: an answer with any status ends the pause. The result names the delivery; call \
+                  it are paused: an answer with any status ends a pause by the service. The result names the delivery; call \
                   `show_delivery` after a few seconds to see the endpoint's answer.",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);

@@ -18,10 +18,9 @@ use crate::{
 pub const RESUME_WEBHOOK: Tool = Tool {
     name: "resume_webhook",
     title: "Resume a paused webhook",
-    description: "Ends the pause of a webhook whose endpoint did not answer (`deliveryState` is `paused`), and \
+    description: "Ends the pause of a webhook (`deliveryState` is `paused`), by its owner or by the service, and \
                   attempts the waiting deliveries. Have the endpoint fixed first: if it still does not answer, the \
-                  webhook is paused again. A webhook that is not paused stays unchanged. Enable a `disabled` webhook \
-                  with `change_webhook` instead.",
+                  service pauses it again. Enable a `disabled` webhook with `change_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],
@@ -32,5 +31,5 @@ pub const RESUME_WEBHOOK: Tool = Tool {
 async fn resume(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let webhook = call.webhook()?;
     no_input(&call.body())?;
-    result(&use_cases.resuming.resume(&entity, &webhook).await?)
+    result(&use_cases.pausing.resume(&entity, &webhook).await?)
 }

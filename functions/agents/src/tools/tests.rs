@@ -16,7 +16,7 @@ use webhooks::{
     subscriptions::{
         endpoint::rotate::RotationRequest,
         test_event::TestRequest,
-        webhook::{change::WebhookChange, register::NewWebhook},
+        webhook::{change::WebhookChange, pausing::PauseRequest, register::NewWebhook},
     },
 };
 
@@ -123,6 +123,7 @@ fn a_tool_has_the_arguments_that_its_use_case_reads() {
         ("create_webhook", created),
         ("change_webhook", read_by(WebhookChange::read(pushed, &entity, &rules).err())),
         ("recover_deliveries", read_by(RecoveryScope::read(pushed, Time::from_millis(0)).err())),
+        ("pause_webhook", read_by(PauseRequest::read(pushed, Time::from_millis(0)).err())),
         ("rotate_webhook_secret", read_by(RotationRequest::read(pushed).err())),
         ("publish_test_event", read_by(TestRequest::read(pushed, &entity).err())),
     ] {

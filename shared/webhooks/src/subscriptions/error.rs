@@ -19,6 +19,9 @@ pub enum WebhookError {
     /// The webhook has no feed, since it is not pulled.
     #[error("the webhook has no feed")]
     NotPulled,
+    /// The webhook cannot be paused, since it is pulled.
+    #[error("the webhook is pulled")]
+    Pulled,
     /// The entity has the maximum number of webhooks.
     #[error("the entity already has {MAX_WEBHOOKS} webhooks")]
     TooMany,
@@ -68,6 +71,11 @@ impl From<WebhookError> for Problem {
                 let detail = "The webhook has no feed: its events are sent to its `eventUrl`. To give it one, change \
                     `delivery` to `pull`.";
                 Self::new(ProblemKind::WebhookNotPulled, detail)
+            }
+            WebhookError::Pulled => {
+                let detail = "The webhook has a feed, and its events wait there until its reader requests them. Stop the \
+                    reader instead.";
+                Self::new(ProblemKind::WebhookPulled, detail)
             }
             WebhookError::TooMany => {
                 let detail =

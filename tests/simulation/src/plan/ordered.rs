@@ -44,14 +44,14 @@ impl Plan {
     }
 }
 
-fn registered(step: &Step) -> Option<Slot> {
+pub(super) fn registered(step: &Step) -> Option<Slot> {
     match step.action {
         Action::Register(slot, _) | Action::RegisterPulled(slot, _) => Some(slot),
         _ => None,
     }
 }
 
-fn any_time(length: Duration, rng: &mut Rng) -> Duration {
+pub(super) fn any_time(length: Duration, rng: &mut Rng) -> Duration {
     Duration::from_secs(2) + length.mul_f64(rng.f64())
 }
 

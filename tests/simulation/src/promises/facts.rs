@@ -91,6 +91,8 @@ pub struct WebhookState<'a> {
     pub pulled: bool,
     /// Whether it gets the deliveries of a subject in order.
     pub ordered: bool,
+    /// When the pause by its owner ends, in milliseconds; 0 without one.
+    pub paused_until: u64,
 }
 
 /// The text of an attribute.
@@ -210,6 +212,7 @@ impl WebhookFacts<'_> {
                 url: text(item, "eventUrl"),
                 pulled: text(item, "delivery") == "pull",
                 ordered: text(item, "order") == "subject",
+                paused_until: millis(text(item, "pausedUntil")).unwrap_or_default(),
             })
         });
         begins_absent.into_iter().chain(states)
@@ -229,6 +232,16 @@ impl WebhookFacts<'_> {
     /// Whether the webhook was ordered during the whole of this time, in which it may have been registered and removed.
     pub fn is_ordered_between(&self, from: u64, until: u64) -> bool {
         self.between(from, until).flatten().all(|state| state.ordered)
+    }
+
+    /// The last moment until this time at which its owner paused the webhook, in milliseconds; 0 if there is none.
+    pub fn last_paused(&self, until: u64) -> u64 {
+        let ends = self.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
+        let pauses = self.versions.iter().zip(ends).filter_map(|(version, replaced)| {
+            let end = millis(text(version.item.as_deref()?, "pausedUntil"))?;
+            (version.at <= until && end > version.at).then_some(end.min(replaced).min(until))
+        });
+        pauses.max().unwrap_or_default()
     }
 
     /// Whether the webhook was removed or disabled at any moment of this time.

@@ -146,9 +146,14 @@ fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u
 /// Why an endpoint should not have got a request.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
-    let claimed = last_claim(delivery, seen).map_or(seen.arrived, |(at, _)| at);
+    let claim = last_claim(delivery, seen);
+    let claimed = claim.map_or(seen.arrived, |(at, _)| at);
+    // A person may request an attempt during a pause.
+    let was_requested = claim.is_some_and(|(_, head)| !text(head, "askedAt").is_empty());
     let states: Vec<_> = webhook.between(claimed.saturating_sub(OBEYED_WITHIN), seen.arrived).collect();
     let address = crate::endpoints::address(seen.slot, seen.address);
-    let allowed = states.iter().flatten().any(|state| state.enabled && state.url == address);
+    let may_go = |pause: u64| was_requested || pause <= seen.arrived + SKEW;
+    let allowed =
+        states.iter().flatten().any(|state| state.enabled && state.url == address && may_go(state.paused_until));
     (!allowed).then(|| format!("its webhook was {states:?} since 1.3 s before the claim"))
 }

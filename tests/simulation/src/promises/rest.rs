@@ -13,6 +13,10 @@ fn is_queried(shard: &str) -> bool {
     numbered("DUE#", 8) || numbered("OUTBOX#", 4) || shard == "JOBS" || shard.starts_with("JOBS#") || shard == "REFRESH"
 }
 
+/// How long a delivery may wait after its owner's pause: the job looks through the deliveries once more after some
+/// minutes, and faults delay it.
+const RESUMED_WITHIN: u64 = 600_000;
+
 /// Checks the items that are left in the table.
 pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, String)) {
     for ((partition, sort), item) in facts.state.table.items() {
@@ -53,6 +57,17 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
             if (is_open != is_due && !may_lack) || is_open == text(head, "claimableAt").is_empty() {
                 let status = text(head, "status");
                 note(Promise::LookedAt, format!("{id} is {status} with the due time {:?}", text(head, "dueAt")));
+            }
+        }
+        let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
+        for (version, end) in delivery.versions.iter().zip(ends) {
+            let head = version.item.as_deref().filter(|head| text(head, "waitingFor") == "pause");
+            let Some(webhook) = head.and_then(|head| facts.webhooks.get(text(head, "webhookIdentifier"))) else {
+                continue;
+            };
+            let paused = webhook.last_paused(end).max(version.at);
+            if end - paused > RESUMED_WITHIN && !webhook.was_off(paused, end) {
+                note(Promise::LookedAt, format!("{id} waited for the end of a pause that was over"));
             }
         }
         let count = number(delivery.head, "attemptCount");

@@ -139,6 +139,7 @@ impl Dispatcher {
             Wait::Content => tracing::warn!(deliveryId = %id, %until, "put off: its content is missing"),
             // One line for each delivery in the line of a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "put off: its webhook has a rate limit"),
+            Wait::Pause => tracing::debug!(deliveryId = %id, %until, "put off: the owner paused its webhook"),
             _ => tracing::info!(deliveryId = %id, %until, "put off: the breaker of its webhook is open"),
         }
         if let Some(message) = message {

@@ -113,7 +113,7 @@ impl Dispatcher {
     }
 
     /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
-    /// `None` when the delivery was cancelled or put into a feed, or its claim released.
+    /// `None` when the delivery was cancelled, put into a feed or put off, or its claim released.
     async fn prepare(
         &self,
         turn: Turn<'_>,
@@ -141,7 +141,8 @@ impl Dispatcher {
         Ok(Some((webhook, prepared)))
     }
 
-    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled or put into a feed.
+    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled, put into a feed or put
+    /// off.
     async fn current_webhook(
         &self,
         turn: Turn<'_>,
@@ -155,6 +156,7 @@ impl Dispatcher {
         match (decide(&turn.facts(current.as_ref(), Some(event), None, now), None), webhook) {
             (Decision::Cancel(reason), webhook) => self.cancel(claimed, reason, webhook, now).await?,
             (Decision::PutIntoFeed, Some(webhook)) => self.put_into_feed(claimed, webhook, now).await?,
+            (Decision::Wait(wait, until), webhook) => self.wait(claimed, wait, (until, webhook), now).await?,
             _ => return Ok(current.map(|current| current.webhook)),
         }
         Ok(None)

@@ -1,7 +1,7 @@
 //! Prefetch: webhook, health and event of an attempt, read concurrently with its claim, so that the claim adds no round
 //! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. After the claim,
-//! these values are read again: a webhook that is older than the change named by the message, a disabled webhook, an
-//! open breaker, and missing values.
+//! these values are read again: a webhook that is older than the change named by the message, a disabled or paused
+//! webhook, an open breaker, and missing values.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// The webhook, if it was found and is enabled.
+    /// The webhook, if it was found, is enabled and is not paused by its owner.
     pub(crate) fn webhook(&self) -> Option<&SigningWebhook> {
         self.webhook.as_ref().map(|current| &current.webhook)
     }
@@ -74,11 +74,12 @@ impl Sources<'_> {
         let health = self.healths.read_eventual(&entity, &owner.webhook);
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
-        // A disabled webhook is read again: the delivery would be cancelled permanently, although the owner may have
-        // enabled the webhook a moment ago.
+        // A disabled or paused webhook is read again: the delivery would be cancelled, or wait for a long time, although
+        // the owner may have enabled or resumed the webhook a moment ago.
         let is_current = |found: &SigningWebhook| {
             let webhook = &found.webhook;
-            webhook.enabled && due.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
+            let is_sent_to = webhook.enabled && webhook.pause.is_none();
+            is_sent_to && due.webhook_changed.is_none_or(|changed| changed <= webhook.last_update)
         };
         let webhook = found(webhook).flatten().filter(is_current);
         Prefetch {

@@ -30,6 +30,7 @@ pub(super) const SHARD: &str = "JOBS";
 pub(super) const RECOVER: &str = "RECOVER";
 const CANCEL: &str = "CANCEL";
 const RELEASE: &str = "RELEASE";
+const RESUME: &str = "RESUME";
 const EXPIRE: &str = "EXPIRE";
 pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
@@ -69,6 +70,8 @@ pub(super) enum Work {
     Cancel(Passes),
     /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
     Release(Passes),
+    /// Make the deliveries due that wait for the end of their owner's pause.
+    Resume(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
     /// Erase the content in the deliveries of an event.
@@ -89,9 +92,9 @@ pub(super) struct Erasure {
 pub(super) enum Progress {
     /// A part was recovered up to a position; without one, up to the end that it had when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
-    /// Deliveries were cancelled or released; these passes remain.
+    /// Deliveries were cancelled, released or made due; these passes remain.
     Passed(Passes),
-    /// The feed of a temporary webhook was read.
+    /// The feed of a temporary webhook was read, or a pause has another end.
     Seen,
     /// Deliveries of an event were erased; this erasure remains.
     Erased(Erasure),
@@ -159,6 +162,7 @@ impl Work {
             Self::Recover(_) => RECOVER,
             Self::Cancel(_) => CANCEL,
             Self::Release(_) => RELEASE,
+            Self::Resume(_) => RESUME,
             Self::Expire => EXPIRE,
             Self::Erase(_) => ERASE,
         }
@@ -167,7 +171,7 @@ impl Work {
     fn is_done(&self) -> bool {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
-            Self::Cancel(passes) | Self::Release(passes) => passes.is_done(),
+            Self::Cancel(passes) | Self::Release(passes) | Self::Resume(passes) => passes.is_done(),
             // Its last page ends it.
             Self::Expire | Self::Erase(_) => false,
         }
@@ -249,7 +253,9 @@ impl JobItem {
                 Part::PutOff(range) => self.expedited.put_off_done(range, up_to.as_ref()),
             },
             // They are replaced, since only the sweep that holds the job changes them.
-            (Work::Cancel(passes) | Work::Release(passes), Progress::Passed(left)) => *passes = left.clone(),
+            (Work::Cancel(passes) | Work::Release(passes) | Work::Resume(passes), Progress::Passed(left)) => {
+                *passes = left.clone();
+            }
             (Work::Erase(erasure), Progress::Erased(left)) => *erasure = left.clone(),
             _ => {}
         }

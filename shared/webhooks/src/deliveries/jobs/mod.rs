@@ -1,9 +1,9 @@
 //! Background jobs of the sweep: recovering the failed, cancelled and waiting deliveries of a webhook, cancelling the
-//! waiting deliveries of a removed webhook, taking deliveries out of a feed, removing temporary webhooks, and erasing
-//! the content in the deliveries of an event.
+//! waiting deliveries of a removed webhook, taking deliveries out of a feed, making deliveries due at the end of their
+//! owner's pause, removing temporary webhooks, and erasing the content in the deliveries of an event.
 //!
-//! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `CANCEL`, `RELEASE` or
-//! `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With every page the sweep
+//! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `CANCEL`, `RELEASE`,
+//! `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With every page the sweep
 //! renews the lease and stores its position. After a crash another sweep continues there; a repeated page changes
 //! nothing twice, since every delivery is changed on condition of its state. The item is written on condition of its
 //! version.
@@ -17,6 +17,7 @@ mod passes;
 mod recover_page;
 mod recover_ranges;
 mod release_page;
+mod resume_page;
 mod scope;
 mod store;
 mod worker;

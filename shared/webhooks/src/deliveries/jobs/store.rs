@@ -69,6 +69,18 @@ impl Jobs {
         self.job(entity, webhook, Work::Release(Passes::new(now)), now, now)
     }
 
+    /// Writes for the transaction that begins or ends a pause by the owner: the job that makes the waiting deliveries
+    /// due at the end of the pause, and a turn of the entity.
+    pub(crate) fn resumption(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        end: Time,
+        now: Time,
+    ) -> Result<[Write; 2], TableError> {
+        self.job(entity, webhook, Work::Resume(Passes::new(end)), end, now)
+    }
+
     /// Writes for the transaction that adds a temporary webhook: the job that removes it, and a turn of its entity.
     pub(crate) fn expiry(
         &self,

@@ -9,7 +9,7 @@ use crate::{
         jobs::{
             cancel_page, entity_turns, erase_page,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
-            recover_page, release_page,
+            recover_page, release_page, resume_page,
             store::{Jobs, TEMPORARY, TRIES, WRITING},
         },
         store::Deliveries,
@@ -174,6 +174,10 @@ impl Worker {
             (Work::Release(passes), Some(webhook)) => {
                 let of = (&item.entity, webhook);
                 release_page::work_through(&self.deliveries, &self.webhooks, of, passes, self.clock.now()).await
+            }
+            (Work::Resume(passes), Some(webhook)) => {
+                let of = (&item.entity, webhook);
+                resume_page::work_through(&self.deliveries, &self.webhooks, of, passes, self.clock.now()).await
             }
             (Work::Expire, Some(webhook)) => Ok((self.expire(&item.entity, webhook).await?, 0)),
         }

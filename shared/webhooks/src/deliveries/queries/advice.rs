@@ -12,6 +12,8 @@ use crate::deliveries::state::attempt::{Attempt, ErrorCode};
 pub enum Cause {
     /// The webhook is not enabled.
     Disabled,
+    /// Its owner paused it.
+    PausedByOwner,
     /// Its breaker is open.
     Paused,
     /// The delivery before it about the same subject is not final.
@@ -89,6 +91,7 @@ impl Cause {
     /// All causes: first those that hold up a whole webhook or a delivery, then those of failed attempts.
     pub const ALL: &[Cause] = &[
         Self::Disabled,
+        Self::PausedByOwner,
         Self::Paused,
         Self::Held,
         Self::Unread,

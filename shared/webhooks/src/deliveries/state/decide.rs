@@ -17,12 +17,16 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::idempotency;
 
-/// How long an attempt that a person requested does not wait for the end of a breaker's pause. After that it waits like
+/// How long an attempt that a person requested does not wait for the end of a pause. After that it waits like
 /// any other, so that a thousand requests do not keep reading the breaker of a silent endpoint.
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
 /// The longest pause of a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// The shortest and the longest wait of a delivery between two looks at a webhook that its owner paused. A job ends the
+/// wait; the looks find a webhook that was removed or disabled.
+const LOOKS_AT_PAUSED: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(24 * 60 * 60)];
 
 /// The facts about a delivery whose turn it is.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +101,26 @@ impl Facts<'_> {
         if !webhook.enabled {
             return Err(Decision::Cancel(CancelReason::WebhookDisabled));
         }
-        if self.event.is_none() { Err(self.without_event()) } else { Ok(webhook) }
+        if self.event.is_none() {
+            return Err(self.without_event());
+        }
+        if webhook.pause(self.now).is_some() && !self.was_requested() {
+            return Err(Decision::Wait(Wait::Pause, self.next_look()));
+        }
+        Ok(webhook)
+    }
+
+    /// When a delivery of a paused webhook is looked at again: after about its age, and at the end of its retention.
+    fn next_look(&self) -> Time {
+        let [least, most] = LOOKS_AT_PAUSED;
+        let look = self.now + self.now.since(self.head.delivery.created_date).clamp(least, most);
+        look.min(self.head.expires())
+    }
+
+    /// Whether a person requested the attempt a short time ago.
+    fn was_requested(&self) -> bool {
+        let asked_at = self.head.state.open().and_then(|open| open.asked_at);
+        asked_at.is_some_and(|asked| self.now < asked + REQUESTED_RECENTLY)
     }
 
     /// A late publication opens its deliveries before it writes the event. If it died in between, it was never
@@ -114,9 +137,8 @@ impl Facts<'_> {
     /// is not counted, and the webhook may get no other event to probe with.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
-        let asked_at = self.head.state.open().and_then(|open| open.asked_at);
-        let was_requested = asked_at.is_some_and(|asked| self.now < asked + REQUESTED_RECENTLY);
-        let decision = if was_requested { health.decision_when_requested(self.now) } else { health.decision(self.now) };
+        let decision =
+            if self.was_requested() { health.decision_when_requested(self.now) } else { health.decision(self.now) };
         match decision {
             BreakerDecision::Probe if self.head.delivery.is_operational() => BreakerDecision::Go,
             decision => decision,

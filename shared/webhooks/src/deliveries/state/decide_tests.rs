@@ -11,7 +11,7 @@ use crate::{
     events::store::Target,
     subscriptions::{
         rate_limit::{RateLimit, tests::per_second},
-        webhook::{self, Delivering, DeliveryOrder},
+        webhook::{self, Delivering, DeliveryOrder, pause::Pause},
     },
 };
 use proptest::prelude::*;
@@ -164,6 +164,47 @@ fn a_requested_attempt_passes_the_breaker_for_two_minutes() {
     assert_eq!(requested(REQUESTED_RECENTLY), Decision::Wait(Wait::Breaker, LATER));
 }
 
+#[test]
+fn a_paused_webhook_keeps_its_deliveries_unless_a_person_asks() {
+    let paused = |until| Some(Pause { since: NOW - Duration::from_secs(60), until });
+    let at = |age: Duration, left: Duration| {
+        decided(|head, webhook, health| {
+            head.delivery.created_date = NOW - age;
+            head.expires_at = (NOW + left).as_seconds();
+            webhook.pause = paused(None);
+            *health = Some(open_breaker(LATER));
+        })
+    };
+    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(60 * 60));
+    for (age, left, look) in [
+        (Duration::ZERO, 99 * hour, minute),
+        (2 * hour, 99 * hour, 2 * hour),
+        (48 * hour, 99 * hour, 24 * hour),
+        (48 * hour, hour, hour),
+    ] {
+        assert_eq!(at(age, left), Decision::Wait(Wait::Pause, NOW + look), "{age:?}");
+    }
+    assert_eq!(decided(|_, webhook, _| webhook.pause = paused(Some(NOW))), Decision::Send, "the pause is over");
+    let requested = decided(|head, webhook, _| {
+        *head = head.clone().opened(|open| open.asked_at = Some(NOW));
+        webhook.pause = paused(None);
+    });
+    assert_eq!(requested, Decision::Send);
+    let disabled = decided(|_, webhook, _| (webhook.pause, webhook.enabled) = (paused(None), false));
+    assert_eq!(disabled, Decision::Cancel(CancelReason::WebhookDisabled));
+}
+
+#[test]
+fn a_delivery_of_a_paused_webhook_does_not_look_at_the_one_before_it() {
+    let event = event();
+    let pause = Some(Pause { since: NOW, until: None });
+    let webhook = Webhook { order: DeliveryOrder::Subject, pause, ..webhook() };
+    let head = head();
+    let lane = Lane::Quick;
+    let facts = Facts { head: &head, webhook: Some(&webhook), lane, event: Some(&event), health: None, now: NOW };
+    assert_eq!(facts.before(), None);
+}
+
 proptest! {
     #[test]
     fn a_decision_follows_from_every_state(
@@ -171,12 +212,14 @@ proptest! {
         enabled: bool,
         ordered: bool,
         pulled: bool,
+        paused: bool,
         knows_webhook: bool,
         knows_event: bool,
         breaker in proptest::option::of(0_u64..120),
         seconds in 0_u64..200_000,
     ) {
-        let mut webhook = Webhook { enabled, ..webhook() };
+        let pause = paused.then_some(Pause { since: NOW, until: None });
+        let mut webhook = Webhook { enabled, pause, ..webhook() };
         webhook.order = if ordered { DeliveryOrder::Subject } else { DeliveryOrder::None };
         webhook.delivery = if pulled { Delivering::Pull } else { Delivering::Push };
         let health = breaker.map(|seconds| open_breaker(NOW + Duration::from_secs(seconds)));

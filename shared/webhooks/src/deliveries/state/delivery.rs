@@ -51,6 +51,8 @@ impl Status {
 pub enum WaitingFor {
     /// The circuit breaker of its webhook, until an attempt shows that the endpoint answers again.
     Breaker,
+    /// The end of the pause that the owner of its webhook began.
+    Pause,
     /// A permit: the delivery is due, but too many attempts are under way.
     Limit,
     /// Its slot: its webhook has a rate limit.
@@ -68,6 +70,7 @@ impl WaitingFor {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Breaker => "breaker",
+            Self::Pause => "pause",
             Self::Limit => "limit",
             Self::Rate => "rate",
             Self::Order => "order",

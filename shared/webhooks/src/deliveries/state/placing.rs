@@ -5,7 +5,7 @@
 //! | delivery | `byDue` | `byWebhook` | `byEntity` |
 //! |---|---|---|---|
 //! | arrives at once, or after retries within seconds | 0 | 1 | 0 |
-//! | delivered after longer waits, or put off by a breaker | 2, and 2 for each further wait or announcement | 3 | 0 |
+//! | delivered after longer waits, or put off by a breaker or its owner | 2, and 2 for each further wait or announcement | 3 | 0 |
 //! | opened without a head, announced, and delivered | 4 | 3 | 0 |
 //! | failed at once | 0 | 1 | 1 |
 //! | failed after the whole schedule | as after longer waits | 3 | 1 |
@@ -96,7 +96,7 @@ mod tests {
         let of = |next| IndexGroup::of(&head().waiting(next, Wait::Schedule), NOW);
         assert_eq!((of(NOW), of(soon)), (IndexGroup::Open, IndexGroup::Open));
         assert_eq!(of(soon + Duration::from_millis(1)), IndexGroup::Waiting);
-        for wait in [Wait::Breaker, Wait::Before(head().delivery.id)] {
+        for wait in [Wait::Breaker, Wait::Pause, Wait::Before(head().delivery.id)] {
             assert_eq!(IndexGroup::of(&head().waiting(NOW, wait), NOW), IndexGroup::Waiting, "however short");
         }
         let ended = |state: &State, attempts| {

@@ -21,8 +21,9 @@ impl Head {
         let (mut next_attempt_date, mut held_by) = (None, None);
         if let State::Open(open) = &self.state {
             next_attempt_date = match (&open.wait, waiting_for) {
-                // A reader may get it at any time, and the delivery before may become final at any time.
-                (_, Some(WaitingFor::Reader | WaitingFor::Order)) => None,
+                // A reader may get it at any time, the delivery before may become final at any time, and the owner may
+                // resume the webhook at any time.
+                (_, Some(WaitingFor::Reader | WaitingFor::Order | WaitingFor::Pause)) => None,
                 (Wait::Slot(slot), Some(WaitingFor::Rate)) => Some(slot.at),
                 _ => Some(open.next),
             };
@@ -86,6 +87,15 @@ mod tests {
     }
 
     #[test]
+    fn a_delivery_waits_for_the_end_of_a_pause_until_it_is_made_due() {
+        for next in [LATER, NOW, NOW - GRACE] {
+            let paused = head().waiting(next, Wait::Pause);
+            assert_eq!(paused.waiting_for(NOW), Some(WaitingFor::Pause));
+            assert_eq!(paused.shown(NOW).next_attempt_date, None, "its owner ends the pause");
+        }
+    }
+
+    #[test]
     fn a_delivery_whose_attempt_is_under_way_waits_for_nothing() {
         let leased = head().waiting(NOW, Wait::Schedule).leased(LATER);
         assert_eq!(leased.waiting_for(NOW + GRACE), None);
@@ -122,7 +132,8 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_contract() {
-        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Order, WaitingFor::Schedule] {
+        for word in [WaitingFor::Breaker, WaitingFor::Limit, WaitingFor::Order, WaitingFor::Pause, WaitingFor::Schedule]
+        {
             assert_eq!(serde_json::to_value(word).expect("JSON"), word.as_str());
         }
     }

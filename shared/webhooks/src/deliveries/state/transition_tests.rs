@@ -170,7 +170,11 @@ fn step(head: &Head, AnyEvent { kind, seconds, flag }: AnyEvent) -> Head {
     let error = flag.then_some("reported: no room");
     let made =
         if kind == 12 { Attempt::interrupted(head.next_attempt(), now) } else { attempt(head.next_attempt(), error) };
-    let wait = if flag { Wait::Breaker } else { Wait::Content };
+    let wait = match (flag, seconds % 2) {
+        (true, _) => Wait::Breaker,
+        (false, 0) => Wait::Content,
+        (false, _) => Wait::Pause,
+    };
     let next = match seconds % 5 {
         0 => Next::Delivered,
         1 => Next::Exhausted,

@@ -11,6 +11,8 @@ pub(crate) enum Wait {
     Schedule,
     /// The breaker of its webhook.
     Breaker,
+    /// The end of the pause that the owner of its webhook began. A job makes it due; its time is that of the next look.
+    Pause,
     /// Its turn under the rate limit of its webhook.
     Slot(Slot),
     /// The end of this delivery, which is before it in the line of its subject.
@@ -37,27 +39,27 @@ impl Wait {
     /// What makes the delivery due.
     pub(crate) fn wakes(&self) -> Wakes {
         match self {
-            Self::Schedule | Self::Breaker | Self::Slot(_) | Self::Content => Wakes::Time,
+            Self::Schedule | Self::Breaker | Self::Pause | Self::Slot(_) | Self::Content => Wakes::Time,
             Self::Before(_) => Wakes::Event,
             Self::Reader => Wakes::Reader,
         }
     }
 
-    /// The group in the index of the webhook. While a delivery waits for its breaker, a slot or another delivery, the
-    /// length of the wait does not matter: the job that ends the wait must find it.
+    /// The group in the index of the webhook. While a delivery waits for its breaker, its owner, a slot or another
+    /// delivery, the length of the wait does not matter: the job that ends the wait must find it.
     pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
         match self {
             Self::Reader => IndexGroup::Unread,
-            Self::Breaker | Self::Slot(_) | Self::Before(_) => IndexGroup::Waiting,
+            Self::Breaker | Self::Pause | Self::Slot(_) | Self::Before(_) => IndexGroup::Waiting,
             Self::Schedule | Self::Content => IndexGroup::of_due(claimable_at, now),
         }
     }
 
-    /// Whether a message announces the end of the wait. Content has none: its time is a guess.
+    /// Whether a message announces the end of the wait. Content and a pause have none: their times are guesses.
     pub(crate) fn is_announced(&self) -> bool {
         match self {
             Self::Schedule | Self::Breaker | Self::Slot(_) => true,
-            Self::Before(_) | Self::Reader | Self::Content => false,
+            Self::Pause | Self::Before(_) | Self::Reader | Self::Content => false,
         }
     }
 
@@ -66,7 +68,7 @@ impl Wait {
     pub(crate) fn after_request(self) -> Self {
         match self {
             Self::Reader | Self::Slot(_) => self,
-            Self::Schedule | Self::Breaker | Self::Before(_) | Self::Content => Self::Schedule,
+            Self::Schedule | Self::Breaker | Self::Pause | Self::Before(_) | Self::Content => Self::Schedule,
         }
     }
 
@@ -77,6 +79,7 @@ impl Wait {
         let is_early = now < next;
         match self {
             Self::Before(_) => Some(WaitingFor::Order),
+            Self::Pause => Some(WaitingFor::Pause),
             // After a failure that a reader reported, the feed has it again after the wait of the schedule.
             Self::Reader => Some(if is_early { WaitingFor::Schedule } else { WaitingFor::Reader }),
             _ if !is_early => (next + GRACE <= now).then_some(WaitingFor::Limit),

@@ -178,6 +178,7 @@ impl Attributes {
         match (&self.held_by, self.waiting_for, self.slot) {
             (Some(before), ..) => Wait::Before(before.clone()),
             (None, Some(WaitingFor::Breaker), _) => Wait::Breaker,
+            (None, Some(WaitingFor::Pause), _) => Wait::Pause,
             (None, Some(WaitingFor::Reader), _) => Wait::Reader,
             (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot),
             // An earlier release left `waitingFor: order` when a request ended a hold.
@@ -191,6 +192,7 @@ impl Attributes {
 fn stored_wait(wait: &Wait) -> Option<WaitingFor> {
     match wait {
         Wait::Breaker => Some(WaitingFor::Breaker),
+        Wait::Pause => Some(WaitingFor::Pause),
         Wait::Slot(_) => Some(WaitingFor::Rate),
         Wait::Before(_) => Some(WaitingFor::Order),
         Wait::Reader => Some(WaitingFor::Reader),

@@ -1,9 +1,11 @@
 //! Disabling webhooks by the service, and announcing it.
 
+use std::time::Duration;
+
 use crate::subscriptions::{
     endpoint::KeptEndpoint,
     health::{self, announcing::Announcer, operational::WebhookDisabled},
-    webhook::{key, store::Webhooks},
+    webhook::{Webhook, key, revision, store::Webhooks},
 };
 use auth::AuthorizedEntity;
 use base::{SharedRandom, Time, WebhookId};
@@ -23,6 +25,8 @@ pub enum Reason<'a> {
     Failing {
         /// When the first attempt after the last success failed.
         since: Time,
+        /// How long is too long. The time of a pause by the owner, and the time before it, do not count.
+        after: Duration,
     },
 }
 
@@ -31,8 +35,14 @@ impl Reason<'_> {
     fn in_words(self) -> String {
         match self {
             Self::Gone { .. } => "The endpoint answered 410 Gone.".to_owned(),
-            Self::Failing { since } => format!("Every attempt has failed since {since}."),
+            Self::Failing { since, .. } => format!("Every attempt has failed since {since}."),
         }
+    }
+
+    /// Whether the webhook has not failed for too long since the last pause by its owner.
+    fn is_of_a_pause(self, webhook: &Webhook, now: Time) -> bool {
+        let Self::Failing { after, .. } = self else { return false };
+        webhook.pause.is_some_and(|pause| now.since(pause.last_moment(now)) < after)
     }
 
     /// Whether an event announces it.
@@ -67,6 +77,9 @@ impl Disabler {
     ) -> Result<Written<()>, TableError> {
         let found = self.webhooks.find(entity, webhook).await?.map(|found| found.webhook);
         let Some(found) = found.filter(|found| found.enabled) else { return Ok(Written::Lost(None)) };
+        if reason.is_of_a_pause(&found, now) {
+            return Ok(Written::Lost(None));
+        }
         let url = match reason {
             Reason::Gone { endpoint, .. } => endpoint.url(),
             Reason::Failing { .. } => found.endpoint.url(),
@@ -84,10 +97,14 @@ impl Disabler {
                 Some(sealed) => is("sealedEventUrl", sealed),
                 None => absent("sealedEventUrl"),
             });
-        let changes = Transaction::new().with(change);
+        // The owner may pause it in the meantime.
+        let [since, until] = revision::of_pause(found.pause);
+        let changes = Transaction::new().with(change.only_if(since).only_if(until));
         let changes = match reason {
             Reason::Gone { .. } => changes,
-            Reason::Failing { since } => changes.with(health::still_failing(health::change(entity, webhook), since)),
+            Reason::Failing { since, .. } => {
+                changes.with(health::still_failing(health::change(entity, webhook), since))
+            }
         };
         let disabled = if reason.is_announced() {
             let data = WebhookDisabled { webhook_identifier: webhook, name: &found.name, reason: &words };
@@ -106,6 +123,7 @@ impl Disabler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subscriptions::webhook::{pause::Pause, tests::webhook};
 
     #[test]
     fn a_reason_is_a_sentence_for_its_owner() {
@@ -113,6 +131,22 @@ mod tests {
         let gone = Reason::Gone { endpoint: &endpoint, operational: false };
         assert_eq!(gone.in_words(), "The endpoint answered 410 Gone.");
         let since = Time::from_millis(1_795_167_900_123);
-        assert_eq!(Reason::Failing { since }.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");
+        let failing = Reason::Failing { since, after: Duration::ZERO };
+        assert_eq!(failing.in_words(), "Every attempt has failed since 2026-11-20T09:45:00.123Z.");
+    }
+
+    #[test]
+    fn the_time_of_a_pause_disables_no_webhook() {
+        let now = Time::from_millis(1_795_167_900_123);
+        let day = Duration::from_secs(24 * 60 * 60);
+        let reason = Reason::Failing { since: now - 9 * day, after: 5 * day };
+        let of_a_pause = |since: Time, until: Option<Time>| {
+            let webhook = Webhook { pause: Some(Pause { since, until }), ..webhook() };
+            reason.is_of_a_pause(&webhook, now)
+        };
+        assert!(!reason.is_of_a_pause(&webhook(), now));
+        assert!(of_a_pause(now - 8 * day, None), "the pause lasts");
+        assert!(of_a_pause(now - 8 * day, Some(now - 4 * day)), "it ended four days ago");
+        assert!(!of_a_pause(now - 8 * day, Some(now - 5 * day)));
     }
 }

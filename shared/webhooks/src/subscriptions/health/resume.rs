@@ -1,5 +1,5 @@
 //! Ending the pause of a webhook's breaker early: its owner resumes the webhook or gives it another address, or an
-//! attempt that a person requested is answered.
+//! attempt that a person requested is answered. The pause that an owner begins is in `webhook::pausing`.
 //!
 //! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
 //! that read the breaker just before may put its delivery off after the job has passed: that delivery is attempted at
@@ -7,27 +7,23 @@
 
 use crate::{
     deliveries::jobs::Jobs,
-    subscriptions::{
-        error::WebhookError,
-        health::{self, Healths},
-        request_limits::RequestLimits,
-        webhook::{WebhookView, show::Showing},
-    },
+    subscriptions::health::{self, Healths},
 };
 use auth::AuthorizedEntity;
-use base::{SharedClock, Time, WebhookId};
+use base::{Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
-use storage::{Allowance, IdempotencyError, Record, Table};
+use storage::{IdempotencyError, Record, Table};
 
 /// The parts of a webhook's state that a change of it resets.
+#[derive(Default)]
 pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
     /// disable the webhook again, and no delivery waits for the former address.
     pub(in crate::subscriptions) failures: bool,
     /// Makes the deliveries that wait for a breaker, for their slot or for the one before them due now.
     pub(in crate::subscriptions) put_off: bool,
-    /// The job that takes deliveries out of a feed, and its turn.
-    pub(in crate::subscriptions) release: Option<[Write; 2]>,
+    /// The job that takes deliveries out of a feed, or makes those of a paused webhook due, and its turn.
+    pub(in crate::subscriptions) job: Option<[Write; 2]>,
     /// The record of the request, if it has an idempotency key.
     pub(in crate::subscriptions) record: Option<Record>,
 }
@@ -82,16 +78,16 @@ impl Pauses {
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
         change: &Change,
-        Reset { failures, put_off, release, record }: Reset,
+        Reset { failures, put_off, job, record }: Reset,
         now: Time,
     ) -> Result<Option<Written<()>>, IdempotencyError> {
         let health = if failures { self.healths.find(entity, webhook).await? } else { None };
-        if health.is_none() && release.is_none() && !put_off {
+        if health.is_none() && job.is_none() && !put_off {
             return Ok(None);
         }
         let mut writes: Vec<Write> = vec![change.clone().into()];
         writes.extend(health.is_some().then(|| self.healths.removal(entity, webhook).into()));
-        let (job, turn) = release.map(|[job, turn]| (job, turn)).unzip();
+        let (job, turn) = job.map(|[job, turn]| (job, turn)).unzip();
         writes.extend(job);
         if put_off || health.is_some_and(|health| health.open_until.is_some()) {
             // This writes the turn as well.
@@ -100,28 +96,5 @@ impl Pauses {
         writes.extend(turn);
         let both = Transaction::new().with_all(writes);
         self.table.write_recorded(both, record, "changing a webhook and resetting its health").await.map(Some)
-    }
-}
-
-/// Resumes webhooks.
-pub struct Resuming {
-    /// Reads and shows webhooks.
-    pub showing: Showing,
-    /// The pauses of webhooks.
-    pub pauses: Pauses,
-    /// Limits on the requests of entities.
-    pub limits: RequestLimits,
-    /// The clock for the job.
-    pub clock: SharedClock,
-}
-
-impl Resuming {
-    /// Ends the pause of a webhook, and returns the owner's view of the webhook.
-    pub async fn resume(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
-        let now = self.clock.now();
-        self.limits.count(Allowance::Recoveries, entity, now).await?;
-        let webhook = self.showing.webhooks.sendable(entity, id).await?;
-        self.pauses.end(entity, id, now).await?;
-        Ok(self.showing.read(entity, &webhook, now).await?)
     }
 }

@@ -122,7 +122,9 @@ impl HealthTracker {
             }
             Consequence::AnnounceFailing(streak) => self.announce(entity, webhook, streak, left, last, now).await?,
             Consequence::Disable { since } => {
-                self.disabler.disable(entity, webhook, Reason::Failing { since }, now).await?;
+                self.disabler
+                    .disable(entity, webhook, Reason::Failing { since, after: self.settings.disable_after }, now)
+                    .await?;
             }
         }
         Ok(false)

@@ -137,9 +137,13 @@ impl Changing {
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
         // Deliveries that are held until others are final are due at once.
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
-        let release = if leaves_feed { Some(self.pauses.jobs.release(entity, &read.id, now)?) } else { None };
-        let in_transaction = if resets || leaves_feed || paced || ends_order {
-            let reset = Reset { failures: resets, put_off: paced || ends_order, release, record: record.clone() };
+        let job = match (leaves_feed, revision::ends_pause(read, members)) {
+            (true, _) => Some(self.pauses.jobs.release(entity, &read.id, now)?),
+            (false, true) => Some(self.pauses.jobs.resumption(entity, &read.id, now, now)?),
+            (false, false) => None,
+        };
+        let in_transaction = if resets || job.is_some() || paced || ends_order {
+            let reset = Reset { failures: resets, put_off: paced || ends_order, job, record: record.clone() };
             self.pauses.change_and_reset(entity, &read.id, &change, reset, now).await?
         } else {
             None

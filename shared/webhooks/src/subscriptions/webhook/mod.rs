@@ -2,6 +2,8 @@
 
 pub mod change;
 pub(crate) mod members;
+pub(crate) mod pause;
+pub mod pausing;
 pub mod register;
 pub mod remove;
 pub(in crate::subscriptions) mod revision;
@@ -23,7 +25,7 @@ use crate::subscriptions::{
     filter::EventFilter,
     health::breaker::HealthItem,
     rate_limit::RateLimit,
-    webhook::status::WebhookStatus,
+    webhook::{pause::Pause, status::WebhookStatus},
 };
 use crate::{
     deliveries::queries::advice::Cause,
@@ -111,6 +113,9 @@ pub struct Webhook {
     pub(crate) owner_identifier: EntityId,
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub(crate) payload: Payload,
+    /// The pause that its owner began; one with an end may be over.
+    #[serde(flatten)]
+    pub(crate) pause: Option<Pause>,
     /// The maximum rate of its attempts; absent if there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rate_limit: Option<RateLimit>,
@@ -220,7 +225,7 @@ impl Webhook {
             event_list: self.event_list.clone(),
             event_url: (!self.is_pulled()).then(|| self.endpoint.shown_url()),
             headers: self.endpoint.shown_headers(),
-            status: WebhookStatus::of(self.enabled, health),
+            status: WebhookStatus::of(self.enabled, self.pause(now), health),
             id: self.id.clone(),
             last_read_date: self.read_at,
             last_update: self.last_update,
@@ -239,6 +244,11 @@ impl Webhook {
             user_identifier: self.owner_identifier.clone(),
             version: self.version,
         }
+    }
+
+    /// The pause by its owner, while it lasts.
+    pub(crate) fn pause(&self, now: Time) -> Option<Pause> {
+        self.pause.filter(|pause| pause.lasts(now))
     }
 
     /// Whether its subscriber reads its feed.
@@ -335,6 +345,7 @@ pub(crate) mod tests {
             name: "n".into(),
             order: DeliveryOrder::None,
             owner_identifier: EntityId::parse("demo-hotel").expect("an entity"),
+            pause: None,
             payload: Payload::Full,
             rate_limit: None,
             read_at: None,

@@ -127,6 +127,7 @@ impl NewWebhook {
             name: self.name,
             order: self.order,
             owner_identifier: owner,
+            pause: None,
             payload: self.payload,
             rate_limit: self.max_attempts_per_second.map(|per_second| RateLimit { per_second, since: now }),
             read_at: None,

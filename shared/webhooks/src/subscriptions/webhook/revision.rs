@@ -6,7 +6,7 @@ use crate::subscriptions::{
     endpoint::{Kept, Part, masked::Headers, secret::SealedSecret},
     filter::EventFilter,
     rate_limit::{PerSecond, RateLimit},
-    webhook::{Delivering, DeliveryOrder, Webhook, key, members::Members, store::SigningWebhook},
+    webhook::{Delivering, DeliveryOrder, Webhook, key, members::Members, pause::Pause, store::SigningWebhook},
 };
 use base::Time;
 use storage::table::{Change, Condition, TableError, Value, absent, is};
@@ -93,9 +93,49 @@ pub fn change(
         Some(false) if read.enabled => change = change.set("disabledDate", now),
         _ => {}
     }
+    if ends_pause(read, members) {
+        change = without_pause(change);
+    }
     let change = with_part(change, ["eventUrl", "sealedEventUrl"], endpoint.url.as_ref())?;
     let change = with_part(change, ["headers", "sealedHeaders"], endpoint.headers.as_ref())?;
     Ok(change.add("version", 1_u32))
+}
+
+/// Begins a pause, or gives it another end. The version stays, as with [`secrets`].
+pub fn pause(read: &Webhook, Pause { since, until }: Pause, now: Time) -> Change {
+    let [was_since, was_until] = of_pause(read.pause);
+    Change::of(key(&read.owner_identifier, &read.id))
+        .set("pausedSince", since)
+        .set_or_remove("pausedUntil", until)
+        .set("lastUpdate", now)
+        .only_if(is("enabled", true))
+        .only_if(of_delivery(Delivering::Push))
+        .only_if(was_since)
+        .only_if(was_until)
+}
+
+/// Ends the pause that was read.
+pub fn resume(read: &Webhook, pause: Pause, now: Time) -> Change {
+    let change = Change::of(key(&read.owner_identifier, &read.id)).set("lastUpdate", now);
+    let [since, until] = of_pause(Some(pause));
+    without_pause(change).only_if(is("enabled", true)).only_if(since).only_if(until)
+}
+
+/// Whether a change ends a pause: a webhook that is enabled again begins anew, and deliveries in a feed wait for their
+/// reader.
+pub fn ends_pause(read: &Webhook, members: &Members) -> bool {
+    let is_enabled_again = !read.enabled && members.enabled == Some(true);
+    read.pause.is_some() && (is_enabled_again || members.delivery == Some(Delivering::Pull))
+}
+
+fn without_pause(change: Change) -> Change {
+    change.remove("pausedSince").remove("pausedUntil")
+}
+
+/// The conditions that a webhook has this pause, or none.
+pub fn of_pause(pause: Option<Pause>) -> [Condition; 2] {
+    let has = |name, time: Option<Time>| time.map_or_else(|| absent(name), |time| is(name, time));
+    [has("pausedSince", pause.map(|pause| pause.since)), has("pausedUntil", pause.and_then(|pause| pause.until))]
 }
 
 /// The rate limit that a change sets, if it differs from the one that was read. A pull webhook has none.
@@ -231,9 +271,29 @@ mod tests {
             .only_if(is("enabled", false))
             .only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(true), ..Members::default() }, false), enabling);
-        let disabling =
-            set(false).add("version", 1_u32).only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
+        let disabling = set(false).add("version", 1_u32).only_if(is("enabled", false));
+        let disabling = disabling.only_if(of_delivery(Delivering::Push));
         assert_eq!(change(Members { enabled: Some(false), ..Members::default() }, false), disabling);
+    }
+
+    #[test]
+    fn a_webhook_that_is_enabled_again_or_gets_a_feed_is_not_paused_any_more() {
+        let pause = Some(Pause { since: NOW, until: None });
+        let enabling = Members { enabled: Some(true), ..Members::default() };
+        let pulling = Members { delivery: Some(Delivering::Pull), ..Members::default() };
+        let disabled = Webhook { pause, ..webhook() };
+        let enabled = Webhook { enabled: true, ..disabled.clone() };
+        assert!(ends_pause(&disabled, &enabling) && ends_pause(&enabled, &pulling));
+        assert!(!ends_pause(&enabled, &enabling), "a client that sends every member does not resume it");
+        assert!(!ends_pause(&enabled, &Members { enabled: Some(false), ..Members::default() }));
+        assert!(!ends_pause(&webhook(), &enabling), "it was not paused");
+    }
+
+    #[test]
+    fn a_pause_is_changed_only_as_it_was_read() {
+        let [was, none] = [Pause { since: NOW, until: Some(NOW) }, Pause { since: NOW, until: None }];
+        assert_ne!(of_pause(Some(was)), of_pause(Some(none)));
+        assert_eq!(of_pause(None), [absent("pausedSince"), absent("pausedUntil")]);
     }
 
     #[test]

@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use crate::{
     deliveries::{queries::advice::Cause, state::attempt::ErrorCode},
-    subscriptions::health::breaker::{Health, HealthItem},
+    subscriptions::{
+        health::breaker::{Health, HealthItem},
+        webhook::pause::Pause,
+    },
 };
 use base::Time;
 
@@ -17,10 +20,20 @@ pub enum DeliveryState {
     Active,
     /// The last attempts failed, and further ones are made.
     Failing,
-    /// The last attempts never completed, and deliveries wait for a probe.
+    /// Deliveries wait: the owner paused the webhook, or the last attempts never completed.
     Paused,
     /// The webhook is disabled, so that nothing is sent to it.
     Disabled,
+}
+
+/// Who paused a webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum PausedBy {
+    /// Its owner.
+    Owner,
+    /// The service, since its endpoint did not respond.
+    Service,
 }
 
 /// The status of a webhook.
@@ -42,7 +55,14 @@ pub struct WebhookStatus {
     /// The status of the last of these attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_http_status: Option<u16>,
-    /// The end of the pause of an enabled webhook. A past time means that a probe is due or under way.
+    /// Present while the webhook is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_by: Option<PausedBy>,
+    /// When its owner paused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_since: Option<Time>,
+    /// The end of the pause of an enabled webhook, unless only its owner ends it. A past time means that a probe is due
+    /// or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
 }
@@ -66,16 +86,20 @@ impl LastError {
 }
 
 impl WebhookStatus {
-    /// The status of a webhook. A healthy webhook has no health item.
-    pub fn of(enabled: bool, item: Option<&HealthItem>) -> Self {
+    /// The status of a webhook with this pause by its owner. A healthy webhook has no health item.
+    pub fn of(enabled: bool, pause: Option<Pause>, item: Option<&HealthItem>) -> Self {
         let health = item.map(HealthItem::health).unwrap_or_default();
         let delivery_state = match health {
             _ if !enabled => DeliveryState::Disabled,
+            _ if pause.is_some() => DeliveryState::Paused,
             Health::Healthy => DeliveryState::Active,
             Health::Failing => DeliveryState::Failing,
             Health::Open => DeliveryState::Paused,
         };
         let failing = item.filter(|item| item.failures_in_row > 0);
+        let pause = pause.filter(|_| enabled);
+        let paused_by = if pause.is_some() { PausedBy::Owner } else { PausedBy::Service };
+        let open_until = item.and_then(|item| item.open_until).filter(|_| enabled);
         Self {
             delivery_state,
             failing_since: failing.and_then(|item| item.failing_since),
@@ -83,14 +107,17 @@ impl WebhookStatus {
             health,
             last_error: failing.and_then(|item| LastError::of(item.last_error.as_deref()?)),
             last_http_status: failing.and_then(|item| item.last_http_status),
-            paused_until: item.and_then(|item| item.open_until).filter(|_| enabled),
+            paused_by: Some(paused_by).filter(|_| delivery_state == DeliveryState::Paused),
+            paused_since: pause.map(|pause| pause.since),
+            paused_until: pause.map_or(open_until, |pause| pause.until),
         }
     }
 
     /// The cause that holds up the whole webhook, if any.
-    pub const fn held_up_by(&self) -> Option<Cause> {
+    pub fn held_up_by(&self) -> Option<Cause> {
         match self.delivery_state {
             DeliveryState::Disabled => Some(Cause::Disabled),
+            DeliveryState::Paused if self.paused_by == Some(PausedBy::Owner) => Some(Cause::PausedByOwner),
             DeliveryState::Paused => Some(Cause::Paused),
             DeliveryState::Active | DeliveryState::Failing => None,
         }
@@ -109,18 +136,37 @@ mod tests {
 
     #[test]
     fn a_paused_webhook_says_until_when_in_both_words() {
-        let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(true, health)).expect("JSON");
+        let shown =
+            |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(true, None, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "active", "health": "healthy" }));
         let failing = HealthItem { failing: true, ..HealthItem::default() };
         assert_eq!(shown(Some(&failing)), json!({ "deliveryState": "failing", "health": "failing" }));
         let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing };
         let until = "2026-11-20T09:45:00.123Z";
-        assert_eq!(shown(Some(&open)), json!({ "deliveryState": "paused", "health": "open", "pausedUntil": until }));
+        assert_eq!(
+            shown(Some(&open)),
+            json!({ "deliveryState": "paused", "health": "open", "pausedBy": "service", "pausedUntil": until })
+        );
+    }
+
+    #[test]
+    fn a_webhook_that_its_owner_paused_says_so_before_its_failures() {
+        let since = Time::from_millis(1_795_167_900_123);
+        let item = HealthItem { failing: true, open_until: Some(since), ..HealthItem::default() };
+        let shown = |enabled, until| {
+            serde_json::to_value(WebhookStatus::of(enabled, Some(Pause { since, until }), Some(&item))).expect("JSON")
+        };
+        let expected =
+            json!({ "deliveryState": "paused", "health": "open", "pausedBy": "owner", "pausedSince": since });
+        assert_eq!(shown(true, None), expected, "not the end of the breaker's pause");
+        assert_eq!(shown(true, Some(since))["pausedUntil"], json!(since));
+        assert_eq!(shown(false, None), json!({ "deliveryState": "disabled", "health": "open" }));
     }
 
     #[test]
     fn a_disabled_webhook_is_neither_active_nor_paused_but_keeps_failures() {
-        let shown = |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(false, health)).expect("JSON");
+        let shown =
+            |health: Option<&HealthItem>| serde_json::to_value(WebhookStatus::of(false, None, health)).expect("JSON");
         assert_eq!(shown(None), json!({ "deliveryState": "disabled", "health": "healthy" }));
         let since = Time::from_millis(1_795_167_900_123);
         let last_error = Some("timeout: no answer in 15 seconds".to_owned());
@@ -139,12 +185,15 @@ mod tests {
         let failing = HealthItem { failing: true, failures_in_row: 7, last_error: refused, ..HealthItem::default() };
         let open = HealthItem { open_until: Some(Time::from_millis(1_795_167_900_123)), ..failing.clone() };
         let causes = |enabled, health: Option<&HealthItem>| {
-            let status = WebhookStatus::of(enabled, health);
+            let status = WebhookStatus::of(enabled, None, health);
             (status.held_up_by(), status.last_failure())
         };
         assert_eq!(causes(true, None), (None, None));
         assert_eq!(causes(true, Some(&failing)), (None, Some(Cause::Connect)));
         assert_eq!(causes(true, Some(&open)), (Some(Cause::Paused), Some(Cause::Connect)));
         assert_eq!(causes(false, Some(&open)), (Some(Cause::Disabled), Some(Cause::Connect)));
+        let pause = Pause { since: Time::from_millis(0), until: None };
+        let paused = WebhookStatus::of(true, Some(pause), Some(&open));
+        assert_eq!(paused.held_up_by(), Some(Cause::PausedByOwner));
     }
 }

@@ -1,0 +1,62 @@
+//! `waypost webhooks pause` and `resume`: keep the deliveries of a webhook back, and send them.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{shown::Webhook, which::WhichWebhook};
+use crate::{
+    commands::{answer::print_answer, times::future_time},
+    failure::Failure,
+    output::{Output, colour_of, visible_line},
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc
+  waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc --until 3h
+
+Nothing is lost: new events make deliveries that wait. Test events and resends are sent at once. Pausing a paused webhook
+changes the end of its pause.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Pause {
+    #[command(flatten)]
+    which: WhichWebhook,
+    /// When the pause ends by itself, such as 2026-11-21T06:00:00Z, or in 90s, 5m, 4h or 2d. Without it, the pause lasts
+    /// until `waypost webhooks resume`.
+    #[arg(long, value_name = "TIME", value_parser = future_time)]
+    until: Option<Timestamp>,
+}
+
+impl Pause {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let body = self.until.map_or_else(|| json!({}), |until| json!({ "until": until }));
+        let path = ["webhook", self.which.id.as_str(), "pause"];
+        print_answer(service, Call::post(&path, body), output, |webhook: &Webhook| {
+            let id = visible_line(&webhook.id);
+            format!("{}. `waypost webhooks resume {id}` sends the waiting deliveries.", state(webhook))
+        })
+        .await
+    }
+}
+
+pub async fn resume(service: &Service, id: &str, output: Output) -> Result<(), Failure> {
+    let path = ["webhook", id, "resume"];
+    print_answer(service, Call::post(&path, json!({})), output, |webhook: &Webhook| {
+        let id = visible_line(&webhook.id);
+        format!(
+            "{}. Deliveries that waited for the pause are attempted now: `waypost deliveries --webhook {id}` lists them.",
+            state(webhook)
+        )
+    })
+    .await
+}
+
+fn state(webhook: &Webhook) -> String {
+    let colour = colour_of(&webhook.delivery_state);
+    let [id, state] = [&webhook.id, &webhook.delivery_state].map(|text| visible_line(text));
+    format!("{id} is {colour}{state}{colour:#}")
+}

@@ -1,0 +1,33 @@
+// What needs attention, on the first page: the webhooks whose deliveries do not arrive, each with a link to them.
+import { html } from "./html.js";
+import { address } from "../address.js";
+import { Badge } from "./badge.js";
+import { Time } from "./time.js";
+import { healthOf } from "../words/health.js";
+
+/** The number of webhooks that are named; the list of webhooks has the others. */
+const MOST = 5;
+
+const needsIt = ({ deliveryState, disabledReason }) => ["failing", "paused"].includes(deliveryState) || disabledReason;
+
+const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
+
+export function Attention({ webhooks }) {
+  const troubled = webhooks.filter(needsIt);
+  if (!webhooks.length) return null;
+  if (!troubled.length) return html`<p class="faint">No webhook needs attention.</p>`;
+  return html`
+    <section class="attention" aria-label="What needs attention">
+      <ul>${troubled.slice(0, MOST).map((webhook) => html`<${Troubled} key=${webhook.id} webhook=${webhook} />`)}</ul>
+      ${troubled.length > MOST && html`<p><a href="/panel/webhooks">${troubled.length - MOST} more webhooks</a></p>`}
+    </section>`;
+}
+
+function Troubled({ webhook }) {
+  const { tone, icon, word } = healthOf(webhook);
+  const from = since(webhook);
+  return html`
+    <li><${Badge} tone=${tone} icon=${icon}>${word}<//> <a href="/panel/webhooks/${webhook.id}" dir="auto">${webhook.name}</a>
+      ${from && html`<span class="faint">since <${Time} date=${from} seconds=${false} /></span>`}
+      <a href=${address("/deliveries", { webhook: webhook.id })}>Its deliveries</a></li>`;
+}
