@@ -74,7 +74,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
     let receiver = Receiver::start().await;
     let mut secrets = Vec::new();
     for path in ["/one", "/two", "/three"] {
-        secrets.push((path, entity.hook(&receiver.on(path, [Behaviour::status(200)])).await.secret));
+        secrets.push((path, entity.hook_without_key(&receiver.on(path, [Behaviour::status(200)])).await.secret));
     }
     for provider in ["sim-basic", "stripe"] {
         entity.link(provider, Choice::ALLOW).await;
@@ -147,7 +147,7 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let headers = json!({ "X-Key": "of-the-header" });
     let hook =
         json!({ "name": "sealed", "eventUrl": url, "eventList": [], "headers": headers, "signature": "ed25519" });
-    let hook = entity.hook_with(hook).await;
+    let hook = Entity::created(entity.post("/webhook"), hook).await;
     entity.link("sim-pkce", Choice::ALLOW).await;
 
     // The state after a rotation that was killed after its first write, twenty minutes ago.

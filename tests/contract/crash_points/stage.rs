@@ -153,7 +153,7 @@ impl<'a> Stage<'a> {
         let url = self.receiver.on(&path, script);
         let mut hooks = Vec::new();
         for _ in 0..webhooks {
-            hooks.push(entity.hook(&url).await);
+            hooks.push(entity.hook_without_key(&url).await);
         }
         let data = json!({ "scene": entity.id });
         Scene { entity, hooks, path, data }

@@ -9,6 +9,11 @@ use super::{Api, ApiResponse, Application, Call, LONG, until};
 /// The event type of tests for which the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
+/// A request for a webhook for every type of event.
+fn every_type(url: &str) -> Value {
+    json!({ "name": "test", "eventUrl": url, "eventList": [] })
+}
+
 #[derive(Clone)]
 pub struct Entity {
     pub id: String,
@@ -58,11 +63,22 @@ impl Entity {
 
     /// Creates a webhook for every type of event.
     pub async fn hook(&self, url: &str) -> Hook {
-        self.hook_with(json!({ "name": "test", "eventUrl": url, "eventList": [] })).await
+        self.hook_with(every_type(url)).await
+    }
+
+    /// Creates a webhook for every type of event without an idempotency key, whose record would count among the stored
+    /// items.
+    pub async fn hook_without_key(&self, url: &str) -> Hook {
+        Self::created(self.post("/webhook"), every_type(url)).await
     }
 
     pub async fn hook_with(&self, body: Value) -> Hook {
-        let json = self.post("/webhook").once().json(&body).expect(201).await.json();
+        Self::created(self.post("/webhook").once(), body).await
+    }
+
+    /// Creates a webhook by this request.
+    pub async fn created(call: Call, body: Value) -> Hook {
+        let json = call.json(&body).expect(201).await.json();
         let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
         Hook { id: text("id"), secret: text("signingSecret"), json }
     }

@@ -77,12 +77,12 @@ impl Wanted {
         let (path, (body, other), status, about) = match self {
             Self::Webhook => ("/webhook".to_owned(), (webhook("one"), webhook("other")), 201, String::new()),
             Self::SigningSecret => {
-                let id = entity.hook(url).await.id;
+                let id = entity.hook_without_key(url).await.id;
                 let other = r#"{"endPrevious":true,"overlapSeconds":60}"#.to_owned();
                 (format!("/webhook/{id}/secret"), (r#"{"endPrevious":true}"#.to_owned(), other), 200, id)
             }
             Self::TestEvent => {
-                let id = entity.hook(url).await.id;
+                let id = entity.hook_without_key(url).await.id;
                 (format!("/webhook/{id}/test"), nothing_or(r#"{"type":"booking.created"}"#), 202, id)
             }
             Self::Application => {
