@@ -8,8 +8,10 @@ use template::yaml_to_json;
 const HEADING: &str = "## Names of the contract";
 
 /// Members with a refused name, and the different thing that each means.
-const EXCEPTIONS: [(&str, &str, &str); 1] =
-    [("EventTypeDetails", "since", "the release that introduced a schema, not a time")];
+const EXCEPTIONS: [(&str, &str, &str); 2] = [
+    ("EventTypeDetails", "since", "the release that introduced a schema, not a time"),
+    ("PauseRequest", "until", "the end of a pause, not of a range"),
+];
 
 /// A row of the table: the names of a thing, and the names that it does not have.
 struct Row {

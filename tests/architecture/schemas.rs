@@ -29,7 +29,9 @@ const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
 /// The texts with one of several values, each with its enumeration in the code: the file and the name.
-const OF_CODE: [(&str, &str, &str); 28] = [
+const OF_CODE: [(&str, &str, &str); 30] = [
+    ("Webhook/pausedBy", "shared/webhooks/src/subscriptions/webhook/status.rs", "PausedBy"),
+    ("WebhookWithSecret/pausedBy", "shared/webhooks/src/subscriptions/webhook/status.rs", "PausedBy"),
     ("AttemptErrorCode", ATTEMPT, "ErrorCode"),
     ("AttemptErrorCodeFilter", ATTEMPT, "ErrorCode"),
     ("ConnectionBreakReason", CONNECTION, "BreakReason"),

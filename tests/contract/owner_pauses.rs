@@ -46,7 +46,7 @@ async fn deliveries_of_a_paused_webhook_wait_and_are_sent_once_when_it_is_resume
     for shown in [entity.listed(&hook).await, entity.webhook(&hook.id).await] {
         assert_eq!(shown["pausedSince"], paused["pausedSince"], "{shown:#}");
     }
-    assert_eq!(status(&entity.webhook(&other.id).await), ACTIVE, "another webhook goes on");
+    assert_eq!(status(&entity.webhook(&other.id).await), ACTIVE, "another webhook is not paused");
 
     let mut waiting = Vec::new();
     for number in 0..3 {

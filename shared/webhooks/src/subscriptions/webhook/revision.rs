@@ -121,8 +121,8 @@ pub fn resume(read: &Webhook, pause: Pause, now: Time) -> Change {
     without_pause(change).only_if(is("enabled", true)).only_if(since).only_if(until)
 }
 
-/// Whether a change ends a pause: a webhook that is enabled again begins anew, and deliveries in a feed wait for their
-/// reader.
+/// Whether a change ends a pause: a webhook that is enabled again is not paused, and deliveries in a feed wait for
+/// their reader.
 pub fn ends_pause(read: &Webhook, members: &Members) -> bool {
     let is_enabled_again = !read.enabled && members.enabled == Some(true);
     read.pause.is_some() && (is_enabled_again || members.delivery == Some(Delivering::Pull))
