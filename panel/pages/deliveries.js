@@ -1,7 +1,7 @@
 // The list of deliveries, with filters; each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { address, go, usePosition } from "../address.js";
-import { Attention } from "../parts/attention.js";
+import { Attention, Calm } from "../parts/attention.js";
 import { DeliveryTable } from "../parts/delivery_table.js";
 import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filters.js";
 import { useDeliveries } from "../parts/delivery_search.js";
@@ -40,7 +40,8 @@ export default function Deliveries({ query }) {
   const isLooking = list.loading && list.looked > 0 && (isStale || !items.length);
 
   return html`
-    <${Page} title="Deliveries" beside=${html`<${Switch} label="Live" value=${isLive} change=${toggle} />`}>
+    <${Page} title="Deliveries" beside=${html`
+      <${Calm} webhooks=${webhooks ?? []} /><${Switch} label="Live" value=${isLive} change=${toggle} />`}>
       <${Attention} webhooks=${webhooks ?? []} />
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />

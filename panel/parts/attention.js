@@ -12,10 +12,13 @@ const needsIt = ({ deliveryState, disabledReason }) => ["failing", "paused"].inc
 
 const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
 
+/** The calm line. It stands beside the title, so that the list keeps its height. */
+export const Calm = ({ webhooks }) => (webhooks.length > 0 && !webhooks.some(needsIt)
+  ? html`<span class="faint">No webhook needs attention</span>` : null);
+
 export function Attention({ webhooks }) {
   const troubled = webhooks.filter(needsIt);
-  if (!webhooks.length) return null;
-  if (!troubled.length) return html`<p class="faint">No webhook needs attention.</p>`;
+  if (!troubled.length) return null;
   return html`
     <section class="attention" aria-label="What needs attention">
       <ul>${troubled.slice(0, MOST).map((webhook) => html`<${Troubled} key=${webhook.id} webhook=${webhook} />`)}</ul>
