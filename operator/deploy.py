@@ -137,7 +137,7 @@ def answers(environment, release=None):
         bucket, prefix = read.get("s3_bucket"), read.get("s3_prefix", stack)
         overrides = dict(override.split("=", 1) for override in overrides)
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        fail(f"{path.name} does not have the form that `make deploy` writes: {error}")
+        fail(f"{path.name} is not in the format that `make deploy` writes: {error}")
     declared = (release or template())["Parameters"]
     # Even a release without this parameter must use the table.
     table = overrides.get("TableName")

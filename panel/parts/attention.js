@@ -10,6 +10,7 @@ const MOST = 5;
 
 const needsIt = ({ deliveryState, disabledReason }) => ["failing", "paused"].includes(deliveryState) || disabledReason;
 
+/** When it began: that of its failures, if the service paused it for them. */
 const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
 
 /** The calm line. It stands beside the title, so that the list keeps its height. */
@@ -22,7 +23,7 @@ export function Attention({ webhooks }) {
   return html`
     <section class="attention" aria-label="What needs attention">
       <ul>${troubled.slice(0, MOST).map((webhook) => html`<${Troubled} key=${webhook.id} webhook=${webhook} />`)}</ul>
-      ${troubled.length > MOST && html`<p><a href="/panel/webhooks">${troubled.length - MOST} more webhooks</a></p>`}
+      ${troubled.length > MOST && html`<p><a href="/panel/webhooks">${troubled.length - MOST} more</a></p>`}
     </section>`;
 }
 
@@ -32,5 +33,5 @@ function Troubled({ webhook }) {
   return html`
     <li><${Badge} tone=${tone} icon=${icon}>${word}<//> <a href="/panel/webhooks/${webhook.id}" dir="auto">${webhook.name}</a>
       ${from && html`<span class="faint">since <${Time} date=${from} seconds=${false} /></span>`}
-      <a href=${address("/deliveries", { webhook: webhook.id })}>Its deliveries</a></li>`;
+      <a href=${address("/deliveries", { webhook: webhook.id })}>View deliveries</a></li>`;
 }

@@ -20,6 +20,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
     return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
   }
   if (cancelReason === "webhook-removed") return "Cancelled: the webhook was removed before the delivery";
+  if (cancelReason === "expired") return "Cancelled: it waited longer than deliveries are kept";
   if (cancelReason) return "Cancelled: the webhook was disabled before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   if (waitingFor === "pause") return "Waiting for the end of the webhook’s pause";
@@ -48,6 +49,8 @@ function beginning(body) {
 
 const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
 const ON_REQUEST = "You can resend this delivery. “Retry failed deliveries” skips it.";
+const EXPIRED = "It is removed soon. If the event is still needed, publish it again.";
+const CANCELLED = { owner: ON_REQUEST, expired: EXPIRED };
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
 /** The tolerance, in milliseconds, within which a wait counts as the wait that the endpoint asked for. */
@@ -84,7 +87,7 @@ export function Verdict({ delivery, webhook }) {
         ${cause && html`<${Why} cause=${cause} />`}
         ${cause && answer && html`<p>Response: <span class="outside" dir="auto">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${
-          webhook ? (delivery.cancelReason === "owner" ? ON_REQUEST : ENABLED_AGAIN) : REMOVED}</p>`}
+          webhook ? CANCELLED[delivery.cancelReason] ?? ENABLED_AGAIN : REMOVED}</p>`}
       </div>
     </section>`;
 }

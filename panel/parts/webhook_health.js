@@ -36,7 +36,7 @@ export function Health({ webhook, resume, recover }) {
         ${enabled && html`<div class="form-actions">
           ${deliveryState === "paused" && html`
             <${Action} scope="integrations.write" busy=${resume.busy} onClick=${() => resume.run()}>
-              End the pause now
+              Resume webhook
             <//>`}
           ${!byOwner && html`
             <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//>`}

@@ -34,8 +34,8 @@ export function Pausing({ webhook, pause, close }) {
   const until = () => (hours ? { until: new Date(Date.now() + hours * HOUR_MS).toISOString() } : {});
   return html`
     <${Dialog} title=${html`Pause <bdi>${webhook.name}</bdi>?`} close=${close}>
-      <p>Its deliveries wait, and none is lost. Test events and resends are sent at once.</p>
-      <${SelectField} label="Length" value=${hours} change=${choose} options=${LENGTHS} />
+      <p>Its deliveries wait until the pause ends. Test events and resends are still sent at once.</p>
+      <${SelectField} label="Duration" value=${hours} change=${choose} options=${LENGTHS} />
       <${Problem} refusal=${pause.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="integrations.write" busy=${pause.busy} onClick=${() => pause.run(until())}>

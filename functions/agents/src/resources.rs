@@ -97,7 +97,7 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "waypost://problems/{kind}",
         name: "problem",
         title: "A kind of error",
-        description: "The meaning and the remedy of a kind of error (the `kind` of a Problem).",
+        description: "What an error `kind` means, and how to fix it.",
         mime_type: MARKDOWN,
         example: "waypost://problems/not-found",
     },

@@ -55,7 +55,7 @@ pub enum Refusal {
     /// serde's error is left out: it may repeat a member's value.
     #[error("The request is not JSON of the operation's form.")]
     Form,
-    #[error("A file of the secret cannot be read or written{}.", reason(.0))]
+    #[error("One of the secret's files could not be read or written{}.", reason(.0))]
     File(#[from] FileError),
     #[error("The operation ended unexpectedly.")]
     Panic,

@@ -46,7 +46,7 @@ pub enum Failure {
     #[error(transparent)]
     GeoIp(#[from] GeoIpError),
     /// The deployment was not provisioned, or not completely.
-    #[error("the deployment is not completely provisioned; run this again")]
+    #[error("the deployment is not fully provisioned; run this command again")]
     Provision(#[from] ProvisionError),
     /// Failing webhooks could not be listed.
     #[error("the table could not be read; nothing was changed")]

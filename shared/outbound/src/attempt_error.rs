@@ -117,7 +117,7 @@ fn received(alert: AlertDescription) -> &'static str {
         AlertDescription::ProtocolVersion => "the endpoint supports neither TLS 1.2 nor TLS 1.3",
         AlertDescription::UnrecognisedName => "the endpoint has no certificate for its name",
         AlertDescription::AccessDenied => "the endpoint denied access during the TLS handshake",
-        AlertDescription::InternalError => "the endpoint reported an internal error in TLS",
+        AlertDescription::InternalError => "the endpoint ended the TLS connection with an internal error",
         _ => "the endpoint ended TLS with an alert",
     }
 }

@@ -229,7 +229,7 @@ async fn an_endpoint_without_tls_or_with_another_version_is_reported() {
         ),
         (alert(112), "the endpoint has no certificate for its name"),
         (alert(116), "the endpoint requires a client certificate"),
-        (alert(80), "the endpoint reported an internal error in TLS"),
+        (alert(80), "the endpoint ended the TLS connection with an internal error"),
         (Vec::new(), "the connection was closed during the TLS handshake"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -41,7 +41,7 @@ The removal cannot be undone. Its deliveries can still be read, but not sent aga
 #[derive(Debug, Args)]
 #[command(after_help = CREATE)]
 pub struct Create {
-    /// The name of the webhook, for people.
+    /// A display name for the webhook.
     #[arg(long)]
     name: String,
     /// The address of the endpoint: https, at a public host.
@@ -56,7 +56,7 @@ pub struct Create {
 pub struct Change {
     #[command(flatten)]
     which: WhichWebhook,
-    /// The name of the webhook, for people.
+    /// A display name for the webhook.
     #[arg(long)]
     name: Option<String>,
     /// The address of the endpoint: https, at a public host.

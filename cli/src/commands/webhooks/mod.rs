@@ -30,7 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost webhooks
   waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost --types 'booking.*'
-  waypost webhooks --json | jq -r '.[] | select(.deliveryState == \"paused\").id' | xargs -n 1 waypost webhooks resume
+  waypost webhooks --json | jq -r '.[] | select(.pausedBy == \"service\").id' | xargs -n 1 waypost webhooks resume
 
 Without a subcommand, it lists the webhooks, the oldest first.";
 
@@ -56,7 +56,7 @@ Example:
     Remove(Remove),
     /// Replaces the signing secret, and prints the new one, which is shown only once.
     Rotate(Rotate),
-    /// Pauses a webhook: its deliveries wait until it is resumed, or until a time.
+    /// Pauses a webhook: its deliveries wait until you resume it, or until a time that you set.
     Pause(Pause),
     /// Resumes a paused webhook, and sends the waiting deliveries.
     #[command(after_help = "\

@@ -17,16 +17,16 @@ Examples:
   waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc --until 3h
 
-Nothing is lost: new events make deliveries that wait. Test events and resends are sent at once. Pausing a paused webhook
-changes the end of its pause.";
+New events still create deliveries, which wait until the pause or their retention ends. Test events and resends are sent
+at once. Pausing a paused webhook changes the end of its pause.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Pause {
     #[command(flatten)]
     which: WhichWebhook,
-    /// When the pause ends by itself, such as 2026-11-21T06:00:00Z, or in 90s, 5m, 4h or 2d. Without it, the pause lasts
-    /// until `waypost webhooks resume`.
+    /// When the pause ends: a time such as 2026-11-21T06:00:00Z, or a duration from now such as 90s, 5m, 4h or 2d. By
+    /// default it lasts until `waypost webhooks resume`.
     #[arg(long, value_name = "TIME", value_parser = future_time)]
     until: Option<Timestamp>,
 }
@@ -48,7 +48,7 @@ pub async fn resume(service: &Service, id: &str, output: Output) -> Result<(), F
     print_answer(service, Call::post(&path, json!({})), output, |webhook: &Webhook| {
         let id = visible_line(&webhook.id);
         format!(
-            "{}. Deliveries that waited for the pause are attempted now: `waypost deliveries --webhook {id}` lists them.",
+            "{}. The waiting deliveries are attempted now: `waypost deliveries --webhook {id}` lists them.",
             state(webhook)
         )
     })

@@ -19,8 +19,8 @@ use crate::{
 pub const PAUSE_WEBHOOK: Tool = Tool {
     name: "pause_webhook",
     title: "Pause a webhook",
-    description: "Keeps the deliveries of a webhook back, for example during maintenance of its endpoint, until \
-                  `resume_webhook` or `until`. Nothing is lost. Test events and resends are sent at once.",
+    description: "Holds a webhook's deliveries, for example during maintenance of its endpoint, until \
+                  `resume_webhook` or the time in `until`. Test events and resends are still sent at once.",
     input,
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

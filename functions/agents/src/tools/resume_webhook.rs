@@ -18,9 +18,9 @@ use crate::{
 pub const RESUME_WEBHOOK: Tool = Tool {
     name: "resume_webhook",
     title: "Resume a paused webhook",
-    description: "Ends the pause of a webhook (`deliveryState` is `paused`), by its owner or by the service, and \
-                  attempts the waiting deliveries. Have the endpoint fixed first: if it still does not answer, the \
-                  service pauses it again. Enable a `disabled` webhook with `change_webhook` instead.",
+    description: "Resumes a webhook that its owner or the service paused (`deliveryState` is `paused`), and \
+                  attempts the waiting deliveries. Make sure the endpoint works first: if it still does not answer, \
+                  the service pauses it again. Enable a `disabled` webhook with `change_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

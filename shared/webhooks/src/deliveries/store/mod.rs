@@ -238,7 +238,7 @@ impl Deliveries {
 
     /// The head of a delivery that a worker has claimed or the sweep has opened.
     pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<Head>, TableError> {
-        self.table.read(head_key(id), "looking at the head of a delivery").await
+        self.table.read(head_key(id), "reading a delivery").await
     }
 
     /// The state of the deliveries of an event, in the order of their numbers, by an eventually consistent read. A
