@@ -13,7 +13,7 @@ const needsIt = ({ deliveryState, disabledReason }) => ["failing", "paused"].inc
 /** When it began: that of its failures, if the service paused it for them. */
 const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
 
-/** The calm line. It stands beside the title, so that the list keeps its height. */
+/** The calm line, in the line of the title, so that the list keeps its height. */
 export const Calm = ({ webhooks }) => (webhooks.length > 0 && !webhooks.some(needsIt)
   ? html`<span class="faint">No webhook needs attention</span>` : null);
 

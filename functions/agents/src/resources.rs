@@ -97,7 +97,7 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "waypost://problems/{kind}",
         name: "problem",
         title: "A kind of error",
-        description: "What an error `kind` means, and how to fix it.",
+        description: "The meaning of an error `kind`, and the remedy.",
         mime_type: MARKDOWN,
         example: "waypost://problems/not-found",
     },
