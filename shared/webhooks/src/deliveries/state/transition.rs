@@ -149,7 +149,8 @@ fn reopened(head: &Head, requester: Requester, now: Time) -> Head {
     Head {
         schedule_base: head.delivery.attempt_count,
         unanswered: 0,
-        out_of_turn: requester.is_out_of_turn(&head.delivery),
+        // It describes the first attempt, and further requests do not change that.
+        out_of_turn: head.out_of_turn || requester.is_out_of_turn(&head.delivery),
         state: State::Open(open),
         ..head.clone().updated(now)
     }

@@ -93,6 +93,9 @@ fn a_person_goes_out_of_turn_and_a_job_does_not() {
     };
     assert_eq!(requested(Requester::Person), [(true, Some(NOW)); 2]);
     assert_eq!(requested(Requester::Job), [(false, None); 2], "many attempts do not pass a breaker");
+    let mut sent = after(&head(), Transition::Expedite(Requester::Person)).with(State::Delivered);
+    sent.delivery.attempt_count = 1;
+    assert!(after(&sent, Transition::Reopen(Requester::Person)).out_of_turn, "those before it may still be open");
 }
 
 #[test]
