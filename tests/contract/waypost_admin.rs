@@ -103,7 +103,9 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     });
     assert!(accepted(&api, &id, &secret).await);
     let before = account.descriptions();
-    let rotated = account.admin(&["data-keys", "rotate", "--json", "--stack", "waypost"]).await.json();
+    let rotation = account.admin(&["data-keys", "rotate", "--json", "--stack", "waypost"]).await;
+    assert!(rotation.err.contains(r#""action":"data-keys.rotate""#), "it is on the audit trail: {}", rotation.err);
+    let rotated = rotation.json();
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));
     // The stand-in for Secrets Manager has no function for a rotation.
     let failure = account.admin(&["signing-keys", "rotate", "--stack", "waypost"]).await.failed(1);

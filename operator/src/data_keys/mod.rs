@@ -12,8 +12,16 @@ use self::{
     key_ring::KeyRingSecret,
     reseal::{Counts, Resealing},
 };
-use crate::{Deployment, DeploymentError, deployment::ReplacedSecret};
-use base::{Clock, SystemClock, SystemRandom, Time, pause};
+use crate::{
+    Deployment, DeploymentError,
+    deployment::{self, ReplacedSecret},
+};
+use base::{
+    Clock, SystemClock, SystemRandom, Time,
+    audit::{Action, Notes},
+    pause,
+};
+
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
 /// The maximum number of passes over the table, which items with frequent concurrent changes may need.
@@ -85,6 +93,7 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
     if work == Work::Rotate {
         ring = ring.with_new_key(SystemClock.now(), &SystemRandom);
         version = secret.replace(&ring.value(), &version).await?;
+        audit(deployment, Action::RotateDataKeys, ring.current());
         tracing::info!("the new key {} seals from now on", ring.current());
     }
     let counts = reseal(&deployment.table, &ring, work == Work::Forget).await?;
@@ -93,11 +102,18 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
         (ring, forgotten) = ring.without_old_keys(SystemClock.now());
         if !forgotten.is_empty() {
             secret.replace(&ring.value(), &version).await?;
+            audit(deployment, Action::ForgetDataKeys, &forgotten.join(","));
         }
     }
     let kept = ring.old_keys();
     let settled_at = ring.settled_at();
     Ok(Rotated { counts, current: ring.current().to_owned(), forgotten, kept, settled_at })
+}
+
+fn audit(deployment: &Deployment, action: Action, keys: &str) {
+    let notes = Notes::default();
+    notes.subject(keys);
+    deployment::audit(&deployment.environment, action, &notes);
 }
 
 /// Passes over the table until every item is resealed, or, before keys are forgotten, until a pass changes nothing.

@@ -80,6 +80,10 @@ actions! {
     RotateSigningKey = "signing-key.rotate",
     /// The issuer's keys are replaced at once, and the old ones revoked.
     ReplaceSigningKeys = "signing-key.replace",
+    /// A new key seals the stored secrets.
+    RotateDataKeys = "data-keys.rotate",
+    /// Old keys of sealed secrets are removed.
+    ForgetDataKeys = "data-keys.forget",
 }
 
 /// How an action ended.
@@ -167,7 +171,7 @@ impl Notes {
     }
 
     /// Notes the object of the action, by the identifier of a token (its `jti`), an application, a secret, a key, a
-    /// webhook or a delivery.
+    /// webhook or a delivery. Several are separated by commas.
     pub fn subject(&self, id: &str) {
         self.note(|noted| noted.subject = Some(id.to_owned()));
     }

@@ -1,5 +1,7 @@
 //! A pause ends early, by an answer to an attempt that a person requested, by a new address or by its owner, while
 //! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the original end of the pause.
+//! The function is also killed while a pause with an end begins: there is a job for the end if, and only if, there is a
+//! pause.
 
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ pub async fn play(stage: &Stage<'_>) {
     moved(stage, "pause: address not changed, breaker open and no job", Moment::Before, true).await;
     moved(stage, "pause: address changed, breaker closed and job written, answer lost", Moment::After, true).await;
     moved(stage, "pause: address changed, answer lost, no process killed", Moment::After, false).await;
+    begun(stage, "pause: owner's pause not begun and no job", Moment::Before, true).await;
+    begun(stage, "pause: owner's pause begun and job written, answer lost", Moment::After, true).await;
     resumed(stage, "pause: owner's pause not ended and no job", Moment::Before, true).await;
     resumed(stage, "pause: owner's pause ended and job written, answer lost", Moment::After, true).await;
     resumed(stage, "pause: owner's pause ended, answer lost, no process killed", Moment::After, false).await;
@@ -96,18 +100,51 @@ async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     ends(stage, point, moment, &scene, waiting).await;
 }
 
+/// The owner pauses the webhook until a time, and then resumes it before.
+async fn begun(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let at = format!("/webhook/{}", scene.hooks[0].id);
+    let mut held = hold_pause(stage, &scene, point, moment);
+    let pause = scene.entity.post(&format!("{at}/pause")).json(&json!({ "until": "2100-01-01T00:00:00Z" }));
+    let again = pause.clone();
+    let answer = tokio::spawn(async move { pause.attempt().await.ok() });
+    held.reached().await;
+    if kills {
+        stage.kill("resume-webhook").await;
+    }
+    held.lose();
+    drop(answer.await.expect("no panic"));
+    let job = Table::of(&stage.setup.api.env).item(&format!("JOB#{}", scene.hooks[0].id), "RESUME").await;
+    let state = scene.entity.webhook(&scene.hooks[0].id).await["deliveryState"].clone();
+    let begun = moment == Moment::After;
+    assert_eq!((state == "paused", job.is_some()), (begun, begun), "{point}: {state}, {job:?}");
+    again.expect(200).await;
+    let waiting = scene.entity.publish(json!({})).await;
+    scene.entity.until_delivery(&waiting, "waits for the end of the pause", waits_for_pause).await;
+    scene.entity.post(&format!("{at}/resume")).expect(200).await;
+    stage.note(point, &scene, vec![waiting], "delivered").await;
+}
+
+/// Holds the transaction that changes the webhook together with its job.
+fn hold_pause(stage: &Stage<'_>, scene: &Scene, point: &str, moment: Moment) -> Held {
+    let parts = ["WHK#", "JOB#"].map(|part| format!("{part}{}", scene.hooks[0].id));
+    stage.table().hold(point, moment, move |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && parts.iter().all(|part| call.mentions(part))
+    })
+}
+
+fn waits_for_pause(shown: &Value) -> bool {
+    shown["waitingFor"] == "pause"
+}
+
 /// The owner of the webhook paused it, and resumes it.
 async fn resumed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let at = format!("/webhook/{}", scene.hooks[0].id);
     scene.entity.post(&format!("{at}/pause")).expect(200).await;
     let waiting = scene.entity.publish(json!({})).await;
-    let waits = |shown: &Value| shown["waitingFor"] == "pause";
-    scene.entity.until_delivery(&waiting, "waits for the end of the pause", waits).await;
-    let parts = ["WHK#", "JOB#"].map(|part| format!("{part}{}", scene.hooks[0].id));
-    let mut held = stage.table().hold(point, moment, move |call: &AwsCall| {
-        call.operation == "TransactWriteItems" && parts.iter().all(|part| call.mentions(part))
-    });
+    scene.entity.until_delivery(&waiting, "waits for the end of the pause", waits_for_pause).await;
+    let mut held = hold_pause(stage, &scene, point, moment);
     let resume = scene.entity.post(&format!("{at}/resume"));
     let again = resume.clone();
     let answer = tokio::spawn(async move { resume.attempt().await.ok() });

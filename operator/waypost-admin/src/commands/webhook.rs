@@ -48,6 +48,12 @@ impl Display for Shown<'_> {
         write!(f, "  state     ")?;
         match (webhook.state, webhook.paused_until, &webhook.disabled_reason) {
             (FailingState::Disabled, _, Some(reason)) => write!(f, "disabled: {reason}")?,
+            (FailingState::Paused, Some(end), _) if webhook.paused_by_owner => {
+                write!(f, "paused; its owner paused it as well, until {end}")?
+            }
+            (FailingState::Paused, None, _) if webhook.paused_by_owner => {
+                write!(f, "paused; its owner paused it as well, until they resume it")?
+            }
             (FailingState::Paused, Some(end), _) => write!(f, "paused; the next probe is due at {end}")?,
             (state, ..) => write!(f, "{state}")?,
         }

@@ -24,7 +24,7 @@ use storage::table::{Key, Scan, begins_with, is, present};
 pub enum FailingState {
     /// Its last attempts failed, and further ones are made.
     Failing,
-    /// Its last attempts never completed, and its deliveries wait for the breaker.
+    /// Its last attempts never completed, and its deliveries wait for the breaker or the end of its owner's pause.
     Paused,
     /// The service has disabled it.
     Disabled,
@@ -59,7 +59,9 @@ pub struct FailingWebhook {
     /// When the first of them failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Time>,
-    /// The time of the next probe, while it is paused.
+    /// Whether its owner paused it as well, so that no probe is made.
+    pub paused_by_owner: bool,
+    /// The end of the owner's pause, if it has one, or the time of the next probe, while it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
     /// Why the service disabled it.
@@ -84,13 +86,18 @@ pub fn webhook_of(key: &Key) -> Option<(EntityId, WebhookId)> {
 
 impl Showing {
     /// The webhook, if it is currently failing.
-    pub async fn failing(&self, entity: AuthorizedEntity, id: WebhookId) -> Result<Option<FailingWebhook>, TableError> {
+    pub async fn failing(
+        &self,
+        entity: AuthorizedEntity,
+        id: WebhookId,
+        now: Time,
+    ) -> Result<Option<FailingWebhook>, TableError> {
         let (found, health) = tokio::try_join!(self.webhooks.find(&entity, &id), self.healths.find(&entity, &id))?;
-        Ok(found.and_then(|found| failing(&found.webhook, health.unwrap_or_default())))
+        Ok(found.and_then(|found| failing(&found.webhook, health.unwrap_or_default(), now)))
     }
 }
 
-fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
+fn failing(webhook: &Webhook, health: HealthItem, now: Time) -> Option<FailingWebhook> {
     let state = match (webhook.enabled, &webhook.disabled_reason, health.health()) {
         (false, Some(_), _) => FailingState::Disabled,
         (true, _, Health::Open) => FailingState::Paused,
@@ -98,6 +105,8 @@ fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
         // Its owner disabled it, or it has recovered in the meantime.
         (false, None, _) | (true, _, Health::Healthy) => return None,
     };
+    let owners_pause = webhook.pause(now).filter(|_| state == FailingState::Paused);
+    let breaker = health.open_until.filter(|_| state == FailingState::Paused);
     Some(FailingWebhook {
         owner_identifier: webhook.owner_identifier.clone(),
         id: webhook.id.clone(),
@@ -106,15 +115,21 @@ fn failing(webhook: &Webhook, health: HealthItem) -> Option<FailingWebhook> {
         state,
         failures_in_row: health.failures_in_row,
         failing_since: health.failing_since,
-        paused_until: health.open_until.filter(|_| state == FailingState::Paused),
+        paused_by_owner: owners_pause.is_some(),
+        paused_until: owners_pause.map_or(breaker, |pause| pause.until),
         disabled_reason: webhook.disabled_reason.clone(),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::subscriptions::webhook::tests::webhook;
+    use crate::subscriptions::webhook::{pause::Pause, tests::webhook};
+
+    const NOW: Time = Time::from_millis(1_795_167_900_123);
+    const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_webhook_fails_by_its_health_or_a_reason_of_the_service() {
@@ -123,7 +138,7 @@ mod tests {
         let failing_only = HealthItem { open_until: None, ..open.clone() };
         let state = |enabled: bool, reason: Option<&str>, health: &HealthItem| {
             let webhook = Webhook { enabled, disabled_reason: reason.map(str::to_owned), ..webhook() };
-            let shown = failing(&webhook, health.clone())?;
+            let shown = failing(&webhook, health.clone(), NOW)?;
             Some((shown.state, shown.paused_until, shown.failures_in_row))
         };
         let healthy = HealthItem::default();
@@ -133,6 +148,21 @@ mod tests {
         assert_eq!(state(false, Some("gone"), &open), Some((FailingState::Disabled, None, 25)));
         assert_eq!(state(false, Some("gone"), &healthy), Some((FailingState::Disabled, None, 0)));
         assert_eq!(state(false, None, &open), None, "its owner has disabled it");
+    }
+
+    #[test]
+    fn the_end_of_an_owners_pause_is_shown_in_place_of_the_next_probe() {
+        let open = HealthItem { failing: true, open_until: Some(NOW + MINUTE), ..HealthItem::default() };
+        let shown = |pause| {
+            let shown = failing(&Webhook { pause, ..webhook() }, open.clone(), NOW).expect("it is failing");
+            (shown.paused_by_owner, shown.paused_until)
+        };
+        assert_eq!(shown(Some(Pause { since: NOW - MINUTE, until: None })), (true, None));
+        assert_eq!(
+            shown(Some(Pause { since: NOW - MINUTE, until: Some(NOW + MINUTE * 9) })),
+            (true, Some(NOW + MINUTE * 9))
+        );
+        assert_eq!(shown(Some(Pause { since: NOW - MINUTE, until: Some(NOW) })), (false, Some(NOW + MINUTE)));
     }
 
     #[test]
