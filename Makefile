@@ -244,7 +244,7 @@ DEPLOY = .venv-deploy/bin/python operator/deploy.py
 # A variable VERSION of the environment is ignored, since it may mean another program. A stored version needs no build.
 STORED = $(if $(filter command,$(origin VERSION)),$(VERSION))
 deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keeps the answers in samconfig-ENV.yaml
-	@test -n $(call quoted,$(ENV)) || { echo "Say which: make deploy ENV=staging" >&2; exit 1; }
+	@test -n $(call quoted,$(ENV)) || { echo "Name it: make deploy ENV=staging" >&2; exit 1; }
 	@$(DEPLOY_TOOLS)
 	@$(DEPLOY) ask $(call quoted,$(ENV)) $(if $(filter file,$(origin ARCHITECTURE)),,--architecture $(call quoted,$(ARCHITECTURE)))
 	@$(DEPLOY) credentials $(call quoted,$(ENV))
@@ -268,12 +268,12 @@ PUBLISHING = $(if $(filter-out yes no,$(MAY_PUBLISH)),$(error MAY_PUBLISH is `$(
 	$(filter yes,$(MAY_PUBLISH)),--may-publish)
 
 provision: rust ## Fills the empty secrets of STACK= and, with NAME= ENTITY=, registers an application
-	@test -n "$(STACK)" || { echo "Say which: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }
+	@test -n "$(STACK)" || { echo "Name it: make provision STACK=waypost NAME='First application' ENTITY=my-hotel MAY_PUBLISH=yes" >&2; exit 1; }
 	@$(ADMIN) provision $(if $(NAME)$(ENTITY),$(APPLICATION))
 
 application: rust ## Creates an application (NAME= ENTITY='a b'; SCOPES= OWNER= MAY_PUBLISH=yes), or runs COMMAND='list a'
 	@test -n $(call quoted,$(COMMAND)) || { test -n $(call quoted,$(NAME)) && test -n $(call quoted,$(ENTITY)); } || \
-		{ echo "Say which: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
+		{ echo "Name it: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
 
 panel: rust ## Creates a link into the panel (ENTITY= CLIENT= in place of the demo ones; OPTIONS='--lifetime-seconds 28800')
@@ -283,7 +283,7 @@ failing-webhooks: rust ## Lists the failing webhooks of all managing entities
 	@$(ADMIN) webhook list --failing
 
 delivery: rust ## Shows the delivery ID= of any managing entity (COMMAND=resend resends it; OPTIONS=--body shows bodies)
-	@test -n $(call quoted,$(ID)) || { echo "Say which: make delivery ID=dlv_01m7wh697q3m7qqm482zyh9200" >&2; exit 1; }
+	@test -n $(call quoted,$(ID)) || { echo "Name it: make delivery ID=dlv_01m7wh697q3m7qqm482zyh9200" >&2; exit 1; }
 	@$(ADMIN) delivery $(or $(COMMAND),show) $(call quoted,$(ID)) $(OPTIONS)
 
 rotate-data-keys: rust ## Rotates the keys of sealed values (OPTIONS=--forget)
@@ -293,18 +293,18 @@ rotate-signing-key: rust ## Rotates the keys that sign tokens (OPTIONS=--emergen
 	@$(ADMIN) signing-keys rotate $(OPTIONS)
 
 geo-ip-rollback: rust ## Rolls EDITION= back to the release before the current one
-	@test -n "$(EDITION)" || { echo "Say which: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
+	@test -n "$(EDITION)" || { echo "Name it: make geo-ip-rollback EDITION=GeoLite2-City" >&2; exit 1; }
 	@$(ADMIN) geo-ip rollback $(call quoted,$(EDITION))
 
 geo-ip-update: rust ## Updates the geo-IP databases now, as the schedule does every day
 	@$(ADMIN) geo-ip update
 
 geo-ip-unblock: rust ## Unblocks the release SHA256= of EDITION=, so that it can be published again
-	@test -n "$(EDITION)" && test -n "$(SHA256)" || { echo "Say which: make geo-ip-unblock EDITION=GeoLite2-City SHA256=1a2b3c4d5e6f" >&2; exit 1; }
+	@test -n "$(EDITION)" && test -n "$(SHA256)" || { echo "Name it: make geo-ip-unblock EDITION=GeoLite2-City SHA256=1a2b3c4d5e6f" >&2; exit 1; }
 	@$(ADMIN) geo-ip unblock $(call quoted,$(EDITION)) $(call quoted,$(SHA256))
 
 geo-ip-lookup: rust ## Looks IP= up in the published databases (EDITION= for one of them)
-	@test -n "$(IP)" || { echo "Say which: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
+	@test -n "$(IP)" || { echo "Name it: make geo-ip-lookup IP=1.1.1.1" >&2; exit 1; }
 	@$(ADMIN) geo-ip lookup $(call quoted,$(IP)) $(if $(EDITION),--edition $(call quoted,$(EDITION)))
 
 # ----------------------------------------------------------------------------------------------------------- tools

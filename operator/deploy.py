@@ -59,7 +59,7 @@ def question(label, explanation, default, allowed):
         try:
             answer = input(f"{label} [{default}]: ").strip() or default
         except EOFError:
-            fail(f"{label} was not answered, and nothing was written; run this again in a terminal")
+            fail(f"{label} has no answer, so nothing was written; run this again in a terminal")
         if allowed(answer):
             return answer
         print(f"{label} cannot be `{answer}`.")
@@ -69,13 +69,13 @@ def ask(environment, architecture):
     """Asks for the parameters of an environment and writes the answers, unless they exist."""
     path, parameters = file_of(environment), template()["Parameters"]
     if not is_allowed(parameters["Environment"], environment):
-        fail(f"an environment cannot be called `{environment}`: {parameters['Environment']['AllowedPattern']}")
+        fail(f"`{environment}` cannot be the name of an environment, which must match {parameters['Environment']['AllowedPattern']}")
     if path.exists():
         chosen = answers(environment)["parameters"]["Architecture"]
         if architecture not in (None, chosen):
             fail(f"ARCHITECTURE={architecture}, but {path.name} says Architecture={chosen}; change it there")
         return
-    print(f"The answers are kept in {path.name}, where they can be changed.")
+    print(f"Your answers are stored in {path.name}; edit the file to change them.")
     stack = question(
         "Stack", "The name of the CloudFormation stack.", f"waypost-{environment}",
         lambda name: re.fullmatch("[A-Za-z][A-Za-z0-9-]{0,127}", name),
@@ -143,7 +143,7 @@ def answers(environment, release=None):
     table = overrides.get("TableName")
     unknown = [name for name in overrides if name not in declared and not (release and name == "TableName")]
     if unknown and release:
-        print(f"The version does not know {', '.join(unknown)}; the values in {path.name} have no effect on it.")
+        print(f"This version has no parameter {', '.join(unknown)}; the values in {path.name} have no effect on it.")
     elif unknown:
         fail(f"{path.name} names {', '.join(unknown)}, which template.yaml does not declare")
     if overrides.get("Environment") != environment:
@@ -167,7 +167,7 @@ def check_programs(architecture):
             fail(f"{error.filename} cannot be read ({error.strerror}): run `make build ARCHITECTURE={architecture}`")
         built = PROCESSORS.get(int.from_bytes(header[18:20], "little")) if header[:4] == b"\x7fELF" else None
         if built != architecture:
-            fail(f"{folder} was built for {built}, and the stack is for {architecture}: run `make build ARCHITECTURE={architecture}`")
+            fail(f"{folder} was built for {built}, but the stack is for {architecture}: run `make build ARCHITECTURE={architecture}`")
         # SAM uploads the whole folder.
         if stray := [entry.name for entry in Path(folder).iterdir() if entry.name != "bootstrap"]:
             fail(f"{folder} is the function's package, and {', '.join(sorted(stray))} does not belong in it: remove it")
@@ -189,12 +189,12 @@ def is_new(stack, region):
     found = described(stack, region)
     status = found and found["StackStatus"]
     if status == "ROLLBACK_COMPLETE":
-        print(f"The first deployment of {stack} has failed and was rolled back. The empty stack is removed before the next attempt.")
+        print(f"The first deployment of {stack} failed and was rolled back. The empty stack is removed before the next attempt.")
         aws(region, "cloudformation", "delete-stack", "--stack-name", stack)
         aws(region, "cloudformation", "wait", "stack-delete-complete", "--stack-name", stack)
         return True
     if status in ("ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
-        fail(f"the stack {stack} is {status}: docs/deploy.md says what to do, in `A first deployment that fails`")
+        fail(f"the stack {stack} is {status}: see `A first deployment that fails` in docs/deploy.md")
     return status in (None, "REVIEW_IN_PROGRESS")
 
 
@@ -283,7 +283,7 @@ def deploy(environment, version):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Deploys an environment; `make deploy` calls the steps in their order.")
+    parser = argparse.ArgumentParser(description="Deploys an environment; `make deploy` calls the steps in order.")
     parser.add_argument("step", choices=["ask", "credentials", "architecture", "deploy"])
     parser.add_argument("environment")
     parser.add_argument("--architecture", choices=sorted(PROCESSORS.values()))

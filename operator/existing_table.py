@@ -16,7 +16,7 @@ def check_table(name, region, environment, template):
     owner = environment_of(tags)
     if owner not in (None, environment):
         fail(
-            f"the table {name} belongs to the environment {owner}, by its tag {TAG}, and this is {environment}: correct TableName in "
+            f"the table {name} belongs to the environment {owner} according to its tag {TAG}, not to {environment}: correct TableName in "
             f"samconfig-{environment}.yaml"
         )
     expiry = aws(region, "dynamodb", "describe-time-to-live", "--table-name", name)
@@ -38,21 +38,21 @@ def faults_of(table, expiry, backups, template):
     table, declared = table["Table"], template["Resources"]["Table"]["Properties"]
     faults = []
     if table["KeySchema"] != declared["KeySchema"]:
-        faults.append("it has other keys")
+        faults.append("its keys differ from the template's")
     present = {index["IndexName"]: shape(index) for index in table.get("GlobalSecondaryIndexes", [])}
     for index in declared["GlobalSecondaryIndexes"]:
         if present.get(index["IndexName"]) != shape(index):
-            faults.append(f"it lacks the index {index['IndexName']} as the template declares it")
+            faults.append(f"its index {index['IndexName']} is missing or differs from the template's")
     if table["TableStatus"] != "ACTIVE":
-        faults.append(f"it is {table['TableStatus']}")
+        faults.append(f"its status is {table['TableStatus']}")
     if not table.get("DeletionProtectionEnabled"):
-        faults.append("it is not protected against deletion")
+        faults.append("deletion protection is not enabled")
     wanted, found = declared["TimeToLiveSpecification"]["AttributeName"], expiry["TimeToLiveDescription"]
     if found["TimeToLiveStatus"] not in ("ENABLED", "ENABLING") or found.get("AttributeName") != wanted:
-        faults.append(f"it removes no items by their time to live ({wanted})")
+        faults.append(f"time to live is not enabled for {wanted}")
     recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
     if recovery["PointInTimeRecoveryStatus"] != "ENABLED":
-        faults.append("it has no point-in-time recovery")
+        faults.append("point-in-time recovery is not enabled")
     return faults
 
 

@@ -74,7 +74,7 @@ def fetch(environment, read, version):
     template = json.loads(stored.read_text(encoding="utf-8"))
     built, wanted = template["Metadata"]["Architecture"], read["parameters"]["Architecture"]
     if built != wanted:
-        fail(f"the version {version} was built for {built}, and the stack is for {wanted}: set Architecture={built} for this version")
+        fail(f"the version {version} was built for {built}, but the stack is for {wanted}: set Architecture={built} for this version")
     print(f"Deploying the version {version}.")
     return template
 
@@ -84,4 +84,4 @@ def listed(read, bucket):
     found = aws(read["region"], "s3api", "list-objects-v2", "--bucket", bucket, "--prefix", key_of(read, "").removesuffix(".json"))
     objects = sorted((found or {}).get("Contents", []), key=lambda one: one["LastModified"], reverse=True)
     names = [one["Key"].rsplit("/releases/", 1)[1].removesuffix(".json") for one in objects]
-    return f"The stored versions are, newest first: {', '.join(names)}" if names else "No version is stored yet"
+    return f"The stored versions, newest first: {', '.join(names)}" if names else "No version is stored yet"

@@ -58,7 +58,7 @@ def main() -> int:
     compared.add_argument("samples", nargs="*")
     for command in (invoked, served):
         command.add_argument("--data", type=Path, default=Path(".local"), help="the data folder of the service")
-        command.add_argument("--options", default="", help="more options of `sam local`, in one word")
+        command.add_argument("--options", default="", help="more options for `sam local`, as one string")
     arguments = parser.parse_args()
     # Handle SIGTERM and SIGHUP as Ctrl-C, so that containers and stand-ins end with this program. SIGINT is set as well, since
     # background jobs of a shell ignore it.

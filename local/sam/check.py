@@ -19,7 +19,7 @@ def check(functions: list[str]) -> None:
     known = samples.names(PROJECT)
     for function in functions:
         if not function:
-            raise Fault("Say which: make sam-local FUNCTION=token")
+            raise Fault("Name a function, such as: make sam-local FUNCTION=token")
         if function not in known:
             raise Fault(f"There is no function `{function}`. The functions are: {', '.join(known)}")
     Engine().have_base_image()

@@ -107,9 +107,9 @@ def _by_sam(stage: Stage, function: str, event: str) -> str:
     except subprocess.TimeoutExpired:
         sam.kill()
         sam.communicate()
-        raise Fault(f"SAM did not end within {LIMIT} s") from None
+        raise Fault(f"SAM did not exit within {LIMIT} s") from None
     if sam.returncode or not answer.strip():
-        raise Fault(f"SAM ended with {sam.returncode}:\n{log[-2000:]}")
+        raise Fault(f"SAM exited with {sam.returncode}:\n{log[-2000:]}")
     text: str = answer
     return text
 

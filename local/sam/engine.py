@@ -58,8 +58,8 @@ class Engine:
         self._host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         if not self._host.startswith("unix://"):
             raise Fault(
-                f"DOCKER_HOST is {self._host}, but the engine has to be on this machine, at a socket (unix://…):"
-                " it mounts folders of this machine"
+                f"DOCKER_HOST is {self._host}, but the engine must run on this machine, behind a socket (unix://…):"
+                " it mounts local folders"
             )
         try:
             self._ask("GET", "/_ping")

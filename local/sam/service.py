@@ -41,7 +41,7 @@ class Service:
         while _is_locked(data):
             if (data / "service.env").exists():
                 if not (data / "functions.json").exists():
-                    raise Fault(f"The service that runs with {data} is of an earlier build: stop it, and start it again")
+                    raise Fault(f"The service that runs with {data} is from an earlier build: restart it")
                 return cls(data, None)
             if time.monotonic() - begun > START_LIMIT:
                 raise Fault(f"The service with the data in {data} did not become ready; see its terminal and {data}/logs")

@@ -23,13 +23,13 @@ const LOCK: &str = "lock";
 /// Reasons why data were not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
-    #[error("{0} has no data of a local run, so nothing is removed.")]
+    #[error("{0} has no data from a local run, so nothing was removed.")]
     NoData(PathBuf),
-    #[error("A service is running with the data in {0}, so nothing is removed. Stop it first.")]
+    #[error("A service is running with the data in {0}, so nothing was removed. Stop it first.")]
     InUse(PathBuf),
-    #[error("Nothing is removed without confirmation: {} CONFIRM=yes", clean_command(.0))]
+    #[error("Nothing was removed. To confirm, run: {} CONFIRM=yes", clean_command(.0))]
     Unasked(PathBuf),
-    #[error("Nothing is removed.")]
+    #[error("Nothing was removed.")]
     Declined,
     #[error("{path} cannot be removed")]
     Io { path: PathBuf, source: io::Error },
@@ -94,7 +94,7 @@ fn kept(folder: &Path) -> String {
     names.sort();
     // Writing to a String cannot fail.
     if !names.is_empty() {
-        let _ = write!(lines, "\n  the secrets, including those that you put there: {}", names.join(", "));
+        let _ = write!(lines, "\n  the secrets, including any that you added: {}", names.join(", "));
     }
     if folder.join(GEO_IP).exists() {
         lines.push_str("\n  the geo-IP databases");
@@ -121,7 +121,7 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
     let mut left: Vec<_> = left.map(|entry| entry.file_name().display().to_string()).collect();
     left.sort();
     if !left.is_empty() {
-        eprintln!("{} stays, since it has other files: {}", folder.display(), left.join(", "));
+        eprintln!("{} was kept, because it has other files: {}", folder.display(), left.join(", "));
         return Ok(());
     }
     // A link that a person made stays.

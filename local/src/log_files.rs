@@ -141,8 +141,8 @@ fn attempt_line(line: &Line) -> String {
     let delivery = line.delivery_id.as_deref().unwrap_or_default();
     let error = line.error.as_ref().map(|error| format!(" {colour}{error}{colour:#}")).unwrap_or_default();
     let next = match (line.next.as_deref(), &line.next_attempt_date) {
-        (_, Some(date)) => format!(", again at {}", clock(date)),
-        (Some("exhausted"), _) => ", and that was the last".to_owned(),
+        (_, Some(date)) => format!(", next attempt at {}", clock(date)),
+        (Some("exhausted"), _) => ", which was the last attempt".to_owned(),
         (Some("gone"), _) => ", and the webhook is disabled".to_owned(),
         _ => String::new(),
     };
@@ -178,7 +178,7 @@ mod tests {
             line(r#""error":"connection: refused","next":"retry","nextAttemptDate":"2026-11-20T09:45:05.123Z""#),
             "09:45:00Z ->     --- booking.created, attempt 2 of dlv_1 connection: refused 7 ms, again at 09:45:05Z"
         );
-        assert!(line(r#""httpStatus":500,"next":"exhausted""#).ends_with("7 ms, and that was the last"));
+        assert!(line(r#""httpStatus":500,"next":"exhausted""#).ends_with("7 ms, which was the last attempt"));
     }
 
     #[test]

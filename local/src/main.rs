@@ -79,7 +79,7 @@ enum Command {
 }
 
 fn port(text: &str) -> Result<u16, &'static str> {
-    text.parse().map_err(|_| "a port is a whole number up to 65535")
+    text.parse().map_err(|_| "must be a port, from 0 to 65535")
 }
 
 /// An empty variable counts as unset.
@@ -87,7 +87,7 @@ fn switch(text: &str) -> Result<bool, &'static str> {
     match text {
         "1" => Ok(true),
         "0" | "" => Ok(false),
-        _ => Err("it is 1 or 0"),
+        _ => Err("must be 1 or 0"),
     }
 }
 

@@ -52,7 +52,10 @@ pub enum PlanError {
     NoFunction(String),
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    #[error("GEO_IP_STORE names a bucket, but there is no S3 here: name a folder, or no store to use the data folder")]
+    #[error(
+        "GEO_IP_STORE names a bucket, but there is no S3 on one machine: set it to a folder, or leave it unset to \
+             use the data folder"
+    )]
     NoS3,
     #[error(transparent)]
     FunctionSettings(#[from] environment::SettingsError),

@@ -40,7 +40,7 @@ const WAITING_CONNECTIONS: u32 = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// Another process has it.
-    #[error("port {0} is taken; stop what listens there, or choose another one with PORT=")]
+    #[error("port {0} is in use; stop the program that uses it, or choose another port with PORT=")]
     Taken(u16),
     /// The system refuses the port for another reason.
     #[error("port {port} cannot be used")]
@@ -101,7 +101,7 @@ pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
         tracing::warn!(
             "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), including the stand-ins for AWS, \
-             which only their credentials protect; `ifconfig lo0 alias 127.0.0.2` gives macOS another address"
+             which only their credentials protect; on macOS, `ifconfig lo0 alias 127.0.0.2` adds another address"
         );
         Ipv4Addr::LOCALHOST
     })

@@ -72,6 +72,6 @@ pub fn allow_many_open_files() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);
     if setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).is_err() || wanted < ENOUGH {
-        tracing::warn!("only {soft} files may be open at a time (ulimit -n); {ENOUGH} are enough for any load");
+        tracing::warn!("the limit of open files is {soft} (ulimit -n); {ENOUGH} is enough for any load");
     }
 }

@@ -190,7 +190,7 @@ impl ProcessGroup {
                 if started.elapsed() > LAST_RESTART {
                     wait = FIRST_RESTART;
                 }
-                tracing::warn!("{name} ended ({ended}), starting it again; see {}/{name}.log", group.logs.display());
+                tracing::warn!("{name} exited ({ended}) and is restarted; see {}/{name}.log", group.logs.display());
                 tokio::select! {
                     () = time::sleep(wait) => {}
                     _ = ending.changed() => return,

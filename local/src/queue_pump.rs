@@ -108,7 +108,13 @@ impl QueuePump {
             match self.batch().await {
                 Ok(messages) if messages.is_empty() => {}
                 Ok(messages) => drop(tokio::spawn(self.clone().handle(messages, permit, working))),
-                Err(refusal) => return tracing::error!("the queue {} returns no messages: {refusal}", self.queue),
+                Err(refusal) => {
+                    return tracing::error!(
+                        "messages cannot be received from the queue {}: \
+                                                        {refusal}",
+                        self.queue
+                    );
+                }
             }
         }
     }

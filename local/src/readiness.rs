@@ -34,7 +34,7 @@ const ASKED: [&str; 2] = ["token", "list-event-types"];
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
     /// A function's process dies repeatedly.
-    #[error("{function} does not run ({last}); see logs/{function}.log in the data folder")]
+    #[error("{function} is not running ({last}); see logs/{function}.log in the data folder")]
     Function {
         function: &'static str,
         /// The last error or status.

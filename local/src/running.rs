@@ -58,7 +58,7 @@ impl Running {
         drop(close);
         let drained = async { tokio::join!(gateway, self.invoker.drain()) };
         if time::timeout(SHUTDOWN_GRACE, drained).await.is_err() {
-            tracing::warn!("some requests did not end within {} s", SHUTDOWN_GRACE.as_secs());
+            tracing::warn!("some requests did not finish within {} s", SHUTDOWN_GRACE.as_secs());
         }
         Ok(())
     }

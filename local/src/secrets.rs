@@ -50,8 +50,8 @@ pub enum TableFound {
 pub enum SecretsError {
     /// A secret is missing, and the table's data need its old value.
     #[error(
-        "{path} is missing, and the table beside it was written with it: without it {loss}. Put it back from a copy, or \
-         start over with `{}`", cleaning(.path)
+        "{path} is missing, and the table was written with it: without it, {loss}. Restore it from a backup, or start \
+         over with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum SecretsError {
     #[error("{path} is not JSON of the expected form; correct it, or remove it to get a new value")]
     Form { path: PathBuf },
     /// A secret of the table has no usable key, or is not JSON. Its content is not repeated.
-    #[error("{path} has no usable key: put it back from a copy, or start over with `{}`", cleaning(.path))]
+    #[error("{path} has no usable key: restore it from a backup, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
     /// The configuration of geo-IP databases has faults.
     #[error("{path} cannot be used; correct it")]

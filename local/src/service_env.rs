@@ -82,7 +82,7 @@ Waypost answers at {base_url}   (contract: {base_url}/openapi.json; logs: {logs}
 Panel: {panel}
 The link works once, within ten minutes; `make panel` creates another.
 
-Press Ctrl-C to stop; the data are kept."#,
+Press Ctrl-C to stop; the data is kept."#,
         panel = panel.url.expose(),
         logs = data.logs().display(),
     )

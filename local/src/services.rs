@@ -51,7 +51,7 @@ async fn answer(State(services): State<Services>, request: Request) -> Response 
     let Some(target) = target else {
         return match s3 {
             Some(s3) => s3.pass(request).await,
-            None => (StatusCode::NOT_FOUND, "There is no S3 here.").into_response(),
+            None => (StatusCode::NOT_FOUND, "There is no S3 on one machine.").into_response(),
         };
     };
     let Ok(body) = to_bytes(request.into_body(), MAX_REQUEST).await else {

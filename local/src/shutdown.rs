@@ -19,7 +19,7 @@ pub async fn requested(stop_with_parent: bool) -> io::Result<()> {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         _ = hang_up.recv() => {}
-        () = parent_gone(), if stop_with_parent => tracing::info!("the process that started this one is gone"),
+        () = parent_gone(), if stop_with_parent => tracing::info!("the parent process has exited"),
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ pub enum StartError {
     Processes(#[source] io::Error),
     #[error(transparent)]
     Table(#[from] TableError),
-    #[error("a part of the start panicked")]
+    #[error("a startup step panicked")]
     Panic(#[source] JoinError),
     #[error("the template declares no table")]
     NoTable,
@@ -85,11 +85,11 @@ pub enum StartError {
     Applications(#[from] ApplicationError),
     #[error("the canary cannot be set up")]
     Canary(#[from] CanaryError),
-    #[error("the link into the panel cannot be created")]
+    #[error("the panel link cannot be created")]
     PanelLink(#[from] PanelLinkError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    #[error("the file for the functions' calls cannot be opened")]
+    #[error("the record of the functions' calls cannot be opened")]
     CallRecord(#[source] io::Error),
     #[error(transparent)]
     NotReady(#[from] NotReady),
@@ -237,7 +237,7 @@ impl<'a> Start<'a> {
     fn open_secrets(&self) -> Result<Secrets, StartError> {
         if Secrets::check_table(&self.data.secrets(), &self.data.table())? == TableFound::Lost {
             let table = self.data.table();
-            tracing::warn!("{} is new and empty, although secrets of an earlier run are there", table.display());
+            tracing::warn!("{} is new and empty, although the secrets of an earlier run exist", table.display());
         }
         let secrets = Secrets::open(&self.data.secrets(), self.plan.signing_algorithm)?;
         secrets.check_own(&self.data.secrets())?;

@@ -49,7 +49,7 @@ pub enum GeoIpError {
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The path of the store cannot be made absolute.
-    #[error("{0} cannot be the address of a store; give a folder or s3://BUCKET")]
+    #[error("{0} is not the address of a store; give a folder or s3://BUCKET")]
     Place(PathBuf),
     /// The store has no databases.
     #[error("no database is published in {0}; `waypost-admin geo-ip update` publishes the configured ones")]

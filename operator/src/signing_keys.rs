@@ -47,7 +47,7 @@ pub enum SigningKeysError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Secrets Manager does not rotate.
-    #[error("Secrets Manager does not rotate the secret {name}: {reason}")]
+    #[error("Secrets Manager did not start to rotate the secret {name}: {reason}")]
     NotRotated {
         /// The secret's whole name.
         name: String,
@@ -67,7 +67,8 @@ pub enum SigningKeysError {
     },
     /// Secrets Manager did not end the rotation.
     #[error(
-        "the rotation did not end within {} s; the log of rotate-signing-key says why, and Secrets Manager tries again",
+        "the rotation did not finish within {} s. Secrets Manager tries again; see the log of rotate-signing-key for \
+         the cause",
         LIMIT.as_secs()
     )]
     Late,
@@ -86,7 +87,7 @@ pub enum SigningKeysError {
         reason: String,
     },
     /// A concurrent emergency replacement revoked the new keys.
-    #[error("another emergency replacement revoked the new keys meanwhile; run this again")]
+    #[error("another emergency replacement revoked the new keys in the meantime; run this again")]
     Revoked(#[from] RevokedKey),
     /// The table did not answer.
     #[error("the replacement is incomplete; run this again")]
@@ -155,7 +156,7 @@ impl<'a> SigningKeysOf<'a> {
         let asked = self.deployment.secrets.rotate_secret().secret_id(&self.name).send().await;
         let asked = asked.map_err(|error| refused(CallError::of(&error).to_string()))?;
         let version = asked.version_id().unwrap_or_default();
-        tracing::info!("Secrets Manager rotates; this takes a few seconds");
+        tracing::info!("Secrets Manager is rotating the secret; this takes a few seconds");
         let begun = Instant::now();
         while begun.elapsed() < LIMIT {
             let described = self.deployment.secrets.describe_secret().secret_id(&self.name).send().await;
@@ -220,7 +221,7 @@ impl<'a> SigningKeysOf<'a> {
         let mut abandoned: Vec<_> = versions.abandon_pending().await?.into_iter().collect();
         self.secret.replace(&secret.value(), &replaced.id).await?;
         abandoned.extend(versions.abandon_pending().await?);
-        tracing::info!("{} signs from now on", new.current.kid());
+        tracing::info!("{} now signs access tokens", new.current.kid());
 
         let staying = [new.current.kid(), new.next.kid()];
         let mut revoked: Vec<_> = published.read().await?.keys.iter().map(|key| key.key.kid().to_owned()).collect();

@@ -281,7 +281,7 @@ fn missing_credentials_are_reported_before_anything_is_built() {
     let makefile = fs::read_to_string(root().join("Makefile")).expect("the project has a Makefile");
     let recipe = makefile.split_once("\ndeploy: ").expect("`make deploy`").1;
     let place = |text: &str| recipe.find(text).unwrap_or_else(|| panic!("{text}"));
-    assert!(place("Say which") < place("$(DEPLOY_TOOLS)"), "a command without a name installs nothing");
+    assert!(place("Name it") < place("$(DEPLOY_TOOLS)"), "a command without a name installs nothing");
     assert!(place("$(DEPLOY) credentials") < place(" build "));
 }
 
@@ -290,7 +290,7 @@ fn programs_for_another_processor_are_not_deployed() {
     let desk = Desk::new();
     desk.succeeds(&["ask", "staging", "--architecture", "x86_64"], &ANSWERS);
     assert_eq!(desk.succeeds(&["architecture", "staging"], &[]), "x86_64\n");
-    assert!(desk.fails(&["deploy", "staging"], &[]).contains("was built for arm64, and the stack is for x86_64"));
+    assert!(desk.fails(&["deploy", "staging"], &[]).contains("was built for arm64, but the stack is for x86_64"));
     assert!(desk.fails(&["ask", "staging", "--architecture", "arm64"], &[]).contains("says Architecture=x86_64"));
     assert_eq!(desk.calls(), Vec::<String>::new());
     desk.build(X86);
@@ -405,7 +405,7 @@ fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
 
     desk.write("samconfig-staging.yaml", answers.replace("Architecture=arm64", "Architecture=x86_64"));
     let refused = desk.fails(&["deploy", "staging", "--version", version], &[]);
-    assert!(refused.contains("was built for arm64, and the stack is for x86_64"), "{refused}");
+    assert!(refused.contains("was built for arm64, but the stack is for x86_64"), "{refused}");
 }
 
 #[test]
@@ -468,14 +468,21 @@ fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
     };
     describe(&table, "DISABLED", "DISABLED");
     let refused = desk.fails(&["deploy", "staging"], &[]);
-    assert!(refused.contains("time to live (expiresAt)") && refused.contains("no point-in-time recovery"), "{refused}");
+    assert!(
+        refused.contains("time to live is not enabled for expiresAt")
+            && refused.contains("point-in-time recovery is not"),
+        "{refused}"
+    );
     let mut lacking = table.clone();
     let indexes = lacking["GlobalSecondaryIndexes"].as_array_mut().expect("indexes");
     indexes.retain(|index| index["IndexName"] != "bySubject");
     lacking["DeletionProtectionEnabled"] = false.into();
     describe(&lacking, "ENABLED", "ENABLED");
     let refused = desk.fails(&["deploy", "staging"], &[]);
-    assert!(refused.contains("lacks the index bySubject") && refused.contains("not protected"), "{refused}");
+    assert!(
+        refused.contains("its index bySubject is missing") && refused.contains("deletion protection is not"),
+        "{refused}"
+    );
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
 
     describe(&table, "ENABLED", "ENABLED");

@@ -20,25 +20,25 @@ use crate::harness::{
 
 /// Editions of MaxMind: the fault of the second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
-    ("WrongChecksum", "the checksum of the file does not match the checksum of the provider"),
-    ("FlippedBit", "the checksum of the file does not match the checksum of the provider"),
+    ("WrongChecksum", "the file's checksum does not match the provider's"),
+    ("FlippedBit", "the file's checksum does not match the provider's"),
     ("Truncated", "damaged"),
     ("Older", "is not newer than the published one"),
     ("Future", "is in the future"),
-    ("OtherType", "the type of the database is `SomethingElse` instead of `OtherType`"),
+    ("OtherType", "the database has the type `SomethingElse` instead of `OtherType`"),
     ("TwoDatabases", "2 databases"),
-    ("LeadsOut", "a name that leads outside it"),
+    ("LeadsOut", "a name that leads outside the archive"),
 ];
 /// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 9] = [
-    ("WrongSha256", "the checksum of the file does not match the checksum of the provider", 1),
+    ("WrongSha256", "the file's checksum does not match the provider's", 1),
     ("CutOff", "the connection broke before the answer was complete", 1),
     ("NoAnswer", "the connection broke before the server answered", 2),
     ("Bomb", "more than", 1),
     ("Status401", "refused the credentials, or none are configured (status 401)", 1),
     ("Status403", "refused the credentials, or none are configured (status 403)", 1),
     ("Status404", "has no such file (status 404)", 1),
-    ("Status429", "limit on downloads is reached (status 429)", 1),
+    ("Status429", "download limit is reached (status 429)", 1),
     ("Status500", "the server failed (status 500)", 1),
 ];
 

@@ -262,7 +262,7 @@ async fn an_interrupted_rotation_leaves_a_service_that_issues_and_verifies(suite
     // The command completes an interrupted rotation, and the result survives the next start.
     let [_, next] = kept(&bundle);
     let said = rotate(&bundle, &[]).await;
-    assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
+    assert!(said.starts_with(&format!("{next} now signs access tokens")), "{said}");
     assert_eq!(kept(&bundle)[0], next);
     bundle.cut_power().await;
     bundle.start_again(Settings::default()).await;
@@ -288,7 +288,7 @@ async fn an_interrupted_rotation_leaves_a_service_that_issues_and_verifies(suite
     let [current, next] = kept(&bundle);
     assert_eq!(published(&api).await, [current.clone(), next.clone()]);
     let said = rotate(&bundle, &[]).await;
-    assert!(said.starts_with(&format!("{next} signs from now on")), "{said}");
+    assert!(said.starts_with(&format!("{next} now signs access tokens")), "{said}");
     assert_eq!(published(&api).await, [current, next, kept(&bundle)[1].clone()]);
     assert!(bundle.stop().await.success());
 }

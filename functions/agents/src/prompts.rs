@@ -68,7 +68,7 @@ pub const ALL: &[Prompt] = &[
             PromptArgument {
                 name: "events",
                 title: "Events",
-                description: "The events that interest you, in your own words: new and cancelled bookings, for example.",
+                description: "The events you want to receive, in your own words, such as new and cancelled bookings.",
                 required: true,
             },
             PromptArgument {

@@ -1,5 +1,5 @@
-//! The explanation for a person whose connection failed: the failure, the managing entity, the provider, and the next step.
-//! Programs get the Problem without it.
+//! The explanation for a person whose connection failed: the failure, the managing entity, the provider, and the next
+//! step. Programs get the Problem without it.
 
 use gate::Call;
 use payments::{
@@ -94,8 +94,8 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
             "Not connected".to_owned(),
             vec![
                 format!(
-                    "You allowed access, but {provider} did not accept this service, because its credentials there are \
-                     wrong. Nothing was connected for {}.",
+                    "You allowed access, but {provider} rejected this service's credentials. Nothing was connected for \
+                     {}.",
                     named.entity()
                 ),
                 format!(
@@ -172,11 +172,11 @@ fn ended(why: Ended, named: &Named) -> Words {
             ],
         ),
         Ended::Spent => (
-            "This link was already used".to_owned(),
+            "This link has already been used".to_owned(),
             vec![
                 format!(
-                    "The link to connect {connecting} works only once, and was already used. This page may have \
-                     been reloaded."
+                    "The link to connect {connecting} works only once, and has already been used. You may have \
+                     reloaded this page."
                 ),
                 format!(
                     "Check the list of connections. If {provider} is not there, ask for a new link and start again."

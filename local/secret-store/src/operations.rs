@@ -145,8 +145,8 @@ impl Call<'_> {
         let Some(name) = self.store.name_of(&asked.name).filter(|_| !asked.name.starts_with("arn:")) else {
             let pattern = self.store.full_name("NAME");
             return Err(Refusal::Parameter(format!(
-                "A secret is called {pattern} here, where NAME has at most 200 letters, digits and characters of _+=.@- and \
-                 begins with no dot."
+                "A secret's name must be {pattern}, where NAME has at most 200 letters, digits and characters of \
+                 _+=.@- and does not begin with a dot."
             )));
         };
         let name = name.to_owned();
@@ -176,7 +176,7 @@ impl Call<'_> {
         let is_good = |label: &String| (1..=LONGEST_LABEL).contains(&label.len());
         if !(1..=MOST_LABELS).contains(&labels.len()) || !labels.iter().all(is_good) {
             return Err(Refusal::Parameter(format!(
-                "VersionStages has 1 to {MOST_LABELS} labels of 1 to {LONGEST_LABEL} characters."
+                "VersionStages must have 1 to {MOST_LABELS} labels of 1 to {LONGEST_LABEL} characters."
             )));
         }
         let (id, text) = self.content(asked.content)?;
@@ -194,7 +194,7 @@ impl Call<'_> {
         let label = asked.version_stage.as_str();
         let now = self.secrets.now;
         if !(1..=LONGEST_LABEL).contains(&label.len()) {
-            return Err(Refusal::Parameter(format!("VersionStage has 1 to {LONGEST_LABEL} characters.")));
+            return Err(Refusal::Parameter(format!("VersionStage must have 1 to {LONGEST_LABEL} characters.")));
         }
         if to.or(from).is_none() {
             return Err(Refusal::Parameter("You must specify MoveToVersionId or RemoveFromVersionId.".to_owned()));
@@ -218,7 +218,7 @@ impl Call<'_> {
             .iter()
             .any(|filter| filter.key != "name" || filter.values.iter().any(|text| text.starts_with('!')))
         {
-            return Err(Refusal::Unsupported("A filter by anything but the beginning of the name"));
+            return Err(Refusal::Unsupported("A filter other than a prefix of the name"));
         }
         let mut found = Vec::new();
         let is_wanted = |name: &str| {
@@ -293,7 +293,7 @@ impl Call<'_> {
             return Err(Refusal::Unsupported("SecretBinary"));
         }
         if content.secret_string.as_ref().is_some_and(|text| !(1..=LONGEST_TEXT).contains(&text.len())) {
-            return Err(Refusal::Parameter(format!("SecretString has 1 to {LONGEST_TEXT} bytes.")));
+            return Err(Refusal::Parameter(format!("SecretString must have 1 to {LONGEST_TEXT} bytes.")));
         }
         let id = content.client_request_token.unwrap_or_else(|| random::uuid(self.store.random().as_ref()));
         if !TOKEN_LENGTH.contains(&id.len()) {
@@ -313,7 +313,7 @@ impl Page {
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {
-            return Err(Refusal::Parameter(format!("MaxResults is 1 to {LONGEST_PAGE}.")));
+            return Err(Refusal::Parameter(format!("MaxResults must be 1 to {LONGEST_PAGE}.")));
         }
         let after = |key: &String| self.next_token.as_ref().is_none_or(|token| key > token);
         let mut page: Vec<_> = items.into_iter().filter(|(key, _)| after(key)).take(most + 1).collect();

@@ -18,7 +18,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// Another program changed the file with the versions.
-    #[error("{0} is damaged; remove it: the current value of the secret is in the file beside it, which ends in .json")]
+    #[error("{0} is damaged; remove it. The secret's current value is safe in the .json file of the same name")]
     Versions(PathBuf),
 }
 
@@ -53,7 +53,7 @@ pub enum Refusal {
     #[error("{0} is not an operation of the local Secrets Manager.")]
     Operation(String),
     /// serde's error is left out: it may repeat a member's value.
-    #[error("The request is not JSON of the operation's form.")]
+    #[error("The request is not valid JSON for this operation.")]
     Form,
     #[error("One of the secret's files could not be read or written{}.", reason(.0))]
     File(#[from] FileError),

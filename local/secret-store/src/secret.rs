@@ -108,7 +108,7 @@ impl Secret {
                  {holder}, so you must explicitly reference that version in RemoveFromVersionId."
             ))),
             (Some(to), _) if self.has_most_labels(to, label) => {
-                Err(Refusal::Parameter(format!("A version has {MOST_LABELS} staging labels at most.")))
+                Err(Refusal::Parameter(format!("A version can have at most {MOST_LABELS} staging labels.")))
             }
             (Some(to), _) => {
                 self.give_label(label, to);

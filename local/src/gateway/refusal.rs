@@ -81,7 +81,7 @@ pub fn of_large_head(limit: usize) -> Refusal {
 
 /// A body that ended too early. Usually the client is gone and does not receive this.
 pub fn broken_off(error: axum::Error) -> Refusal {
-    let violation = Violation::whole_body(Rule::InvalidFormat, "is incomplete: the connection ended before its end");
+    let violation = Violation::whole_body(Rule::InvalidFormat, "is incomplete: the connection was closed too early");
     ending_the_connection(Problem::from(violation).caused_by(error))
 }
 

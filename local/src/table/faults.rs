@@ -45,7 +45,11 @@ impl Faults {
     fn sentence(&self, error: &DynoxideError) -> String {
         match &self.folder {
             Some(folder) if disk::has_no_room(folder) => {
-                format!("the disk is full: the table in {} accepts no writes until there is room", folder.display())
+                format!(
+                    "the disk is full: the table in {} accepts no writes until you free some \
+                         space",
+                    folder.display()
+                )
             }
             _ => format!("the table failed: {error}"),
         }

@@ -24,8 +24,8 @@ pub const TABLE_NAME: &str = "waypost-local";
 pub enum SchemaError {
     /// The file is not a database, or is damaged.
     #[error(
-        "the table {file} is damaged, or not a table of this service: put a copy of it in its place, or start over with \
-         `{}`, which removes the secrets as well", cleaning(.file)
+        "the table {file} is damaged, or not a table of this service: restore it from a backup, or start over with \
+         `{}`, which also removes the secrets", cleaning(.file)
     )]
     Damaged {
         /// The table's file.
@@ -46,7 +46,7 @@ pub enum SchemaError {
     #[error("the table cannot be created: {0}")]
     Create(String),
     /// The file's table was created from another template.
-    #[error("the table {file} has other keys or indexes than template.yaml; start over with `{}`", cleaning(.file))]
+    #[error("the keys or indexes of the table {file} differ from template.yaml; start over with `{}`", cleaning(.file))]
     Outdated {
         /// The table's file.
         file: String,

@@ -94,7 +94,7 @@ pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, Data
         ring = ring.with_new_key(SystemClock.now(), &SystemRandom);
         version = secret.replace(&ring.value(), &version).await?;
         audit(deployment, Action::RotateDataKeys, ring.current());
-        tracing::info!("the new key {} seals from now on", ring.current());
+        tracing::info!("new values are sealed with the key {}", ring.current());
     }
     let counts = reseal(&deployment.table, &ring, work == Work::Forget).await?;
     let mut forgotten = Vec::new();

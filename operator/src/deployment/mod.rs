@@ -81,7 +81,7 @@ impl Stack {
 pub enum DeploymentError {
     /// The stack lacks an output.
     #[error(
-        "the stack {stack} has no output {output}: it belongs to another program, or its deployment is unfinished; run \
+        "the stack {stack} has no output {output}: it belongs to another program, or its deployment is incomplete; run \
          `make deploy`"
     )]
     NoOutput {

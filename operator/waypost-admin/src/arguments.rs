@@ -31,7 +31,7 @@ const LAST: usize = 900;
 pub struct Arguments {
     #[command(flatten)]
     pub which: Which,
-    /// Writes the result as one JSON value.
+    /// Prints the result as one JSON value.
     #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
     #[command(subcommand)]

@@ -28,7 +28,7 @@ pub enum InvocationError {
     NoAnswer { name: &'static str, reason: String },
     #[error("{name} failed, see its log: {reason}")]
     Failed { name: &'static str, reason: String },
-    #[error("{0} returned an unexpected result; this program and the deployment are of different releases")]
+    #[error("{0} returned an unexpected result; this program and the deployment come from different releases")]
     Form(&'static str, #[source] serde_json::Error),
 }
 

@@ -109,7 +109,11 @@ pub(crate) fn version(request: &Request<Body>) -> Result<(), Problem> {
 }
 
 fn unsupported_version() -> Problem {
-    let detail = format!("The header Service-Version must be absent or one of {}.", ACCEPTED_VERSIONS.join(", "));
+    let detail = format!(
+        "Omit the header Service-Version, or send one of these versions: \
+                          {}.",
+        ACCEPTED_VERSIONS.join(", ")
+    );
     Problem::new(ProblemKind::UnsupportedVersion, detail).with_property("supportedVersions", json!(ACCEPTED_VERSIONS))
 }
 
@@ -136,7 +140,7 @@ pub(crate) fn readable_body(request: &Request<Body>) -> Result<(), Problem> {
     if request.extensions().get::<UnreadableBody>().is_none() {
         return Ok(());
     }
-    let detail = "must be valid Base64, since the request is marked as Base64";
+    let detail = "must be valid Base64, because the request is marked as Base64";
     Err(Violation::whole_body(Rule::InvalidFormat, detail).into())
 }
 

@@ -35,7 +35,8 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
         }
     };
     content += &format!(
-        "<p><small>HTTP status {}. If you ask for help, mention the request: <code>{}</code></small></p>\n",
+        "<p><small>HTTP status {}. If you contact support, include this request \
+         identifier: <code>{}</code></small></p>\n",
         problem.kind.status().as_u16(),
         escaped(request_id)
     );

@@ -146,7 +146,7 @@ fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     let mut bytes = Vec::new();
     entry.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(ArchiveError::Damaged)?;
     if bytes.len() as u64 > MAX_TEXT {
-        return Err(ArchiveError::Suspicious("a member with a header that is far too long"));
+        return Err(ArchiveError::Suspicious("a member with an oversized header"));
     }
     Ok(bytes)
 }
@@ -170,7 +170,7 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
 /// sends such an archive.
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
-    if outside { Err(ArchiveError::Suspicious("a name that leads outside it")) } else { Ok(()) }
+    if outside { Err(ArchiveError::Suspicious("a name that leads outside the archive")) } else { Ok(()) }
 }
 
 /// Whether a member only contains the attributes of another one. These are AppleDouble files, which tar on macOS adds

@@ -94,7 +94,7 @@ fn read_edition(entry: &Value, prefix: &str, faults: &mut Vec<String>) -> Option
 fn database_type(body: &mut JsonBody<'_>) -> Option<String> {
     let text = body.optional::<Option<String>>("databaseType", "a string")??;
     let good = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    let checked = good.then_some(text).ok_or("must be the type that the database's own metadata name");
+    let checked = good.then_some(text).ok_or("must be the type in the database's metadata");
     body.violations.note("databaseType", Rule::InvalidFormat, checked)
 }
 
@@ -148,7 +148,7 @@ fn address(text: &str) -> Result<Url, &'static str> {
         let credentials = !url.username().is_empty() || url.password().is_some();
         matches!(url.scheme(), "http" | "https") && !credentials && url.fragment().is_none()
     };
-    let wanted = "must be an address with https or http, without credentials and without a fragment";
+    let wanted = "must be an https or http address without credentials or a fragment";
     Url::parse(text).ok().filter(plain).ok_or(wanted)
 }
 

@@ -95,7 +95,7 @@ pub enum DownloadError {
     Exchange(#[from] AttemptError),
     #[error("{}", refusal(.0))]
     Status(StatusCode),
-    #[error("there were more than {MAX_REDIRECTS} redirects")]
+    #[error("the server redirected more than {MAX_REDIRECTS} times")]
     TooManyRedirects,
     #[error("the server redirects {0}")]
     Redirect(&'static str),
@@ -106,7 +106,7 @@ pub enum DownloadError {
         .0.bytes / 1024, .0.window.as_secs()
     )]
     TooSlow(MinimumRate),
-    #[error("the response is not a text of at most 64 KB")]
+    #[error("the response is not text of at most 64 KB")]
     NotText,
     #[error("{}", on_disk(.0))]
     Disk(#[source] io::Error),
@@ -116,7 +116,7 @@ fn refusal(status: &StatusCode) -> String {
     let meaning = match status.as_u16() {
         401 | 403 => "the server refused the credentials, or none are configured",
         404 | 410 => "the server has no such file",
-        429 => "the server's limit on downloads is reached",
+        429 => "the server's download limit is reached",
         500.. => "the server failed",
         _ => "the server's response is unexpected",
     };

@@ -81,7 +81,7 @@ impl From<TaskError> for Problem {
     fn from(error: TaskError) -> Self {
         match error {
             TaskError::Refused => {
-                let detail = "The task key is wrong, or the environment is not that of this deployment.";
+                let detail = "The task key is wrong, or the environment does not match this deployment.";
                 Self::new(ProblemKind::TaskRefused, detail)
             }
             TaskError::Secret(error) => error.into(),

@@ -58,11 +58,11 @@ pub enum UpdateError {
     Source(#[from] SourceError),
     #[error("downloading")]
     Download(#[source] DownloadError),
-    #[error("downloading: the checksum of the file does not match the checksum of the provider")]
+    #[error("downloading: the file's checksum does not match the provider's")]
     Checksum,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    #[error("the release with the SHA-256 {0} was rolled back and is blocked, until `geo-ip unblock` allows it")]
+    #[error("the release with the SHA-256 {0} was rolled back and is blocked; `geo-ip unblock` allows it again")]
     Blocked(String),
     #[error(transparent)]
     Verify(#[from] VerifyError),

@@ -263,7 +263,7 @@ async fn a_checksum_beside_the_file_decides() {
     world.says("/sum", Answering::ok("none"));
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("not a SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the file"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the file's checksum"));
     world.says("/a.mmdb.gz", Answering::ok("<html>Sorry</html>"));
     assert!(world.update(source.clone()).await.expect_err("a page").contains("a web page"));
     world.says("/a.mmdb.gz", Answering::ok(served.clone()));
@@ -314,7 +314,7 @@ async fn maxmind_is_queried_first_and_a_new_release_downloaded() {
     // The content does not match the checksum.
     world.says("/geoip/updates/metadata?edition_id=GeoLite2-City", metadata(&md5(b"another")));
     world.says(path, Answering::ok(tar_gz(&database(1))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the checksum of the file"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("the file's checksum"));
     for wrong in [
         "nonsense",
         r#"{"databases": []}"#,

@@ -47,8 +47,8 @@ pub enum VerifyError {
     #[error("the database is implausible: {0}")]
     Implausible(String),
     #[error(
-        "the type of the database is `{found}` instead of {wanted}; if it is the right one, set `databaseType` to its \
-         type"
+        "the database has the type `{found}` instead of {wanted}; if it is the right database, set `databaseType` to \
+         this type"
     )]
     Type { found: String, wanted: DatabaseType },
     #[error("build {offered} is not newer than the published one, {published}")]
@@ -133,7 +133,7 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
         ("nodes", facts.node_count.into(), published.node_count.into()),
     ] {
         if differs(new, old) {
-            return Err(VerifyError::Implausible(format!("{new} {what}, where the published one has {old}")));
+            return Err(VerifyError::Implausible(format!("{new} {what}, while the published one has {old}")));
         }
     }
     match published.known_addresses.iter().find(|address| !facts.known_addresses.contains(address)) {

@@ -171,7 +171,7 @@ where
 {
     let name = match url.host() {
         Some(Host::Domain(name)) => ServerName::try_from(name.to_owned())
-            .map_err(|_| AttemptError::Tls("the host's name cannot have a certificate"))?,
+            .map_err(|_| AttemptError::Tls("no certificate can be issued for this host name"))?,
         Some(Host::Ipv4(address)) => ServerName::IpAddress(IpAddr::from(address).into()),
         Some(Host::Ipv6(address)) => ServerName::IpAddress(IpAddr::from(address).into()),
         None => return Err(AttemptError::Blocked("the URL has no host")),

@@ -282,7 +282,7 @@ impl Callback {
             entity = %entity,
             outcome = outcome.as_str(),
             providerError = error.map(ErrorCode::as_str),
-            "a browser came back from a provider"
+            "a browser returned from a provider"
         );
         let entity = entity.as_str();
         let account = account.as_deref();

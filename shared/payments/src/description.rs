@@ -164,7 +164,7 @@ fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<
     members.retain(|_, value| !value.is_null());
     // Show only the path: serde's message could repeat a value.
     serde_path_to_error::deserialize(Value::Object(members))
-        .map_err(|error| Fault(format!("`{}` is not a member of it, or has the wrong form", error.path())))
+        .map_err(|error| Fault(format!("`{}` is unknown or has the wrong form", error.path())))
 }
 
 /// The members of a provider's sandbox, if the secret selects it.

@@ -233,21 +233,21 @@ impl Disconnected {
     fn of(connection: &Connection, given_back: GivenBack) -> Self {
         let message = match given_back {
             GivenBack::Yes => "The connection is removed, and the provider has withdrawn the access.",
-            GivenBack::Before => "The connection is removed; the provider had withdrawn the access before.",
+            GivenBack::Before => "The connection is removed; the provider had already withdrawn the access.",
             GivenBack::NotOffered => {
                 "The connection is removed here. The provider offers no revocation: withdraw the access yourself, in \
                  the settings of your account there."
             }
             GivenBack::NoProvider => {
-                "The connection is removed here. The provider is no longer set up in this deployment: \
-                 withdraw the access yourself, in the settings of your account there."
+                "The connection is removed here. The provider was removed from this deployment: withdraw the access \
+                 yourself, in the settings of your account there."
             }
             GivenBack::Dead => {
                 "The broken connection is removed here. The provider did not confirm that it withdrew the access: \
                  check this in the settings of your account there."
             }
             GivenBack::Unreadable => {
-                "The connection is removed here. Its tokens could not be read, so the provider was not asked: \
+                "The connection is removed here. Its tokens could not be read, so the service could not revoke them: \
                  withdraw the access yourself, in the settings of your account there."
             }
         };

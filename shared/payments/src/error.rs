@@ -36,7 +36,7 @@ pub enum ConnectionError {
     #[error("the managing entity has no connection with this identifier")]
     UnknownIdentifier,
     /// The provider did not revoke the access, so the connection is kept.
-    #[error("the provider did not revoke the access")]
+    #[error("the provider did not revoke access")]
     NotRevoked(#[from] RevokeError),
     /// The entity connected the provider again while the access was being revoked.
     #[error("the provider was connected again while its access was being revoked")]
@@ -85,13 +85,13 @@ impl From<ConnectionError> for Problem {
             }
             ConnectionError::UnknownIdentifier => {
                 let detail = "This managing entity has no connection with the identifier in the path; \
-                              `payment/connection/list` lists its connections. A requested connection exists once a \
-                              person has allowed the access.";
+                              `payment/connection/list` lists its connections. A requested connection exists only \
+                              after a person allows access.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
             }
             ConnectionError::NotRevoked(_) => {
                 let detail = format!(
-                    "The payment provider did not revoke the access, so the connection is kept; try again in \
+                    "The payment provider did not revoke access, so the connection is kept; try again in \
                      {REVOKE_AGAIN_SECONDS} seconds."
                 );
                 Self::new(ProblemKind::ProviderRevocationFailed, detail)
@@ -129,8 +129,8 @@ fn no_provider(given: &str) -> String {
     let known = ProviderName::parse(given).ok().filter(|name| builtin::find(name).is_some());
     if let Some(name) = known {
         return format!(
-            "The payment provider `{name}` is not set up in this deployment: its operator stores the credentials \
-             for it in the secret `{SECRET_PREFIX}{name}`."
+            "The payment provider `{name}` is not set up in this deployment. To set it up, the operator stores its \
+             credentials in the secret `{SECRET_PREFIX}{name}`."
         );
     }
     let mut names: Vec<_> = builtin::all().iter().map(|built_in| built_in.name.as_str()).collect();

@@ -32,7 +32,7 @@ pub enum GrantError {
     Status { status: StatusCode, retry_after: Option<Duration> },
     #[error("the provider refused ({0}, {1})")]
     Refused(RefusalCode, StatusCode),
-    #[error("the provider's answer is too large, or its compression is damaged")]
+    #[error("the provider's answer is too large, or its compressed data is damaged")]
     TooLarge,
     #[error("the provider's answer is neither a JSON object nor a form")]
     Unreadable,

@@ -29,7 +29,11 @@ impl LastError {
 
     /// A fault of this service, which its operator has to mend.
     pub fn of_service() -> Self {
-        Self::new(SERVICE, "this service cannot ask the provider for new tokens until its operator corrects the fault")
+        Self::new(
+            SERVICE,
+            "this service cannot request new tokens from the provider until its operator fixes the \
+                            fault",
+        )
     }
 }
 

@@ -35,7 +35,7 @@ impl<K> PageRequest<K> {
     /// Reads the parameters of a query. `parse` reads the key in a cursor.
     pub fn read(mut query: Query<'_>, parse: impl FnOnce(&str) -> Option<K>) -> Result<Self, Problem> {
         let limit = query.number("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
-        let cursor = query.optional("cursor", "one text", Some);
+        let cursor = query.optional("cursor", "a single string", Some);
         query.finish()?;
         let key = |cursor: &str| parse(std::str::from_utf8(&BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?);
         let after = cursor.map(|cursor| key(cursor).ok_or_else(Problem::invalid_cursor)).transpose()?;

@@ -10,13 +10,13 @@ use rustls::pki_types::PrivateKeyDer;
 pub enum BadPrivateKey {
     #[error("must be a private key in PEM, which begins with `-----BEGIN`")]
     NotPem,
-    #[error("is in PEM, but not a private key in PKCS #8, PKCS #1 or SEC 1")]
+    #[error("is PEM, but not a private key in PKCS #8, PKCS #1 or SEC 1")]
     OtherFormat,
     #[error("is an encrypted private key; decrypt it with `openssl pkey -in FILE`, and use the result")]
     Encrypted,
     #[error("is cut off: the line `-----END` is missing")]
     CutOff,
-    #[error("is damaged: its lines between `-----BEGIN` and `-----END` are not base 64")]
+    #[error("is damaged: its lines between `-----BEGIN` and `-----END` are not Base64")]
     NotBase64,
     #[error(
         "must be an RSA key of at least 2048 bits or a P-256 key; this key has another type or length, or is damaged"

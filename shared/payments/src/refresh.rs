@@ -84,7 +84,7 @@ pub struct Refresher {
 enum RefreshError {
     #[error("the provider's description could not be used")]
     Provider(#[source] ProviderError),
-    #[error("the provider is no longer set up")]
+    #[error("the provider was removed from the deployment")]
     NoProvider,
     #[error("the tokens could not be decrypted")]
     Seal(#[from] SealError),

@@ -37,7 +37,7 @@ pub enum StateFault {
     #[error("this service did not issue the state")]
     Malformed,
     /// The table does not have the state, or no longer has it.
-    #[error("the state is unknown, or ended more than an hour ago")]
+    #[error("the state is unknown, or expired more than an hour ago")]
     Unknown,
     /// The state was made for another provider than the one in the path.
     #[error("the state was made for another provider")]

@@ -110,8 +110,8 @@ impl<'a> JsonBody<'a> {
             return Err(Problem::too_large("The body", MAX_BYTES));
         }
         let body = without_byte_order_mark(body);
-        let text = std::str::from_utf8(body)
-            .map_err(|_| Violation::whole_body(Rule::InvalidFormat, "must be text in UTF-8"))?;
+        let text =
+            std::str::from_utf8(body).map_err(|_| Violation::whole_body(Rule::InvalidFormat, "must be valid UTF-8"))?;
         if text.trim().is_empty() {
             return Err(Violation::whole_body(Rule::Required, "must be a JSON object, but is empty").into());
         }

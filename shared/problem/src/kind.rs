@@ -47,12 +47,12 @@ kinds! {
         "No route has this path. Paths are case-sensitive and have no trailing slash. All routes are listed at /openapi.json.";
     MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "This address does not support this method",
         "The path exists, but does not support this method. The Allow header of the response lists the methods that it supports.";
-    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is needed",
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is required",
         "The request carried no access token, or one that is malformed, expired, revoked or meant for another service. Get one from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. A token from staging does not work in production, and vice versa.";
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
         "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Request a token with that scope; if the issuer refuses, have the application registered for the scope. One scope does not imply another. To create or remove an application, or one of its secrets or keys, a token also needs all scopes of that application.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but its application may not act for the managing entity of the request. It is the entity in the path or, for a payment provider's callback, the entity of the connection. A request that creates, changes or removes an application needs a token that covers all managing entities of that application (`properties.notCovered` lists the others).";
+        "The token is valid, but its application may not act for the managing entity of the request. It is the entity in the path or, for a payment provider's callback, the entity of the connection. A request that creates, changes or removes an application needs a token that covers all managing entities of that application (`properties.notCovered` lists the missing ones).";
     MayNotPublish = "may-not-publish", FORBIDDEN, "The application may not publish events",
         "Subscribers rely on a managing entity's events, so no scope includes the right to publish. An application's `mayPublish` and the `may_publish` claim of its tokens show whether it has the right. Only an application with the right can create, change or remove an application with `mayPublish`. The operator of the service can grant the right to an existing application or withdraw it; the change takes effect with the next token. Test events do not need the right.";
     ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
@@ -66,7 +66,7 @@ kinds! {
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request has invalid values",
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists all of them with the field and the rule. Unknown members are refused too, so a misspelt name is never silently ignored.";
     InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor does not belong to this list",
-        "A cursor is valid only for the list, managing entity and filters that it was made for, and until the operator replaces the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
+        "A cursor is valid only for the list, managing entity and filters that it was issued for, and only until the operator rotates the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
     EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
         "The managing entity has no event with this identifier, or its retention has ended. Events without a matching webhook are not stored.";
     EventTypeNotFound = "event-type-not-found", NOT_FOUND, "There is no such event type",
@@ -76,28 +76,28 @@ kinds! {
     ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
         "The managing entity has no application with this client identifier. Its applications are listed at …/application/list.";
     CredentialNotFound = "credential-not-found", NOT_FOUND, "The application has no such secret or key",
-        "The application has no secret, or no key, with this identifier. Its secrets and keys are listed in `secrets` and `publicKeys` of the application.";
+        "The application has no secret or key with this identifier. The application's `secrets` and `publicKeys` list the existing ones.";
     DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
         "The managing entity has no delivery with this identifier, or its retention has ended.";
     ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
         "The deployment has no payment provider with this name, or it is not set up. Names are in lower case, such as `stripe`. A built-in provider is available once the operator has stored the service's credentials for it in its secret; a custom provider has the name that the operator gave it. The detail names the built-in providers, and those with a similar name.";
     ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no such connection to a payment provider",
-        "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier that a connection request returns can be found once a person has allowed access, until the connection is replaced or removed.";
+        "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier that a connection request returns is valid once a person has allowed access, and until the connection is replaced or removed.";
     ConnectionExists = "connection-exists", CONFLICT, "The payment provider is already connected",
         "The managing entity has a working connection to this payment provider, and connecting again could replace its account with another one. Send `{\"replace\": true}` to do so; `properties.account` names the currently connected account, if the provider reports one. A broken connection needs no `replace` if the same account is connected again.";
     ConnectionReplaced = "connection-replaced", CONFLICT, "The payment provider was connected again in the meantime",
-        "While the service revoked the access of the connection, a person connected the payment provider again. The new connection was not removed. To remove it as well, send the request again. Otherwise check that it works, since some providers revoke all access to an account at once, and connect again if it is broken.";
-    ProviderRevocationFailed = "provider-revocation-failed", SERVICE_UNAVAILABLE, "The payment provider did not revoke the access",
-        "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, since the access still exists. Send the request again after the time in the Retry-After header. If it keeps failing, revoke the access in the account settings at the provider: the provider then answers that no access is left, and the connection can be removed. The service's operator can check the provider's revocation address.";
+        "While the service revoked the access of the connection, a person connected the payment provider again. The new connection was not removed. To remove it as well, send the request again. Otherwise check that it works: some providers revoke all access to an account at once. If it is broken, connect again.";
+    ProviderRevocationFailed = "provider-revocation-failed", SERVICE_UNAVAILABLE, "The payment provider did not revoke access",
+        "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, because its access may still be valid. Send the request again after the time in the Retry-After header. If it keeps failing, revoke the access in the account settings at the provider, and then remove the connection. If that does not help, ask the service's operator to check the provider's revocation address.";
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
-        "The `state` in the link is unknown, used, older than ten minutes, or was made for another provider; or the browser that came back from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel and connect again, in one browser.";
+        "The `state` in the link is unknown, already used, older than ten minutes, or issued for another provider; or the browser that returned from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel, and connect again in the same browser throughout.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
         "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Your request was not applied. Fetch the resource again and, if you still want the change, retry, with the new version if you send one.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity already has the maximum number of webhooks",
-        "The detail names the limit. Remove a webhook that you do not need, or subscribe one webhook to more event types.";
+        "The detail states the limit. Remove a webhook that you do not need, or subscribe one webhook to more event types.";
     ApplicationLimit = "application-limit", CONFLICT, "The managing entity already has the maximum number of \
                                                        applications",
-        "The detail names the limit. Remove an application that you do not need.";
+        "The detail states the limit. Remove an application that you do not need.";
     ClientSecretLimit = "client-secret-limit", CONFLICT, "The application already has the maximum number of secrets",
         "An application can have two secrets at once: the new one, and the one that it replaced, for the requested overlap. Wait until the older one expires (`properties.oldestEndsDate`), or remove one of the two.";
     PreviousSecretLive = "previous-secret-live", CONFLICT, "The previous signing secret is still active",
@@ -105,37 +105,37 @@ kinds! {
     KeyExists = "key-exists", CONFLICT, "The application already has a key with this name",
         "Each key of an application has its own `kid`. Give the new key another one, or remove the old key first.";
     KeyLimit = "key-limit", CONFLICT, "The application already has the maximum number of public keys",
-        "The detail names the limit. Remove an unused key; the application's `publicKeys` shows when each was last used.";
+        "The detail states the limit. Remove an unused key; the application's `publicKeys` shows when each was last used.";
     TooManyCredentials = "too-many-credentials", TOO_MANY_REQUESTS, "Too many applications, secrets and keys were created",
-        "The number of applications, secrets and keys that a managing entity can create per hour is limited, across all its applications. Removing them is never limited, but after each removal the service remembers for a day that the tokens are revoked. Create more after the time in the Retry-After header.";
+        "The number of applications, secrets and keys that a managing entity can create per hour is limited, across all its applications. Removals are not limited. The limit keeps the list of revocations short, to which every removal adds an entry. Create more after the time in the Retry-After header.";
     PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such panel link",
         "The managing entity has no panel link with this identifier, or the link's session has ended. Links that can be opened or have an active session are listed at …/panel/link/list.";
     PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A panel session cannot create or renew links",
-        "The access token belongs to a panel session. With a new link, the session could extend itself beyond its expiry. Create and renew links with a token from the token endpoint.";
+        "The access token belongs to a panel session. A new link would let the session extend itself beyond its expiry. Create and renew links with a token from the token endpoint.";
     PanelLinkUnopened = "panel-link-unopened", CONFLICT, "The panel link has not been opened yet",
-        "Only a session can be renewed, and a link's session begins when the link is opened, within ten minutes. The link's `lifetimeSeconds` counts from then.";
+        "Renewing a link extends its session, which begins when the link is opened. Open the link within ten minutes of its creation, then renew it. The link's `lifetimeSeconds` counts from its opening.";
     TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many panel links were created",
         "The number of panel links that a managing entity can create per hour is limited, across all its applications. Create more after the time in the Retry-After header.";
     InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The panel link cannot be opened",
-        "A panel link works once, within ten minutes, and only while the application that created it still has the link's scopes and the secret or key that it used. The detail names the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` creates it, or, on one machine, `make panel`.";
+        "A panel link works once, within ten minutes, and only while the application that created it still has the link's scopes and the secret or key that it used. The detail gives the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` creates it, or, on one machine, `make panel`.";
     NoPanelSession = "no-panel-session", FORBIDDEN, "There is no panel session",
-        "The browser has no panel session, the session has expired or was ended, or its application was removed or lost scopes that the session has. A session also ends when a browser sends an outdated cookie, since the cookie may have been copied. Open a new panel link.";
+        "The browser has no panel session, the session has expired or was ended, or its application was removed or lost a scope of the session. A session also ends when a browser sends an outdated cookie, because the cookie may have been copied. Open a new panel link.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would lose its own access",
-        "The request would remove the application whose access token it carries, its last secret or key, or some of its scopes. The application might then be unable to manage applications, and if no other application of the managing entity can, only the service's operator could help. Nothing was done. To continue, send the request again with `?confirm=true`.";
+        "The request would remove the application whose access token it carries, its last secret or key, or some of its scopes. If no other application of the managing entity can manage applications, only the service's operator could restore access. Nothing was done. To continue, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "The webhook of this delivery was removed, so the delivery cannot be sent again; its history can still be read. To send the event to another webhook, publish it again.";
     EventErased = "event-erased", CONFLICT, "The content of the event was erased",
         "The content of this delivery's event was erased at its owner's request, so there is nothing to send. The delivery still shows its attempts and their outcomes. If the event is still needed, publish it again from its source.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has reached its attempt limit",
-        "The detail names the limit, which exists so that the whole history of a delivery can be shown. The event can still be read. If it is still needed, publish it again.";
+        "The detail states the limit, which keeps the history of a delivery short enough to show in full. The event can still be read. If it is still needed, publish it again.";
     AttemptUnderWay = "attempt-under-way", CONFLICT, "An attempt of the delivery is under way",
-        "An event that was already sent, or given to a reader of a feed, cannot be recalled, so the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all of them by `properties.attemptEndsBy`: send the request again after that. If the attempt succeeds, the delivery is delivered.";
+        "The event was already sent, or given to a reader of a feed, and cannot be recalled, so the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all of them by `properties.attemptEndsBy`: send the request again after that. If the attempt succeeds, the delivery is delivered.";
     DeliveryFinal = "delivery-final", CONFLICT, "The delivery is final",
         "Only a delivery that is pending or retrying can be cancelled. This one was delivered or has failed (`properties.status`), so it has no further attempts. Nothing was changed.";
     RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
-        "The detail names how many separate ranges of a webhook can be recovered at the same time. Send the request again when some are done, or send one range that includes the others.";
+        "The detail states how many separate ranges of a webhook can be recovered at the same time. Wait until some are done, or send one range that includes the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
-        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no delivery to it and cannot be recovered: read the state from its source.";
+        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no deliveries to it and cannot be recovered: read the current state from the system that publishes them.";
     WebhookPulled = "webhook-pulled", CONFLICT, "The webhook has a feed and cannot be paused",
         "Only a webhook whose `delivery` is `push` can be paused. The events of a pull webhook wait in its feed until its reader requests them, so stop the reader instead.";
     WebhookNotPulled = "webhook-not-pulled", CONFLICT, "The webhook has no feed",
@@ -143,19 +143,19 @@ kinds! {
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "An Idempotency-Key may be sent again only with the same body. Use a new key for a new request.";
     SecretNotRepeated = "secret-not-repeated", CONFLICT, "The secret is not shown again",
-        "The request was already processed under this Idempotency-Key. Its response shows a secret, which is repeated under the same key for ten minutes only. `properties.id` is the identifier of the created resource. If the secret did not arrive, do not create the resource again: the webhook or application exists. `POST …/webhook/{webhookIdentifier}/secret` replaces the signing secret of the webhook, `POST …/application/{clientId}/secret` gives the application another one (`properties.id` is the client identifier, or the identifier of a secret that can be removed), and another request with a new key gives a new link to the payment provider.";
+        "The request was already processed under this Idempotency-Key. Its response contains a secret, which is repeated under the same key only for ten minutes. `properties.id` is the identifier of the created resource. If the secret did not arrive, do not create the resource again: the webhook or application exists. `POST …/webhook/{webhookIdentifier}/secret` replaces the signing secret of the webhook, `POST …/application/{clientId}/secret` gives the application another one (`properties.id` is the client identifier, or the identifier of a secret that can be removed), and a request with a new key returns a new link to the payment provider.";
     TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
-        "The detail names how many deliveries a managing entity's events may cause per minute. The limit keeps one entity from using up the capacity of the others. An event counts once for each webhook that it goes to, but at least once, and at least a tenth of the number of the managing entity's webhooks, rounded up. This count is multiplied by the size of the request's body in units of 4 KiB, rounded up. Every request to publish counts, including repetitions and requests with an invalid body. This request was not processed, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
+        "The detail states how many deliveries a managing entity's events may create per minute. The limit keeps one entity from using up the capacity of the others. An event counts once for each webhook that it goes to, but at least once, and at least a tenth of the number of the managing entity's webhooks, rounded up. This count is multiplied by the size of the request's body in units of 4 KiB, rounded up. Every request to publish counts, including repetitions and requests with an invalid body. This request was not processed, and its Idempotency-Key is not used: send it again after the time in the Retry-After header, when a new minute begins.";
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The managing entity has sent too many requests of this kind",
-        "Recoveries (which can cause thousands of attempts), resumptions, test events and resends cause attempts at endpoints. A feed request waits for up to ten seconds. A list of open deliveries reads each webhook. A filter check compares many events. So the number of these requests is limited for each managing entity; the detail names the limit. Nothing was done, and the Idempotency-Key is not used: send the request again after the time in the Retry-After header, when a new minute begins.";
+        "Some requests cost far more than others: recoveries, resumptions, test events and resends cause attempts at endpoints, a feed request waits for up to ten seconds, a list of open deliveries reads each webhook, and a filter check compares many events. Each managing entity has a limit for each of these kinds; the detail states it. Nothing was done, and the Idempotency-Key is not used: send the request again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
         "The body is larger than this operation accepts. A whole event, with the members that the service adds, may be up to 256 KiB.";
     HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",
         "The request line and the values of all headers may total up to 10 240 bytes. Put large values into the body, which may be much larger.";
     RequestTimeout = "request-timeout", REQUEST_TIMEOUT, "The request did not arrive in time",
         "The announced body did not arrive, or arrived too slowly. Send the whole request again, on a new connection. If it fails again, look for a proxy that delays it, or for a Content-Length that is larger than the body.";
-    ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service cannot answer at the moment",
-        "An internal dependency did not respond. The request is not the cause: send it again after the time in the Retry-After header.";
+    ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service is temporarily unavailable",
+        "An internal dependency did not respond. Your request is not the cause: send it again after the time in the Retry-After header.";
     InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",
         "An unexpected error occurred in the service. Send the request again later; if it keeps failing, report the `instance` of the Problem to support.";
     InvalidTokenRequest = "invalid-token-request", BAD_REQUEST, "The token request is malformed",
@@ -163,17 +163,17 @@ kinds! {
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
         "The client identifier is unknown or its credential is invalid; the service does not disclose which. Check the credentials, and that they belong to this environment. A client assertion needs iss and sub (both the client identifier), aud (the token issuer's address or the endpoint's), exp (at most an hour ahead) and a jti that was never used before, and a signature by a registered key with that key's algorithm.";
     TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many failed authentication attempts",
-        "Too many attempts to authenticate as this client, or as many clients, have failed from the caller's address in the current minute and the five before it. For the time in the Retry-After header the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before trying again.";
+        "Too many attempts to authenticate, as this client or as many clients, have failed from your address in the current minute and the five before it. Until the time in the Retry-After header has passed, the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before you try again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
-        "An application can revoke its own tokens only. A platform-wide application that is registered for account.remove can revoke any token.";
+        "An application can revoke only its own tokens. A platform-wide application that is registered for account.remove can revoke any token.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",
-        "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so no client works with fewer rights than it expects. Without the scope parameter a token has all scopes of the application.";
+        "One of the requested scopes does not exist, or the application is not registered for it. The whole request fails, so that no client gets fewer rights than it expects. Without the scope parameter, a token has all scopes of the application.";
     InvalidTarget = "invalid-target", BAD_REQUEST, "The token was requested for another service",
         "A `resource` of the token request (RFC 8707) does not belong to this service. Name the API's address for a token that is valid everywhere, or the address of its endpoint for agents, `/mcp`, for one that is valid only there; /.well-known/oauth-protected-resource lists both. Without the parameter a token is valid everywhere.";
     UnsupportedResponseType = "unsupported-response-type", BAD_REQUEST, "User sign-in is not available",
-        "Applications get their own tokens with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The issuer's metadata name an authorization endpoint because client libraries refuse metadata without one. Configure the library for client credentials, and register an application if you have none.";
+        "Applications get their own tokens with the client_credentials grant, at the token endpoint, with a client identifier and a secret or key. The issuer's metadata lists an authorization endpoint only because client libraries require one. Configure the library for client credentials, and register an application if you have none.";
     UnsupportedGrantType = "unsupported-grant-type", BAD_REQUEST, "This grant is not supported",
-        "The token endpoint supports the client_credentials grant only.";
+        "The token endpoint supports only the client_credentials grant.";
 }
 
 #[cfg(test)]

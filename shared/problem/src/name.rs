@@ -15,8 +15,8 @@ pub fn checked(text: &str, longest: usize) -> Result<String, String> {
         && (0..characters.len()).all(|index| !is_unseen(characters[index]) || joins_or_selects(&characters, index));
     is_good.then(|| text.to_owned()).ok_or_else(|| {
         format!(
-            "must have 1 to {longest} characters, at least one of them visible, and none that is invisible or changes the \
-             direction of the text"
+            "must have 1 to {longest} characters, at least one of them visible, and no invisible characters or \
+             characters that change the direction of text"
         )
     })
 }

@@ -125,8 +125,8 @@ impl Problem {
 
     /// 415: the body has a content encoding.
     pub fn encoded_body() -> Self {
-        let detail =
-            "Send the body without `Content-Encoding`: this service accepts no compressed or otherwise encoded bodies.";
+        let detail = "Send the body without `Content-Encoding`: this service does not accept compressed or otherwise encoded \
+             bodies.";
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
@@ -172,7 +172,7 @@ impl Problem {
 
     /// 503: a dependency is unavailable.
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        let detail = format!("The service cannot answer at the moment; try again in {RETRY_AFTER_SECONDS} seconds.");
+        let detail = format!("The service is temporarily unavailable; try again in {RETRY_AFTER_SECONDS} seconds.");
         Self::new(ProblemKind::ServiceUnavailable, detail)
             .with_header(RETRY_AFTER, RETRY_AFTER_SECONDS.to_string())
             .caused_by(cause)

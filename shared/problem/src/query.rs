@@ -81,7 +81,7 @@ impl<'a> Query<'a> {
 
     /// Takes an optional time.
     pub fn optional_time(&mut self, name: &'static str) -> Option<Time> {
-        let text = self.optional(name, "one text", Some)?;
+        let text = self.optional(name, "a single string", Some)?;
         self.violations.note(name, Rule::InvalidFormat, time::of_query(text))
     }
 

@@ -46,7 +46,7 @@ fn access(declared: &Value) -> String {
         (true, false, scopes) => format!(" · scope <code>{}</code>", escaped(&scopes.join(" "))),
         (true, true, scopes) => {
             format!(
-                " · no access token; a token that is sent needs the scope <code>{}</code>",
+                " · no access token required; if you send one, it needs the scope <code>{}</code>",
                 escaped(&scopes.join(" "))
             )
         }

@@ -16,8 +16,8 @@ use crate::{
 pub const LIST_CONNECTIONS: Tool = Tool {
     name: "list_connections",
     title: "List payment connections",
-    description: "Lists the managing entity's connections to payment providers, the newest first, and why one broke or \
-                  its last renewal failed. A connection with the `status` `connected` is renewed automatically and \
+    description: "Lists the managing entity's connections to payment providers, newest first, and why one broke or its \
+                  last renewal failed. A connection with the `status` `connected` is renewed automatically and \
                   needs no action. A person must connect a `broken` one again in a browser; no tool can do this, so \
                   say so.",
     input,

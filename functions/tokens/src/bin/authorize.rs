@@ -16,7 +16,8 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse((): &(), _: Call) -> Result<Reply, Problem> {
-    let detail = "User sign-in is not available. An application gets tokens for itself: set the client up for client credentials \
-                  (grant_type=client_credentials at /oauth2/token), with the identifier and a secret or key of the application.";
+    let detail = "User sign-in is not available: applications request their own tokens. Configure the client for \
+                  client credentials (grant_type=client_credentials at /oauth2/token), with the application's client \
+                  identifier and a secret or key.";
     Err(Problem::new(ProblemKind::UnsupportedResponseType, detail))
 }

@@ -27,7 +27,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn remove((removal, answers): &(Removal, IdempotencyStore), call: EntityCall) -> Result<Reply, Problem> {
-    const MESSAGE: &str = "The webhook is removed; deliveries to it that are still open are being cancelled.";
+    const MESSAGE: &str = "The webhook is removed. Its open deliveries are being cancelled.";
     let id = webhook_id(&call)?;
     remove_once(answers, &call, Removed::with_success(&id, MESSAGE), |record| removal.remove(&call.entity, &id, record))
         .await

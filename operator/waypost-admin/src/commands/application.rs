@@ -58,8 +58,8 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Sets the scopes of an application, from its next token on. If it loses a scope, its current tokens stop working
-    /// within a minute.
+    /// Sets the scopes of an application, effective with its next token. If it loses a scope, its current tokens stop
+    /// working within a minute.
     Scopes {
         /// The application's client identifier.
         client_id: String,
@@ -67,8 +67,8 @@ pub enum Command {
         #[arg(required = true, value_delimiter = ' ', value_parser = super::scope)]
         scopes: Vec<Scope>,
     },
-    /// Grants the right to publish events, from the next token on, or withdraws it: the application's tokens then stop
-    /// working within a minute.
+    /// Grants the right to publish events, effective with the next token, or withdraws it; the application's current
+    /// tokens then stop working within a minute.
     Publishing {
         /// The application's client identifier.
         client_id: String,
@@ -103,11 +103,11 @@ pub enum Command {
         /// The application's client identifier.
         client_id: String,
     },
-    /// Forgets failed attempts to authenticate, so that clients at a blocked address can authenticate again at once.
+    /// Clears failed attempts to authenticate, so that clients at a blocked address can authenticate again at once.
     Unblock {
-        /// The address, as in the audit trail. For IPv6 only the first 64 bits count.
+        /// The address, as in the audit trail. For IPv6, only the first 64 bits are used.
         address: IpAddr,
-        /// Forgets only the attempts as this client from there, not all attempts of the address.
+        /// Clears only the attempts to authenticate as this client from the address.
         #[arg(long, value_name = "CLIENT_ID")]
         client: Option<String>,
     },
@@ -143,7 +143,7 @@ pub struct Registration {
 
 fn secret_id(text: &str) -> Result<ClientSecretId, String> {
     ClientSecretId::parse(text).ok_or_else(|| {
-        "a secret's identifier is `sec_` and 26 digits and small letters, as `show` prints it".to_owned()
+        "a secret's identifier is `sec_` and 26 digits and lower-case letters, as `show` prints it".to_owned()
     })
 }
 
@@ -174,7 +174,8 @@ impl Command {
             Self::Scopes { client_id, scopes } => {
                 let changed = applications.set_scopes(&client_id, scopes.into_iter().collect()).await?;
                 let text = format!(
-                    "{} has these scopes from its next token on: {}. If it lost a scope, its current tokens stop \
+                    "{} has these scopes, effective with its next token: {}. If it lost a \
+                     scope, its current tokens stop \
                      working within a minute",
                     changed.name, changed.scopes
                 );
@@ -183,7 +184,7 @@ impl Command {
             Self::Publishing { client_id, right } => {
                 let changed = applications.let_publish(&client_id, right == Right::On).await?;
                 let text = match right {
-                    Right::On => "may publish events, with tokens issued from now on",
+                    Right::On => "may publish events, effective with its next token",
                     Right::Off => "may not publish events; its current tokens stop working within a minute",
                 };
                 output.write(changed.view(SystemClock.now(), None), format!("{} {text}", changed.name))
@@ -208,12 +209,12 @@ impl Command {
                 let clients =
                     guesses::forget(&deployment, address, client.as_deref()).await.map_err(Failure::Guesses)?;
                 let as_clients = match (&client, clients) {
-                    (None, 0) => "; no client had attempts from there".to_owned(),
+                    (None, 0) => "; no client had any".to_owned(),
                     (None, 1) => ", including those of 1 client".to_owned(),
                     (None, several) => format!(", including those of {several} clients"),
                     (Some(client), _) => format!(" as {client}"),
                 };
-                let text = format!("forgot the failed attempts from {address}{as_clients}");
+                let text = format!("cleared the failed attempts from {address}{as_clients}");
                 output.write(json!({ "address": address, "client": client, "clientsForgotten": clients }), text)
             }
             Self::Remove { client_id } => {
@@ -248,9 +249,9 @@ fn credentials(client_id: &str, secret: Option<&SecretText>) -> String {
 
 fn write_removed(output: Output, client_id: &str, credential: &str, removed: CredentialRemoved) -> Result<(), Failure> {
     let is_last = removed.was_the_last;
-    let last = "\nIt was the last one: the application gets no tokens until you add a secret or a key.";
+    let last = "\nIt was the application's last one: add a secret or a key, or the application gets no tokens.";
     let text = format!(
-        "{credential} is no longer accepted; tokens issued with it stop working within a minute{}",
+        "removed {credential}; tokens issued with it stop working within a minute{}",
         if is_last { last } else { "" }
     );
     output.write(json!({ "clientId": client_id, "credential": credential, "isLast": is_last }), text)
@@ -272,14 +273,14 @@ impl Display for Shown<'_> {
         write!(f, "  publishes  {}", if application.may_publish { "yes" } else { "no" })?;
         for secret in application.kept_secrets(now) {
             let id = secret.id.as_str();
-            write!(f, "\n  secret     {id}  made {}", secret.created_date)?;
+            write!(f, "\n  secret     {id}  created {}", secret.created_date)?;
             if let Some(end) = secret.expires_date {
                 write!(f, ", {} {end}", if secret.is_live(now) { "expires" } else { "expired" })?;
             }
             last_use(f, application, id)?;
         }
         for key in &application.keys {
-            write!(f, "\n  key        {}  made {}", key.kid, key.created_date)?;
+            write!(f, "\n  key        {}  created {}", key.kid, key.created_date)?;
             last_use(f, application, &key.kid)?;
         }
         Ok(())

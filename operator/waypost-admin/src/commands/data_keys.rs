@@ -13,7 +13,7 @@ Examples:
   waypost-admin data-keys rotate --reseal-only --stack waypost   # after a rotation that failed
   waypost-admin data-keys rotate --forget --data .local          # a day later
 
-You can stop it at any moment, and run it again. Progress is shown on standard error.";
+You can interrupt it at any time, and run it again. Progress is shown on standard error.";
 
 /// Rotates the keys of the sealed values in the table: webhooks' secrets and headers, and providers' tokens.
 #[derive(Debug, Subcommand)]
@@ -23,8 +23,8 @@ pub enum Command {
         /// Creates no new key; reseals the values that older keys sealed.
         #[arg(long)]
         reseal_only: bool,
-        /// Creates no new key; reseals the remaining values, and removes unused keys that were replaced at least a
-        /// quarter of an hour ago.
+        /// Creates no new key; reseals the remaining values, and removes unused keys that were replaced at least 15
+        /// minutes ago.
         #[arg(long, conflicts_with = "reseal_only")]
         forget: bool,
     },

@@ -21,7 +21,8 @@ Examples:
 pub enum Command {
     /// Shows a delivery with its attempts.
     Show(Shown),
-    /// Resends a delivery now, as its owner can. A final delivery gets a new schedule, a waiting one an extra attempt.
+    /// Resends a delivery now, as its owner can. A final delivery gets a new schedule; a waiting one gets an extra
+    /// attempt.
     Resend(Shown),
 }
 
@@ -38,7 +39,7 @@ pub struct Shown {
 
 fn delivery(text: &str) -> Result<DeliveryId, &'static str> {
     DeliveryId::parse(text)
-        .ok_or("a delivery's identifier is `dlv_` and 26 digits and letters; its event's begins with `evt_`")
+        .ok_or("a delivery's identifier is `dlv_` and 26 digits and letters; an event's begins with `evt_`")
 }
 
 impl Command {

@@ -47,8 +47,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Updates all configured databases, as the schedule does every day, and waits until this is done, possibly for
-    /// minutes.
+    /// Updates all configured databases, as the daily schedule does, and waits for the result, which can take minutes.
     Update,
     /// Rolls back to the previous release, and blocks the current one until it is unblocked.
     Rollback {
@@ -61,7 +60,7 @@ enum Command {
         /// The edition, such as GeoLite2-City.
         #[arg(value_parser = edition)]
         edition: EditionName,
-        /// The release's SHA-256 or its beginning, as in the messages of `rollback` and of refused updates.
+        /// The release's SHA-256 or its first digits, as in the messages of `rollback` and of refused updates.
         #[arg(value_name = "SHA256", value_parser = sha256)]
         release: String,
     },
@@ -126,7 +125,7 @@ impl Arguments {
 
     async fn update(self, which: &Which, output: Output) -> Result<(), Failure> {
         if self.store.is_some() || self.environment.is_some() {
-            let message = "an update runs in the deployment; name it with --stack or --data";
+            let message = "updates run in a deployment; name it with --stack or --data";
             return Err(usage(ErrorKind::ArgumentConflict, message));
         }
         let report: Report = UPDATE.invoke(&which.open().await?).await?;

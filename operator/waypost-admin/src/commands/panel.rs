@@ -25,7 +25,7 @@ Examples:
   waypost-admin panel link my-hotel --application CLIENT_ID --stack waypost
   waypost-admin panel link my-hotel --application CLIENT_ID --scopes 'integrations.read' --lifetime-seconds 28800 --stack waypost";
 
-/// Creates links to the panel, the web interface for people.
+/// Creates links to the panel, the web interface.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Creates a link, and prints its address once. It can be opened once, within ten minutes.

@@ -17,7 +17,7 @@ Examples:
   waypost-admin provision --stack waypost --name 'First application' --entity my-hotel --may-publish
   waypost-admin provision --stack waypost     # secrets and keys only
 
-You can run it again: secrets that have a value keep it. With --name, it creates one more application each time.
+You can run it again: secrets that have a value keep it. With --name, each run creates another application.
 A service on this machine needs none of this: `make run` does the same at its start.";
 
 /// Fills the empty secrets of a new stack, publishes its keys, and creates a first application.

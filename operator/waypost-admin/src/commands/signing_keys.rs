@@ -11,15 +11,15 @@ Examples:
   waypost-admin signing-keys rotate --data .local
   waypost-admin signing-keys rotate --emergency --stack waypost
 
-You can stop it at any moment, and run it again.";
+You can interrupt it at any time, and run it again.";
 
 /// Replaces the keys that sign access tokens.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Starts to sign with the next key, which is already published. No token is refused.
+    /// Starts signing with the next key, which is already published. Existing tokens stay valid.
     Rotate {
-        /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients have to
-        /// request new tokens.
+        /// For compromised keys: replaces both at once, and revokes every token that they signed. Clients must request
+        /// new tokens.
         #[arg(long)]
         emergency: bool,
     },
@@ -32,7 +32,7 @@ impl Command {
         let Self::Rotate { emergency } = self;
         let replaced = if emergency { keys.replace_in_emergency().await? } else { keys.rotate().await? };
         let Replaced { current, next, revoked } = &replaced;
-        let mut text = format!("{current} signs from now on; {next} will be next");
+        let mut text = format!("{current} now signs access tokens; {next} is the next key");
         if !revoked.is_empty() {
             text += &format!("\nevery token signed by {} is refused within a minute", revoked.join(", "));
         }

@@ -47,7 +47,7 @@ pub(super) async fn ask(
     let wrong = |what| SourceError::Answer { asking: ASKING, what };
     let metadata: Metadata = serde_json::from_str(&text).map_err(|_| wrong("is not the expected JSON"))?;
     let newest = metadata.databases.into_iter().find(|database| database.edition_id == edition.as_str());
-    let Database { md5, date, .. } = newest.ok_or_else(|| wrong("is about other editions"))?;
+    let Database { md5, date, .. } = newest.ok_or_else(|| wrong("lists other editions"))?;
     let md5 = md5.to_ascii_lowercase();
     if md5.len() != 32 || !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(wrong("has no checksum"));

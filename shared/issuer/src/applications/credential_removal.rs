@@ -44,10 +44,10 @@ impl CredentialRemoved {
     /// A sentence on the consequences.
     pub const fn message(self) -> &'static str {
         if self.was_the_last {
-            "The credential is no longer accepted, and tokens issued with it stop working within a minute. It was the \
-             last one: the application gets no tokens until you add a secret or a key."
+            "The credential is removed, and tokens issued with it stop working within a minute. It was the \
+             application's last one: add a secret or a key, or the application gets no tokens."
         } else {
-            "The credential is no longer accepted, and tokens issued with it stop working within a minute."
+            "The credential is removed, and tokens issued with it stop working within a minute."
         }
     }
 }

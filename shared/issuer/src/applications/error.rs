@@ -48,7 +48,7 @@ pub enum ApplicationError {
     #[error("the application already has a key with the name `{0}`")]
     KeyExists(String),
     /// The allowance of this hour is spent; the next hour begins after this time.
-    #[error("the entity has reached its hourly limit of new credentials; it ends in {} s", .0.as_secs())]
+    #[error("the entity has reached its hourly limit for new credentials, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The idempotency key was used with another request, or its response is not repeated.
     #[error(transparent)]
@@ -69,7 +69,7 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::ApplicationNotFound, detail)
             }
             ApplicationError::CredentialNotFound(_) => {
-                let detail = "No such secret or key of the application; it may have been removed.";
+                let detail = "The application has no such secret or key; it may have been removed.";
                 Self::new(ProblemKind::CredentialNotFound, detail)
             }
             ApplicationError::ExceedsScopes(lacking) => {
@@ -94,8 +94,8 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "This would end or narrow the access of the application making the request; nothing was \
-                              done. To confirm, send the request again with ?confirm=true.";
+                let detail = "This request would end or reduce the access of the application that sent it, so nothing \
+                              was done. To confirm, send it again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }
             ApplicationError::Changed(current) => {

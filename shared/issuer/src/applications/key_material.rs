@@ -49,7 +49,7 @@ impl Material {
         let y = text("y").to_owned();
         let bytes = |name: &str| {
             let decoded = BASE64_URL_SAFE_NO_PAD.decode(text(name)).ok().filter(|bytes| !bytes.is_empty());
-            decoded.ok_or_else(|| format!("must have the member `{name}`, in URL-safe base 64 without padding"))
+            decoded.ok_or_else(|| format!("must have the member `{name}`, in base64url without padding"))
         };
         match (text("kty"), crv) {
             ("EC", "P-256") => {

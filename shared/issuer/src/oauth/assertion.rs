@@ -59,16 +59,16 @@ pub enum AssertionFault {
     #[error("the assertion is malformed")]
     Malformed(#[from] JwsFault),
     /// It is another kind of JWT.
-    #[error("the assertion's `typ` is that of another kind of token")]
+    #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
     /// Its issuer, its subject and the requesting client differ.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
     /// It names another audience, alone or in addition to this issuer.
-    #[error("the assertion has another audience")]
+    #[error("the assertion is for another audience")]
     Audience,
     /// It has expired, is not valid yet, or is valid for too long.
-    #[error("the assertion is expired, not yet valid, or valid for too long")]
+    #[error("the assertion is expired, not valid yet, or valid for too long")]
     Time,
     /// Its `jti` is empty or too long.
     #[error("the assertion's identifier is empty or too long")]

@@ -58,8 +58,8 @@ pub struct Credential {
 /// Why credentials are not accepted. Only the log shows it: the response says that the client was not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The application does not exist, or the secret is not one of its live secrets.
-    #[error("the application does not exist, or the secret is not one of its live secrets")]
+    /// The application does not exist, or the secret is not one of its active secrets.
+    #[error("the application does not exist, or the secret is not one of its active secrets")]
     Secret,
     /// The assertion is not accepted.
     #[error(transparent)]

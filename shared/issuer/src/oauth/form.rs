@@ -67,7 +67,7 @@ impl Form {
         if body.len() > MAX_FORM {
             return Err(malformed("The form is larger than any valid request to this address."));
         }
-        let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not text in UTF-8."))?;
+        let body = std::str::from_utf8(body).map_err(|_| malformed("The form is not valid UTF-8."))?;
         let mut parameters = Vec::new();
         let mut names = HashSet::new();
         for (name, value) in form_urlencoded::parse(body.as_bytes()) {

@@ -41,7 +41,7 @@ impl From<TokenFormError> for Problem {
             TokenFormError::Client(error) => error.into(),
             TokenFormError::Foreign => {
                 let detail =
-                    "The token was issued to another application; an application can revoke its own tokens only.";
+                    "The token was issued to another application; an application can revoke only its own tokens.";
                 Self::new(ProblemKind::ForeignToken, detail)
             }
             TokenFormError::Table(error) => error.into(),

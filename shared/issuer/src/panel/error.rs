@@ -24,7 +24,7 @@ pub enum PanelError {
     #[error("the session of the link could publish events, but its creator may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
-    #[error("the entity has reached its hourly limit for panel links; it ends in {} s", .0.as_secs())]
+    #[error("the entity has reached its hourly limit for panel links, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The entity has no such link. Another entity's link looks the same.
     #[error("there is no panel link `{0}`")]
@@ -96,13 +96,13 @@ impl CodeFault {
         match self {
             Self::Unknown => "This link is invalid or was removed. Ask for a new one.",
             Self::Used => {
-                "This link was already used, and works only once. Ask for a new one. If you did not use it, have its \
-                 session ended: `DELETE …/panel/link/{id}`."
+                "This link has already been used; it works only once. Ask for a new one. If you did not use it, ask \
+                 for its session to be ended: `DELETE …/panel/link/{id}`."
             }
             Self::Expired => "This link was valid for ten minutes and has expired. Ask for a new one.",
             Self::Unbacked => {
-                "The application of this link lost its access: the application or its credential was removed, or it \
-                 lost scopes that the link grants. Ask for a new link."
+                "This link's application lost its access: the application or its credential was removed, or it lost a \
+                 scope that the link grants. Ask for a new link."
             }
         }
     }
@@ -112,15 +112,15 @@ impl SessionFault {
     fn detail(self) -> &'static str {
         match self {
             Self::NoCookie => "This browser has no panel session. Open a panel link.",
-            Self::Unknown => "The panel session was ended. Open a new panel link.",
+            Self::Unknown => "The panel session was ended. Ask for a new panel link.",
             Self::Over => "The panel session has expired. Open a new panel link.",
             Self::Replayed => {
                 "The session was ended: a browser sent an outdated cookie, which may have been copied. Open a new \
                  panel link."
             }
             Self::Unbacked => {
-                "The application of this session lost its access: the application or its credential was removed, or it \
-                 lost scopes that the session has. Open a new panel link."
+                "This session's application lost its access: the application or its credential was removed, or it lost \
+                 a scope of the session. Open a new panel link."
             }
         }
     }
@@ -130,8 +130,8 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A panel session cannot create or renew links, since it could extend itself. Use a token \
-                              from the token endpoint.";
+                let detail = "A panel session cannot create or renew links: it could extend itself beyond its expiry. \
+                              Use a token from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }
             PanelError::ExceedsScopes(lacking) => {
@@ -161,8 +161,7 @@ impl From<PanelError> for Problem {
                 Self::new(ProblemKind::PanelLinkNotFound, detail)
             }
             PanelError::Unopened(_) => {
-                let detail = "The link has not been opened yet. The link's session begins when the link is opened; \
-                              renew the session then.";
+                let detail = "The link has not been opened yet, so it has no session to renew. Open the link first.";
                 Self::new(ProblemKind::PanelLinkUnopened, detail)
             }
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),

@@ -41,7 +41,7 @@ impl LinkListRequest {
     /// Reads the parameters of a query.
     pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
         let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT);
-        let cursor = query.optional("cursor", "one text", Some);
+        let cursor = query.optional("cursor", "a single string", Some);
         query.finish()?;
         let before = cursor.map(|text| PanelLinkId::parse(text).ok_or_else(Problem::invalid_cursor)).transpose()?;
         Ok(Self { limit, before })

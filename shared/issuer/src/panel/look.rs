@@ -37,7 +37,8 @@ pub enum AccentFault {
     NoColour,
     /// It is too light.
     #[error(
-        "too light: its contrast with the panel's background is {0:.1} to 1, and 4.5 to 1 is needed. Choose a darker colour"
+        "too light: its contrast with the panel's background is {0:.1} to 1, but must be at least 4.5 to 1. Choose a \
+         darker colour"
     )]
     TooLight(f64),
 }

@@ -275,7 +275,7 @@ pub enum RotationError {
     #[error("the key {0} is not published and cannot sign")]
     NotPublished(String),
     /// Some verifiers may not know the key yet.
-    #[error("the key {kid} was published too recently: it can sign from {ready} on")]
+    #[error("the key {kid} was published too recently: it cannot sign before {ready}")]
     TooYoung {
         /// The key.
         kid: String,

@@ -102,12 +102,16 @@ impl From<WebhookError> for Problem {
             WebhookError::TooManyRequests { what, wait } => {
                 let limit = what.limit();
                 let may = match what {
-                    Allowance::FeedWaits => format!("start {limit} waiting feed requests in {} seconds", what.window()),
+                    Allowance::FeedWaits => format!(
+                        "start {limit} waiting feed requests per {} \
+                                                     seconds",
+                        what.window()
+                    ),
                     Allowance::OpenLists => format!(
-                        "list the open deliveries of {limit} webhooks in a minute, and a page without \
+                        "list the open deliveries of {limit} webhooks per minute, and a page without \
                          `webhookIdentifier` counts once for each webhook"
                     ),
-                    _ => format!("send {limit} requests of this kind in a minute"),
+                    _ => format!("send {limit} requests of this kind per minute"),
                 };
                 let detail = format!("A managing entity may {may}; try again in {wait} seconds.");
                 Self::rate_limited(ProblemKind::TooManyRequests, detail, what.rate_limit(), wait)

@@ -56,7 +56,7 @@ mod tests {
         );
         assert!(problem.detail.contains("20 requests") && problem.detail.contains("17 seconds"), "{}", problem.detail);
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::FeedWaits, wait: 7 });
-        assert!(problem.detail.contains("200 waiting feed requests in 10 seconds"), "{}", problem.detail);
+        assert!(problem.detail.contains("200 waiting feed requests per 10 seconds"), "{}", problem.detail);
         let problem = Problem::from(WebhookError::TooManyRequests { what: Allowance::OpenLists, wait: 7 });
         assert!(problem.detail.contains("`webhookIdentifier`"), "{}", problem.detail);
     }

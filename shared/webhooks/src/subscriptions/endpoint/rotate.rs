@@ -169,8 +169,8 @@ impl PreviousSecret {
         Removed::new(
             id,
             match self {
-                Self::Ended => "The previous signing secret no longer signs; only the current one signs from now on.",
-                Self::Absent => "There was no previous signing secret; only the current one signs.",
+                Self::Ended => "The previous signing secret is deactivated. Only the current one signs.",
+                Self::Absent => "There was no previous signing secret. Only the current one signs.",
             },
         )
     }

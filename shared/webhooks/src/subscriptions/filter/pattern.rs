@@ -142,7 +142,8 @@ impl Reader {
         if json.get().starts_with('{') {
             return Node::Within(self.object(pointer, json, depth + 1));
         }
-        let message = "must be a list of the wanted values and conditions, such as [\"EUR\", {\"prefix\": \"US\"}], or an \
+        let message = "must be a list of accepted values and conditions, such \
+                       as [\"EUR\", {\"prefix\": \"US\"}], or an \
                        object of members";
         let wanted = self.list(pointer, json, message).into_iter().enumerate();
         Node::OneOf(wanted.filter_map(|(at, json)| self.condition(&pointer.at(at), json)).collect())
@@ -162,7 +163,7 @@ impl Reader {
         match json.get().as_bytes().first() {
             Some(b'{') => {}
             Some(b'[') => {
-                self.refuse(pointer, Rule::InvalidType, "must be a value or a condition, not a list in the list");
+                self.refuse(pointer, Rule::InvalidType, "must be a value or a condition, not a nested list");
                 return None;
             }
             _ => return self.leaf(pointer, json).map(Condition::Equals),
@@ -284,7 +285,7 @@ impl Reader {
         }
         let leaf = Leaf::read(text);
         if leaf.is_none() {
-            self.refuse(pointer, Rule::InvalidFormat, "must be a string of whole Unicode characters");
+            self.refuse(pointer, Rule::InvalidFormat, "must be a string of valid Unicode");
         }
         leaf.map(Leaf::into_owned)
     }
