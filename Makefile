@@ -276,7 +276,7 @@ application: rust ## Creates an application (NAME= ENTITY='a b'; SCOPES= OWNER= 
 		{ echo "Name it: make application NAME='Channel manager' ENTITY=my-hotel" >&2; exit 1; }
 	@$(ADMIN) application $(or $(COMMAND),create $(APPLICATION))
 
-panel: rust ## Creates a link into the panel (ENTITY= CLIENT= in place of the demo ones; OPTIONS='--lifetime-seconds 28800')
+panel: rust ## Creates a panel link (ENTITY= CLIENT= in place of the demo ones; OPTIONS='--lifetime-seconds 28800')
 	@$(ADMIN) panel link $(if $(ENTITY),$(call quoted,$(ENTITY))) $(if $(CLIENT),--application $(call quoted,$(CLIENT))) $(OPTIONS)
 
 failing-webhooks: rust ## Lists the failing webhooks of all managing entities

@@ -66,7 +66,7 @@ impl ServiceEnv<'_> {
     }
 }
 
-/// Commands for a first request, to be pasted into a shell, and a link into the panel. The secret stays in the file.
+/// Commands for a first request, to be pasted into a shell, and a panel link. The secret stays in the file.
 pub fn greeting(base_url: &str, data: &DataFolder, panel: &CreatedLink) -> String {
     let file = data.service_env();
     let file = file.display();

@@ -269,7 +269,7 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// A link into the panel in the name of the demo application, for the person who started the service.
+    /// A panel link in the name of the demo application, for the person who started the service.
     async fn link_into_panel(&self, demo: &Credentials) -> Result<CreatedLink, StartError> {
         let links = OperatorsPanelLinks::new(Table::new(self.aws.dynamodb(), TABLE_NAME), self.base_url.clone());
         let entity = EntityId::parse(MANAGING_ENTITY).expect("the demo entity has an identifier");

@@ -21,7 +21,7 @@ pub use webhooks::deliveries::{
 /// Why a delivery was not shown or not resent.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// No delivery has this identifier, or it is no longer kept.
+    /// No delivery has this identifier, or it is past its retention.
     #[error("there is no delivery {0}, or its retention has ended")]
     NotFound(DeliveryId),
     /// Its webhook was removed.

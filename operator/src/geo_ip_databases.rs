@@ -130,7 +130,7 @@ impl GeoIpDatabases {
         Ok(Self { store: Store::Folder(FolderStore::new(path)), address, environment })
     }
 
-    /// Rolls back to the release before the current one, and blocks the current one.
+    /// Rolls back to the previous release, and blocks the current one.
     pub async fn roll_back(&self, edition: &EditionName) -> Result<RolledBack, GeoIpError> {
         Ok(roll_back(&self.store, &self.environment, edition).await?)
     }

@@ -1,4 +1,4 @@
-//! Links into the panel that an operator creates in the name of an application. Their sessions get the application's
+//! Panel links that an operator creates in the name of an application. Their sessions get the application's
 //! tokens.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::{
     deployment::{self, Location},
 };
 
-/// Creates links into the panel of a deployment.
+/// Creates the panel links of a deployment.
 pub struct OperatorsPanelLinks {
     table: Table,
     base_url: String,
@@ -78,12 +78,12 @@ impl PanelLinkError {
 }
 
 impl OperatorsPanelLinks {
-    /// Creates links into the panel below this address.
+    /// Creates panel links below this address.
     pub fn new(table: Table, base_url: String) -> Self {
         Self { table, base_url }
     }
 
-    /// Creates links into the panel of a deployment.
+    /// Creates the panel links of a deployment.
     pub fn of(deployment: &Deployment) -> Result<Self, DeploymentError> {
         let base_url = match &deployment.location {
             Location::Stack(stack) => stack.output("BaseUrl")?,

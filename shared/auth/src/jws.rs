@@ -68,7 +68,7 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 /// Why a signed text is not accepted. The message is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
-    /// It is too long, or it is not three parts of base 64 with JSON objects of the expected form in the first two.
+    /// It is too long, or it is not three parts of Base64 with JSON objects of the expected form in the first two.
     #[error("it does not consist of three Base64 parts with the expected JSON")]
     Malformed,
     /// It requires an extension.
@@ -126,7 +126,7 @@ pub fn algorithm(name: &str) -> Option<Algorithm> {
     if name == "Ed25519" { Some(Algorithm::EdDSA) } else { name.parse().ok() }
 }
 
-/// Decodes one part of a string: strict base 64 of one JSON object, with nothing after the object.
+/// Decodes one part of a string: strict Base64 of one JSON object, with nothing after the object.
 fn object<T: DeserializeOwned>(encoded: &str) -> Result<T, JwsFault> {
     let json = BASE64_URL_SAFE_NO_PAD.decode(encoded).map_err(|_| JwsFault::Malformed)?;
     // serde would also read a struct from an array.

@@ -52,7 +52,7 @@ pub struct SigningSecret {
 struct KeySecret {
     kid: String,
     algorithm: SigningAlgorithm,
-    /// PKCS #8 in DER, encoded in base 64.
+    /// PKCS #8 in DER, encoded in Base64.
     pkcs8: String,
 }
 

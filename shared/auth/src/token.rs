@@ -126,7 +126,7 @@ struct Header<'a> {
 /// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It is too long, or it is not three parts of base 64 with JSON in the first two.
+    /// It is too long, or it is not three parts of Base64 with JSON in the first two.
     #[error("it is not a JWT of the expected form")]
     Malformed,
     /// Its header is not one that this service issues.

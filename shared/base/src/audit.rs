@@ -58,13 +58,13 @@ actions! {
     CreateKey = "application.key.create",
     /// A public key of an application is removed.
     RemoveKey = "application.key.remove",
-    /// A link into the panel is made.
+    /// A panel link is made.
     CreatePanelLink = "panel.link.create",
-    /// A link into the panel is renewed: its session is extended.
+    /// A panel link is renewed: its session is extended.
     RenewPanelLink = "panel.link.renew",
-    /// A link into the panel is removed, and its session ended.
+    /// A panel link is removed, and its session ended.
     RemovePanelLink = "panel.link.remove",
-    /// A link into the panel is opened, which begins its session.
+    /// A panel link is opened, which begins its session.
     OpenPanelSession = "panel.session.open",
     /// A session of the panel gets its next token.
     RenewPanelSession = "panel.session.renew",

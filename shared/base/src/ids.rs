@@ -61,7 +61,7 @@ identifiers! {
     ConnectionId = "con_";
     /// One client secret of an application; not the secret itself.
     ClientSecretId = "sec_";
-    /// One link into the panel, and the session that it opens.
+    /// One panel link, and the session that it opens.
     PanelLinkId = "plk_";
 }
 

@@ -71,7 +71,7 @@ names! {
     ConnectionsBroken("Count"),
     /// Token refreshes that failed and will be tried again.
     RefreshFailures("Count"),
-    /// People who came back from a payment provider.
+    /// People who returned from a payment provider.
     Callbacks("Count", "Outcome"),
     /// Completed delivery attempts.
     DeliveriesAttempted("Count"),
@@ -93,8 +93,8 @@ names! {
     InFlightSlow("Count"),
     /// How long the most overdue delivery has waited for its attempt.
     OldestOverdue("Seconds"),
-    /// Deliveries that the sweep announced: their message was lost or their function died, their wait exceeded the longest
-    /// delay of a message, a job made them due, or no function claimed them in time.
+    /// Deliveries that the sweep announced: their message was lost or their function died, their wait exceeded the
+    /// longest delay of a message, a job made them due, or no function claimed them in time.
     DeliveriesSwept("Count"),
     /// The age of the oldest internal event that waits to be published.
     OutboxAge("Seconds"),

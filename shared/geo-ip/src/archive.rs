@@ -17,7 +17,7 @@ use super::{
 
 /// The largest unpacked archive, in bytes.
 pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
-/// The licence texts that providers put beside their databases.
+/// The licence texts that providers ship with their databases.
 const LICENCES: [&str; 3] = ["COPYRIGHT.txt", "LICENSE.txt", "README.txt"];
 /// The largest licence text, and the largest extended header, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -83,7 +83,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     }
 }
 
-/// Finds the one database in an archive, and the licence beside it.
+/// Finds the one database in an archive, and the licence next to it.
 fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut archive = Archive::new(archive);
     // Raw, so that the size of extended headers can be checked before they are read.

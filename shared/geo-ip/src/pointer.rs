@@ -53,7 +53,7 @@ pub struct Release {
     pub known_addresses: Vec<String>,
     /// Its origin, with which the provider is asked for a newer one.
     pub source: Origin,
-    /// The attribution that must be shown beside its data.
+    /// The attribution that must be shown with its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The address at the provider where a person gives consent (RFC 6749 §4.1.1), and the address at which they come back.
+//! The address at the provider where a person gives consent (RFC 6749 §4.1.1), and the address to which they return.
 
 use url::Url;
 

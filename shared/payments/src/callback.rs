@@ -169,7 +169,7 @@ impl From<CallbackError> for CallbackFailure {
     }
 }
 
-/// A browser that came back with the state that is bound to it.
+/// A browser that returned with the state that is bound to it.
 struct Returned {
     state: State,
     pending: PendingAuthorization,

@@ -46,7 +46,7 @@ pub fn private_key(text: &str) -> Result<PrivateKeyDer<'static>, BadPrivateKey> 
     }
 }
 
-/// Decodes the base 64 of a block, without white space and without the escapes that replace it in JSON. A text that was
+/// Decodes the Base64 of a block, without white space and without the escapes that replace it in JSON. A text that was
 /// put into JSON twice has several backslashes before each letter. PHP also escapes slashes.
 fn decode(body: &str) -> Result<Vec<u8>, BadPrivateKey> {
     let mut base_64 = String::with_capacity(body.len());

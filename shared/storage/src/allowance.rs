@@ -23,7 +23,7 @@ pub enum Allowance {
     OwnTokens,
     /// Revocations of single tokens beyond the applications' own allowances, for all applications of an owner together.
     SharedTokens,
-    /// Links into the panel made for a managing entity. One response lists all valid links, and removing one adds an
+    /// Panel links made for a managing entity. One response lists all valid links, and removing one adds an
     /// entry to the list of revocations.
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
@@ -34,8 +34,8 @@ pub enum Allowance {
     Resends,
     /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
     FilterChecks,
-    /// Webhooks whose open deliveries a managing entity lists all together. A page reads three parts of an index for each
-    /// webhook.
+    /// Webhooks whose open deliveries a managing entity lists all together. A page reads three parts of an index for
+    /// each webhook.
     OpenLists,
     /// Requests of a managing entity that read feeds.
     FeedReads,

@@ -123,7 +123,7 @@ impl KeyRing {
         if keys.contains_key(&current) { Ok(Self { current, keys }) } else { Err(SealError::Key(current)) }
     }
 
-    /// Seals a text for one context: `{key}.{base 64 of nonce, ciphertext and tag}`.
+    /// Seals a text for one context: `{key}.{Base64 of nonce, ciphertext and tag}`.
     pub fn seal(&self, random: &dyn Random, context: &str, plain: &[u8]) -> String {
         let nonce: [u8; NONCE_LEN] = random::bytes(random);
         let mut sealed = plain.to_vec();

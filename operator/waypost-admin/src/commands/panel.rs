@@ -1,4 +1,4 @@
-//! `waypost-admin panel`: links into the panel.
+//! `waypost-admin panel`: panel links.
 
 use std::time::Duration;
 

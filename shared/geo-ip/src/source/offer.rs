@@ -29,7 +29,7 @@ pub struct Offer {
     pub database_type: DatabaseType,
     /// The part of its origin that is known before the download.
     pub origin: Origin,
-    /// The attribution that must be shown beside the data.
+    /// The attribution that must be shown with the data.
     pub attribution: Option<&'static str>,
 }
 

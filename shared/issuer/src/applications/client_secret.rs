@@ -23,7 +23,7 @@ pub const MAX_SECRETS: usize = 2;
 pub struct ClientSecret {
     /// Its identifier, which the owner sees.
     pub id: ClientSecretId,
-    /// HMAC-SHA256 in base 64.
+    /// HMAC-SHA256 in Base64.
     pub(super) hash: String,
     /// When it was made.
     pub created_date: Time,

@@ -30,7 +30,7 @@ use storage::table::{Change, Delete, Key, Query, Table, TableError};
 const MINUTES: i64 = 5;
 /// The minutes that count, in seconds.
 const WINDOW: u32 = (MINUTES as u32 + 1) * 60;
-/// The longest time that one response asks a client to wait. A client that comes back too early gets another 429.
+/// The longest time that one response asks a client to wait. A client that returns too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count stays in the table after its last attempt.
 const RETENTION: Duration = Duration::from_secs(60 * 60);

@@ -10,7 +10,7 @@ use auth::EntityId;
 use base::{PanelLinkId, Random, random};
 use storage::SecretText;
 
-/// The number of characters for 256 bits, in base 64 or as letters and digits.
+/// The number of characters for 256 bits, in Base64 or as letters and digits.
 const LENGTH: usize = 43;
 
 /// A key. Its text is `{entity}/{link}/{secret}`, in characters that a fragment and a cookie need not encode.

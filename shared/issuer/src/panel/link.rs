@@ -1,4 +1,4 @@
-//! Links into the panel: their rights, their lives, and the sessions that they opened.
+//! Panel links: their rights, their lives, and the sessions that they opened.
 
 use std::time::Duration;
 

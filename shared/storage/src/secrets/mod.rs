@@ -20,7 +20,7 @@ use base::{Environment, FromEnvironment};
 use problem::Problem;
 
 /// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
-/// `==`, since its time would reveal the bytes: compare in constant time. In JSON they are base 64.
+/// `==`, since its time would reveal the bytes: compare in constant time. In JSON they are Base64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for SecretBytes {
         use base64::{Engine, prelude::BASE64_STANDARD};
         let text = String::deserialize(deserializer)?;
         // The error does not repeat the text: it may be a malformed secret.
-        BASE64_STANDARD.decode(text).map(Self).map_err(|_| serde::de::Error::custom("not base 64"))
+        BASE64_STANDARD.decode(text).map(Self).map_err(|_| serde::de::Error::custom("not Base64"))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Key pairs of webhooks whose deliveries are signed with Ed25519 as well, in the form of Standard Webhooks: `whpk_`
-//! and base 64 for a public key. The private key never leaves the service, so it has no such form here.
+//! and Base64 for a public key. The private key never leaves the service, so it has no such form here.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -72,7 +72,7 @@ impl SigningKeyPair {
         PublicKey::of(self.pair.public_key().as_ref())
     }
 
-    /// The signature of a message, in base 64.
+    /// The signature of a message, in Base64.
     pub(crate) fn sign(&self, message: &[u8]) -> String {
         BASE64_STANDARD.encode(self.pair.sign(message))
     }

@@ -92,7 +92,7 @@ pub struct HealthItem {
     pub streak_since: Option<Time>,
     /// Whether enough attempts have failed to call the webhook failing.
     pub failing: bool,
-    /// When the streak may be announced, if that was put off because another had been announced shortly before.
+    /// When the streak may be announced, if that was postponed because another had been announced shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
     /// The end of the breaker's pause; absent when the breaker is closed.
@@ -118,7 +118,7 @@ pub enum BreakerDecision {
     Wait(Time),
 }
 
-/// A streak of failures that is to be announced, from the first failure after the last success.
+/// A streak of failures to be announced, from the first failure after the last success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureStreak {
     /// The time of its first failure.
@@ -181,8 +181,8 @@ impl HealthItem {
         }
     }
 
-    /// The decision on an attempt that a person requested: it waits only for a probe under way, not for the end of the
-    /// pause.
+    /// The decision on an attempt that a person requested: it waits only for a probe in progress, not for the end of
+    /// the pause.
     pub fn decision_when_requested(&self, now: Time) -> BreakerDecision {
         match (self.open_until, self.probe_until) {
             (None, _) => BreakerDecision::Go,

@@ -3,7 +3,7 @@
 //! carries one changes no health and causes no event, regardless of the response. Their number per managing entity and
 //! hour is limited ([`super::announcing`]). A test event is not operational, even as the sample of an operational type:
 //! a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Its
-//! permanent failure is not announced, since that person looks at the delivery. Attempts that carry events of payment
+//! permanent failure is not announced, since that person watches the delivery. Attempts that carry events of payment
 //! connections count like any other.
 
 use std::iter;

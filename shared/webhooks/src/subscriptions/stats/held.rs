@@ -39,7 +39,7 @@ struct OfWebhook {
     count: Count,
 }
 
-/// A count that is to be written now.
+/// A count to write now.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) key: WebhookKey,
@@ -64,7 +64,7 @@ impl OfWebhook {
 }
 
 impl Held {
-    /// Adds attempts of an hour. Returns the counts that are to be written now, and whether the webhook has held
+    /// Adds attempts of an hour. Returns the counts to write now, and whether the webhook has held
     /// attempts now and had none before.
     pub(super) fn add(&mut self, key: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
         if self.0.len() >= MAX_WEBHOOKS {
