@@ -52,7 +52,7 @@ class Engine:
     def __init__(self) -> None:
         if sys.platform != "linux":
             raise Fault(
-                "SAM's containers reach this project's stand-ins for AWS on Linux only: elsewhere they run in a virtual machine."
+                "SAM's containers reach this project's stand-ins for AWS only on Linux: elsewhere they run in a virtual machine."
                 " `make run` runs the same functions without containers."
             )
         self._host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"

@@ -100,7 +100,7 @@ async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
         (start, "What happens next"),
         (over, "This link is not valid"),
         (format!("{base}/panel/provider/stripe"), "list of connections"),
-        (format!("{base}/nowhere"), "There is nothing at this address"),
+        (format!("{base}/nowhere"), "Address not found"),
         (format!("{base}/problems"), "webhook-limit"),
         (format!("{base}/problems/webhook-limit"), "Create a webhook"),
         (format!("{base}/"), "Introduction"),

@@ -138,7 +138,7 @@ async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
         ],
     );
     let nowhere = page(suite.api.get("/nowhere/%3Cb%3E"), 404).await;
-    says(&nowhere, &["There is nothing at this address", "/problems/not-found", "&lt;b&gt;"]);
+    says(&nowhere, &["Address not found", "/problems/not-found", "&lt;b&gt;"]);
     assert_eq!(page(suite.api.post("/oauth2/jwks"), 405).await.header("allow"), "GET, HEAD, OPTIONS");
     for accept in ["", "*/*", "application/json", "text/html, application/json", "text/html;q=0, */*", "text/html;q=x"]
     {

@@ -66,7 +66,7 @@ mod tests {
         let page = of(&Problem::no_route("/<script>"));
         for part in [
             "No route has the path <code>/&lt;script&gt;</code>",
-            "<h1>There is nothing at this address</h1>",
+            "<h1>Address not found</h1>",
             "href=\"https://api.example.com/problems/not-found\"",
             "href=\"https://api.example.com/\"",
             "HTTP status 404.",

@@ -259,7 +259,7 @@ async fn a_checksum_beside_the_file_decides() {
     let served = gzip(&database(3));
     let source = json!({"url": "/a.mmdb.gz", "sha256Url": "/sum"});
     world.says("/a.mmdb.gz", Answering::ok(served.clone()));
-    assert!(world.update(source.clone()).await.expect_err("no checksum").contains("asking for the checksum"));
+    assert!(world.update(source.clone()).await.expect_err("no checksum").contains("requesting the checksum"));
     world.says("/sum", Answering::ok("none"));
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("not a SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
@@ -321,7 +321,7 @@ async fn maxmind_is_queried_first_and_a_new_release_downloaded() {
         r#"{"databases": [{"edition_id": "GeoLite2-City", "md5": "x", "date": "y"}]}"#,
     ] {
         world.says("/geoip/updates/metadata?edition_id=GeoLite2-City", Answering::ok(wrong));
-        assert!(world.update(source.clone()).await.expect_err(wrong).contains("asking MaxMind"));
+        assert!(world.update(source.clone()).await.expect_err(wrong).contains("from MaxMind"));
     }
 }
 

@@ -43,7 +43,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    NotFound = "not-found", NOT_FOUND, "There is nothing at this address",
+    NotFound = "not-found", NOT_FOUND, "Address not found",
         "No route has this path. Paths are case-sensitive and have no trailing slash. All routes are listed at /openapi.json.";
     MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "This address does not support this method",
         "The path exists, but does not support this method. The Allow header of the response lists the methods that it supports.";
@@ -59,7 +59,7 @@ kinds! {
         "According to the browser's Origin header, a page or script from another site sent the request. Only the panel's own page may use panel sessions, and only programs may use the endpoint for agents. Open the panel at the address of this service, and call the endpoint for agents from a program, which sends no Origin header.";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
         "An operational task needs this deployment's task key in `key` and this deployment's name in `environment`. One of the two is wrong; the service does not disclose which. Check that the key belongs to this environment. The canary's receiver accepts only requests signed with the key of this deployment's canary.";
-    UnsupportedVersion = "unsupported-version", BAD_REQUEST, "There is no such version of the service",
+    UnsupportedVersion = "unsupported-version", BAD_REQUEST, "Unknown service version",
         "The Service-Version header asks for a version that does not exist. Omit it, or send one of the versions that `properties.supportedVersions` lists.";
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON",
         "Send the body as JSON in UTF-8 with the header `Content-Type: application/json`, and without `Content-Encoding`: compressed bodies are not accepted.";
@@ -67,21 +67,21 @@ kinds! {
         "One or more values of the path, the query or the body are missing, malformed or unknown. `properties.violations` lists all of them with the field and the rule. Unknown members are refused too, so a misspelt name is never silently ignored.";
     InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor does not belong to this list",
         "A cursor is valid only for the list, managing entity and filters that it was issued for, and only until the operator rotates the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
-    EventNotFound = "event-not-found", NOT_FOUND, "There is no such event",
+    EventNotFound = "event-not-found", NOT_FOUND, "Event not found",
         "The managing entity has no event with this identifier, or its retention has ended. Events without a matching webhook are not stored.";
-    EventTypeNotFound = "event-type-not-found", NOT_FOUND, "There is no such event type",
+    EventTypeNotFound = "event-type-not-found", NOT_FOUND, "Event type not found",
         "The catalogue has no event type with this key. All types are listed at …/webhook/event/list; the detail names similar ones.";
-    WebhookNotFound = "webhook-not-found", NOT_FOUND, "There is no such webhook",
+    WebhookNotFound = "webhook-not-found", NOT_FOUND, "Webhook not found",
         "The managing entity has no webhook with this identifier. Its webhooks are listed at …/webhook/list.";
-    ApplicationNotFound = "application-not-found", NOT_FOUND, "There is no such application",
+    ApplicationNotFound = "application-not-found", NOT_FOUND, "Application not found",
         "The managing entity has no application with this client identifier. Its applications are listed at …/application/list.";
     CredentialNotFound = "credential-not-found", NOT_FOUND, "The application has no such secret or key",
         "The application has no secret or key with this identifier. The application's `secrets` and `publicKeys` list the existing ones.";
-    DeliveryNotFound = "delivery-not-found", NOT_FOUND, "There is no such delivery",
+    DeliveryNotFound = "delivery-not-found", NOT_FOUND, "Delivery not found",
         "The managing entity has no delivery with this identifier, or its retention has ended.";
-    ProviderNotFound = "provider-not-found", NOT_FOUND, "There is no such payment provider",
+    ProviderNotFound = "provider-not-found", NOT_FOUND, "Payment provider not found",
         "The deployment has no payment provider with this name, or it is not set up. Names are in lower case, such as `stripe`. A built-in provider is available once the operator has stored the service's credentials for it in its secret; a custom provider has the name that the operator gave it. The detail names the built-in providers, and those with a similar name.";
-    ConnectionNotFound = "connection-not-found", NOT_FOUND, "There is no such connection to a payment provider",
+    ConnectionNotFound = "connection-not-found", NOT_FOUND, "Payment connection not found",
         "The managing entity is not connected to this payment provider, or has no connection with this identifier. Its connections are listed at …/payment/connection/list. The identifier that a connection request returns is valid once a person has allowed access, and until the connection is replaced or removed.";
     ConnectionExists = "connection-exists", CONFLICT, "The payment provider is already connected",
         "The managing entity has a working connection to this payment provider, and connecting again could replace its account with another one. Send `{\"replace\": true}` to do so; `properties.account` names the currently connected account, if the provider reports one. A broken connection needs no `replace` if the same account is connected again.";
@@ -108,7 +108,7 @@ kinds! {
         "The detail states the limit. Remove an unused key; the application's `publicKeys` shows when each was last used.";
     TooManyCredentials = "too-many-credentials", TOO_MANY_REQUESTS, "Too many applications, secrets and keys were created",
         "The number of applications, secrets and keys that a managing entity can create per hour is limited, across all its applications. Removals are not limited. The limit keeps the list of revocations short, to which every removal adds an entry. Create more after the time in the Retry-After header.";
-    PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "There is no such panel link",
+    PanelLinkNotFound = "panel-link-not-found", NOT_FOUND, "Panel link not found",
         "The managing entity has no panel link with this identifier, or the link's session has ended. Links that can be opened or have an active session are listed at …/panel/link/list.";
     PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A panel session cannot create or renew links",
         "The access token belongs to a panel session. A new link would let the session extend itself beyond its expiry. Create and renew links with a token from the token endpoint.";
@@ -118,7 +118,7 @@ kinds! {
         "The number of panel links that a managing entity can create per hour is limited, across all its applications. Create more after the time in the Retry-After header.";
     InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The panel link cannot be opened",
         "A panel link works once, within ten minutes, and only while the application that created it still has the link's scopes and the secret or key that it used. The detail gives the reason. Ask the person who gave you the link for a new one: `POST …/panel/link` creates it, or, on one machine, `make panel`.";
-    NoPanelSession = "no-panel-session", FORBIDDEN, "There is no panel session",
+    NoPanelSession = "no-panel-session", FORBIDDEN, "No panel session",
         "The browser has no panel session, the session has expired or was ended, or its application was removed or lost a scope of the session. A session also ends when a browser sends an outdated cookie, because the cookie may have been copied. Open a new panel link.";
     ConfirmationRequired = "confirmation-required", CONFLICT, "The application would lose its own access",
         "The request would remove the application whose access token it carries, its last secret or key, or some of its scopes. If no other application of the managing entity can manage applications, only the service's operator could restore access. Nothing was done. To continue, send the request again with `?confirm=true`.";

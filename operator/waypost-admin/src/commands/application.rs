@@ -129,10 +129,10 @@ pub struct Registration {
     /// The managing entities that the application may act for, separated by spaces; `*` for all.
     #[arg(long, required = true, value_delimiter = ' ', value_parser = checked_entity)]
     entity: Vec<String>,
-    /// The application's scopes, separated by spaces; by default all.
+    /// The application's scopes, separated by spaces. Defaults to all scopes.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
-    /// The managing entity that manages the application over HTTP; by default the first one that it may act for.
+    /// The managing entity that manages the application over HTTP. Defaults to the first one that it may act for.
     #[arg(long, value_parser = EntityId::parse)]
     owner: Option<EntityId>,
     /// Lets the application publish events, and create applications that may. Without this, it may do everything else

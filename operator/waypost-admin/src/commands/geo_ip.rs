@@ -38,7 +38,7 @@ pub struct Arguments {
     /// The address of a store, instead of a deployment: s3://BUCKET or a folder.
     #[arg(long, global = true, value_name = "ADDRESS")]
     store: Option<String>,
-    /// With --store, the name of the deployment that publishes there; by default `local`.
+    /// With --store, the name of the deployment that publishes there. Defaults to `local`.
     #[arg(long, global = true, value_name = "NAME")]
     environment: Option<String>,
     #[command(subcommand)]
@@ -68,7 +68,7 @@ enum Command {
     Lookup {
         /// The address.
         address: IpAddr,
-        /// The edition; by default all published ones.
+        /// The edition. Defaults to all published editions.
         #[arg(long, value_parser = edition)]
         edition: Option<EditionName>,
     },

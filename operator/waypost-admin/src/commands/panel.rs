@@ -35,13 +35,13 @@ pub enum Command {
 /// The arguments that describe a link.
 #[derive(Debug, Args)]
 pub struct LinkArguments {
-    /// The managing entity that the panel shows; with --data, by default the demo one.
+    /// The managing entity that the panel shows. With --data, defaults to the demo entity.
     #[arg(value_parser = EntityId::parse)]
     entity: Option<EntityId>,
-    /// The application whose tokens the session gets; with --data, by default the demo one.
+    /// The application whose tokens the session gets. With --data, defaults to the demo application.
     #[arg(long, value_name = "CLIENT_ID")]
     application: Option<String>,
-    /// The link's scopes, separated by spaces; by default all of the application's.
+    /// The link's scopes, separated by spaces. Defaults to all of the application's scopes.
     #[arg(long, value_delimiter = ' ', value_parser = super::scope)]
     scopes: Vec<Scope>,
     /// The session's duration in seconds, up to a day.

@@ -12,7 +12,7 @@ use crate::{
 use storage::SecretText;
 
 const SERVER: &str = "https://ipinfo.io";
-const ASKING: &str = "asking IPinfo for the checksum";
+const ASKING: &str = "requesting the checksum from IPinfo";
 const ATTRIBUTION: &str = "IP address data powered by IPinfo, https://ipinfo.io (CC BY-SA 4.0).";
 
 /// The one edition.

@@ -15,7 +15,7 @@ use crate::{
 use storage::SecretText;
 
 const SERVER: &str = "https://updates.maxmind.com";
-const ASKING: &str = "asking MaxMind for the newest release";
+const ASKING: &str = "requesting the newest release from MaxMind";
 const ATTRIBUTION: &str =
     "This product includes GeoLite Data created by MaxMind, available from https://www.maxmind.com.";
 

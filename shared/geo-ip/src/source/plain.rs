@@ -11,7 +11,7 @@ use crate::{
     pointer::{Origin, Release},
 };
 
-const ASKING: &str = "asking for the checksum";
+const ASKING: &str = "requesting the checksum";
 
 pub(super) async fn ask(
     url: &Url,
