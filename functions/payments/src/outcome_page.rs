@@ -49,7 +49,7 @@ fn html(page: &OutcomePage<'_>) -> String {
             format!(
                 "Your <strong>{name}</strong> account{account} was not connected: {entity} is already connected to \
                  another account there, and stays connected to it. To replace that account with yours, connect again \
-                 and confirm the replacement. If you keep that account, and the settings of your own account list this \
+                 and confirm the replacement. If you keep that account, and the settings of your account list this \
                  service, remove it there."
             ),
         ),

@@ -125,8 +125,8 @@ impl Problem {
 
     /// 415: the body has a content encoding.
     pub fn encoded_body() -> Self {
-        let detail = "Send the body without `Content-Encoding`: this service does not accept compressed or otherwise encoded \
-             bodies.";
+        let detail = "Send the body without `Content-Encoding`: this service does not accept compressed or \
+                      otherwise encoded bodies.";
         Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
