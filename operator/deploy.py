@@ -62,14 +62,14 @@ def question(label, explanation, default, allowed):
             fail(f"{label} has no answer, so nothing was written; run this again in a terminal")
         if allowed(answer):
             return answer
-        print(f"{label} cannot be `{answer}`.")
+        print(f"`{answer}` is not a valid value for {label}.")
 
 
 def ask(environment, architecture):
     """Asks for the parameters of an environment and writes the answers, unless they exist."""
     path, parameters = file_of(environment), template()["Parameters"]
     if not is_allowed(parameters["Environment"], environment):
-        fail(f"`{environment}` cannot be the name of an environment, which must match {parameters['Environment']['AllowedPattern']}")
+        fail(f"`{environment}` is not a valid environment name: it must match {parameters['Environment']['AllowedPattern']}")
     if path.exists():
         chosen = answers(environment)["parameters"]["Architecture"]
         if architecture not in (None, chosen):
@@ -145,14 +145,14 @@ def answers(environment, release=None):
     if unknown and release:
         print(f"This version has no parameter {', '.join(unknown)}; the values in {path.name} have no effect on it.")
     elif unknown:
-        fail(f"{path.name} names {', '.join(unknown)}, which template.yaml does not declare")
+        fail(f"{path.name} sets {', '.join(unknown)}, which template.yaml does not declare")
     if overrides.get("Environment") != environment:
         fail(f"{path.name} is for another environment: its Environment is {overrides.get('Environment')}")
     # Pass all parameters: an omitted one would keep its value in the stack.
     values = {name: overrides.get(name, str(parameter.get("Default", ""))) for name, parameter in declared.items()}
     for name, value in values.items():
         if not is_allowed(declared[name], value) and not (value == "" and name in ("BaseUrl", "AuthUrl")):
-            fail(f"{path.name}: {name} cannot be `{value}`. {declared[name]['Description']}")
+            fail(f"{path.name}: `{value}` is not a valid value for {name}. {declared[name]['Description']}")
     return {"stack": stack, "region": region, "bucket": bucket, "prefix": prefix, "table": table, "parameters": values}
 
 

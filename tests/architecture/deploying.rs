@@ -203,8 +203,8 @@ fn invalid_answers_are_asked_for_again_and_partial_answers_not_kept() {
     let desk = Desk::new();
     let refused = ["", "eu-central-1", "http://api.example.com", "https://api.example.com", "", "no-topic", ""];
     let said = desk.succeeds(&["ask", "staging"], &refused);
-    assert!(said.contains("BaseUrl cannot be `http://api.example.com`"), "{said}");
-    assert!(said.contains("AlarmTopicArn cannot be `no-topic`"), "{said}");
+    assert!(said.contains("`http://api.example.com` is not a valid value for BaseUrl"), "{said}");
+    assert!(said.contains("`no-topic` is not a valid value for AlarmTopicArn"), "{said}");
     assert!(desk.fails(&["ask", "production"], &["", "eu-central-1"]).contains("nothing was written"));
     assert!(!desk.path("samconfig-production.yaml").exists());
     desk.fails(&["ask", "Not an environment"], &ANSWERS);

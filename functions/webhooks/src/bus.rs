@@ -51,7 +51,7 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
     match (id, detail) {
         (Some(id), Some(detail)) => Ok(BusEvent { id, detail }),
         (None, _) => {
-            Err(Rejection::invalid("id", Rule::InvalidFormat, "is missing, or is not an event identifier of the bus"))
+            Err(Rejection::invalid("id", Rule::InvalidFormat, "is missing, or is not a valid event identifier"))
         }
         (_, None) => Err(Rejection::invalid("detail", Rule::Required, "is missing")),
     }

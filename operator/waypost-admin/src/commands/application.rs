@@ -48,7 +48,7 @@ pub enum Command {
         /// The application's client identifier.
         client_id: String,
     },
-    /// Lists the applications that a managing entity manages, or all of the deployment.
+    /// Lists the applications that a managing entity manages, or all applications of the deployment.
     #[command(group = ArgGroup::new("whose").required(true).args(["owner", "all"]))]
     List {
         /// The managing entity.

@@ -76,7 +76,7 @@ pub enum GrantError {
     #[error(transparent)]
     NotIssued(#[from] NotIssued),
     /// The token would be longer than the maximum.
-    #[error("the application has more managing entities than a token can carry")]
+    #[error("the application covers more managing entities than a token can hold")]
     TooLong,
 }
 
