@@ -47,7 +47,7 @@ pub enum SigningKeysError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Secrets Manager does not rotate.
-    #[error("Secrets Manager did not start to rotate the secret {name}: {reason}")]
+    #[error("Secrets Manager could not rotate the secret {name}: {reason}")]
     NotRotated {
         /// The secret's whole name.
         name: String,

@@ -109,7 +109,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert_eq!((&rotated["unreadable"], &rotated["forgottenKeys"]), (&json!(0), &json!([])));
     // The stand-in for Secrets Manager has no function for a rotation.
     let failure = account.admin(&["signing-keys", "rotate", "--stack", "waypost"]).await.failed(1);
-    assert!(failure.contains("did not start to rotate the secret waypost/local/signing-key: Invalid"), "{failure}");
+    assert!(failure.contains("could not rotate the secret waypost/local/signing-key: Invalid"), "{failure}");
     let replaced =
         account.admin(&["signing-keys", "rotate", "--emergency", "--json", "--stack", "waypost"]).await.json();
     let published = api.get("/oauth2/jwks").expect(200).await.json();
