@@ -14,7 +14,7 @@ from faults import Fault
 # By Python's names of processors, and by Lambda's.
 ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 NO_ENGINE = """No container engine answers at {host} ({why}).
-`make run` needs none. For SAM, one of these is enough, on this machine:
+`make run` does not need one. SAM needs one on this machine:
 
   Debian, Ubuntu    sudo apt install docker.io; sudo usermod -aG docker $USER, and log in again
   others            https://docs.docker.com/engine/install/
