@@ -138,7 +138,7 @@ impl Outbound {
     ) -> Result<HttpResponse, AttemptError> {
         let began = Instant::now();
         let deadline = began + self.limits.whole;
-        let connecting_ends = began + self.limits.connect;
+        let connecting_ends = deadline.min(began + self.limits.connect);
         let (_connection, mut incoming) = before(deadline, async {
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = client::request(method, url, client::target(url), headers, body)?;
@@ -177,7 +177,7 @@ impl Outbound {
         let url = endpoint.url();
         let began = Instant::now();
         let deadline = began + self.limits.whole;
-        let connecting_ends = began + self.limits.connect;
+        let connecting_ends = deadline.min(began + self.limits.connect);
         let (connection, mut incoming) = before(deadline, async {
             // Resolve even for a kept connection: the name's addresses may have changed.
             let addresses = self.addresses(url, connecting_ends).await?;

@@ -7,9 +7,11 @@
 //! | `health` | whether its endpoint answers: breaker, pauses, disabling, the events about it |
 //! | `stats` | its attempts by hour |
 //! | `filter` | which events it wants, by their data |
+//! | `attempt_settings` | the timeout and the retries of its attempts |
 //! | `rate_limit`, `request_limits` | limits on its attempts, and on the requests of its owner |
 //! | `test_event` | a test by its owner |
 
+pub(crate) mod attempt_settings;
 pub mod endpoint;
 pub mod error;
 pub mod filter;

@@ -59,7 +59,7 @@ impl Dispatcher {
         let began = prepared.signed;
         let exchange = self.exchange(entity, &webhook, prepared);
         let (outcome, ended, was_slow) = timed("exchange", exchange).await;
-        let next = self.next(claimed, &outcome, ended);
+        let next = self.next(claimed, &webhook.webhook, &outcome, ended);
         let delivery_url = &claimed.delivery().url;
         let attempt = Attempt::of(claimed.attempt(), began, ended, &outcome, sent_to, delivery_url);
         log(claimed, &attempt, next);
@@ -209,10 +209,17 @@ impl Dispatcher {
         }
     }
 
-    /// Decides on the next step after an outcome.
-    fn next(&self, claimed: &Claimed, outcome: &Result<HttpResponse, AttemptError>, now: Time) -> Next {
+    /// Decides on the next step after an outcome, by the retries of the webhook as it was when the request was sent.
+    fn next(
+        &self,
+        claimed: &Claimed,
+        webhook: &Webhook,
+        outcome: &Result<HttpResponse, AttemptError>,
+        now: Time,
+    ) -> Next {
         let dice = random::unit(&*self.random);
-        let next = self.schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
+        let schedule = self.schedule.of_webhook(webhook.retries);
+        let next = schedule.next(claimed.attempt_in_schedule(), outcome, now, dice);
         let asked = outcome.as_ref().ok().and_then(|answer| answer.pause_asked_for(now)).unwrap_or_default();
         claimed.limited(next, asked, now)
     }

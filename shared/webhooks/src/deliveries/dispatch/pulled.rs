@@ -68,7 +68,7 @@ impl Dispatcher {
         let recorder = OutcomeRecorder {
             deliveries: &self.deliveries,
             announcer: &self.announcer,
-            schedule: &self.schedule,
+            schedule: self.schedule.of_webhook(webhook.map(|webhook| webhook.retries).unwrap_or_default()),
             random: &*self.random,
         };
         let ended = webhook.is_none_or(|webhook| !webhook.enabled);

@@ -1,5 +1,7 @@
 //! The request of an attempt.
 
+use std::time::Duration;
+
 use http::{HeaderName, HeaderValue, Method, header};
 use hyper::body::Bytes;
 
@@ -18,7 +20,7 @@ use crate::{
 use auth::EntityId;
 use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 use base::{DeliveryId, SharedClock, Time, trace::Trace};
-use outbound::{AttemptError, HttpResponse, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
+use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
 
 /// A signed request of an attempt, or why it must not be sent.
@@ -29,6 +31,7 @@ pub(crate) struct Prepared {
 }
 
 struct Request {
+    timeout: Duration,
     url: EndpointUrl,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
@@ -57,7 +60,8 @@ impl Prepared {
         let body = event.payload(webhook.webhook.payload);
         let headers = signed_headers(&claimed.delivery().id, &secrets, signed, &body, trace, &custom);
         let body = Bytes::copy_from_slice(body.as_bytes());
-        Ok(Self { signed, request: Ok(Request { url, headers, body }) })
+        let timeout = webhook.webhook.timeout.duration();
+        Ok(Self { signed, request: Ok(Request { timeout, url, headers, body }) })
     }
 
     /// The address of the request, and the names of its headers that are not in [`HEADERS`].
@@ -72,7 +76,10 @@ impl Prepared {
 
     /// Exchanges request and response with the endpoint, on a connection for this entity only.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
-        let Request { url, headers, body } = self.request?;
+        let Request { timeout, url, headers, body } = self.request?;
+        // A copy shares the kept connections.
+        let outbound =
+            outbound.clone().limited_to(Limits { whole: timeout.min(outbound.limits.whole), ..outbound.limits });
         outbound.send_for(entity.as_str(), Method::POST, &url, &headers, body).await
     }
 }

@@ -203,7 +203,7 @@ impl Feeds {
         let now = self.clock.now();
         if head.is_leased_by(&receipt.lease) && head.next_attempt() == receipt.attempt {
             let claimed = Claimed::by_reader(head, receipt.lease.clone()).until(until);
-            if let Some((counted, next)) = self.recorder().record(&claimed, outcome, now).await? {
+            if let Some((counted, next)) = self.recorder(webhook).record(&claimed, outcome, now).await? {
                 let recorded = if *outcome == Outcome::Confirmed { Recorded::Confirmed } else { Recorded::Failed };
                 return Ok(Answered {
                     result: result(recorded, next.retry_at()),

@@ -254,7 +254,9 @@ impl Feeds {
             return Ok(None);
         }
         let outcome = Outcome::Unknown { in_feed: true, ended: false };
-        let Some((counted, next)) = self.recorder().record(&claimed, &outcome, now).await? else { return Ok(None) };
+        let Some((counted, next)) = self.recorder(webhook).record(&claimed, &outcome, now).await? else {
+            return Ok(None);
+        };
         self.count(vec![(claimed.delivery().clone(), counted)]).await;
         if next.retry_at().is_none() {
             self.wake_next(claimed.head(), webhook, now).await;

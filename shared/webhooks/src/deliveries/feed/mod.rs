@@ -96,11 +96,11 @@ impl Feeds {
         let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;
     }
 
-    fn recorder(&self) -> OutcomeRecorder<'_> {
+    fn recorder(&self, webhook: &Webhook) -> OutcomeRecorder<'_> {
         OutcomeRecorder {
             deliveries: &self.deliveries,
             announcer: &self.announcer,
-            schedule: &self.schedule,
+            schedule: self.schedule.of_webhook(webhook.retries),
             random: &*self.random,
         }
     }

@@ -57,7 +57,8 @@ impl Outcome {
 pub(crate) struct OutcomeRecorder<'a> {
     pub(crate) deliveries: &'a Deliveries,
     pub(crate) announcer: &'a Announcer,
-    pub(crate) schedule: &'a RetrySchedule,
+    /// The webhook's schedule.
+    pub(crate) schedule: RetrySchedule,
     pub(crate) random: &'a dyn Random,
 }
 

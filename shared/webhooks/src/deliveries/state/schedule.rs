@@ -4,11 +4,15 @@ use std::{str::FromStr, time::Duration};
 
 use http::StatusCode;
 
+use crate::subscriptions::attempt_settings::Retries;
 use base::{Environment, FromEnvironment, Time, wait, wait::Wait};
 use outbound::{AttemptError, HttpResponse};
 
 /// The longest schedule, and the longest single wait.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
+
+/// The length of a short schedule, without jitter and without the attempts themselves.
+const SHORT: Duration = Duration::from_secs(60 * 60);
 
 /// The maximum jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
 const JITTER: f64 = 0.1;
@@ -66,6 +70,21 @@ impl Default for RetrySchedule {
 }
 
 impl RetrySchedule {
+    /// The part of this schedule that a webhook with these retries has: at least the first attempt.
+    pub fn of_webhook(&self, retries: Retries) -> Self {
+        let mut total = Duration::ZERO;
+        let is_within_short = |wait: &&Duration| {
+            total += **wait;
+            total <= SHORT
+        };
+        let attempts = match retries {
+            Retries::Default => self.0.len(),
+            Retries::Short => self.0.iter().take_while(is_within_short).count().max(1),
+            Retries::None => 1,
+        };
+        Self(self.0.iter().take(attempts).copied().collect())
+    }
+
     /// The maximum number of attempts.
     pub fn attempts(&self) -> usize {
         self.0.len()
@@ -185,6 +204,30 @@ mod tests {
         assert_eq!(RetrySchedule::default().next(10, &answer(500, None), NOW, 0.0), Next::Exhausted);
         let total: u64 = expected.iter().sum();
         assert_eq!(total / 3600, 75);
+    }
+
+    #[test]
+    fn a_short_schedule_has_the_attempts_of_the_first_hour() {
+        for (schedule, attempts) in
+            [("0s,5s,5m,30m,2h,5h", 4), ("0s,30m,30m,1ms", 3), ("0s,2h", 1), ("2h,1s", 1), ("0s,200ms,1s", 3)]
+        {
+            let whole: RetrySchedule = schedule.parse().expect("a schedule");
+            let short = whole.of_webhook(Retries::Short);
+            assert_eq!((short.attempts(), &short.0[..]), (attempts, &whole.0[..attempts]), "{schedule}");
+        }
+        let default = RetrySchedule::default();
+        assert_eq!(default.of_webhook(Retries::Default), default);
+    }
+
+    #[test]
+    fn without_retries_the_first_failure_is_the_last_even_if_the_endpoint_asks_for_a_pause() {
+        let none = RetrySchedule::default().of_webhook(Retries::None);
+        for outcome in [answer(500, None), answer(503, Some("120")), Err(AttemptError::Timeout("x"))] {
+            assert_eq!(none.next(1, &outcome, NOW, 0.0), Next::Exhausted);
+        }
+        assert_eq!(none.next(1, &answer(200, None), NOW, 0.0), Next::Delivered);
+        assert_eq!(none.next(1, &answer(410, None), NOW, 0.0), Next::Gone);
+        assert_eq!(none.next(3, &answer(500, None), NOW, 0.0), Next::Exhausted, "changed while retries waited");
     }
 
     #[test]

@@ -18,7 +18,6 @@ use crate::subscriptions::{
     },
     error::WebhookError,
     health::resume::{Pauses, Reset},
-    rate_limit::NOT_PULLED,
     webhook::{
         Delivering, DeliveryOrder, Webhook, WebhookView,
         members::{About, Members},
@@ -259,7 +258,7 @@ impl Changing {
     }
 }
 
-/// Refuses an address, headers or a rate limit for a pull webhook, and a pushed webhook without an address.
+/// Refuses an address and the settings of requests for a pull webhook, and a pushed webhook without an address.
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.temporary {
@@ -274,12 +273,9 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
         let detail = "requires `delivery` to be `push`: a pull webhook has no address";
         violations.add("eventUrl", Rule::Inconsistent, detail);
     }
-    if pulled && matches!(members.max_attempts_per_second, Some(Some(_))) {
-        violations.add("maxAttemptsPerSecond", Rule::Inconsistent, NOT_PULLED);
-    }
-    if pulled && members.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
-        let detail = "require `delivery` to be `push`: a pull webhook has no headers";
-        violations.add("headers", Rule::Inconsistent, detail);
+    if pulled {
+        let headers = "require `delivery` to be `push`: a pull webhook has no headers";
+        members.refuse_settings_of_requests(headers, &mut violations);
     }
     let violations = violations.into_list();
     if violations.is_empty() { Ok(()) } else { Err(WebhookError::Invalid(violations)) }

@@ -6,6 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::events::{catalogue, payload::Payload, unknown};
 use crate::subscriptions::{
+    attempt_settings::{NO_RETRIES, NO_TIMEOUT, Retries, TimeoutSeconds},
     endpoint::{Part, key_pair::SignatureScheme, masked::Headers},
     filter::EventFilter,
     rate_limit::{self, PerSecond},
@@ -37,9 +38,11 @@ pub struct Members {
     pub metadata: Option<Metadata>,
     pub payload: Option<Payload>,
     pub order: Option<DeliveryOrder>,
+    pub retries: Option<Retries>,
     pub signature: Option<SignatureScheme>,
     /// Of a new webhook only.
     pub temporary: Option<bool>,
+    pub timeout_seconds: Option<TimeoutSeconds>,
 }
 
 /// Leaves out the endpoint, whose values must not be logged.
@@ -104,6 +107,15 @@ impl About {
         }
     }
 
+    /// The address of the endpoint, which a pull webhook does not have.
+    fn event_url(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<String> {
+        if !is_pulled {
+            return self.member(body, "eventUrl", "the address of the endpoint");
+        }
+        body.refuse("eventUrl", "must be omitted: a pull webhook has no address");
+        None
+    }
+
     /// Whether the webhook is temporary, which only a new pull webhook can be.
     fn temporary(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<bool> {
         if self == Self::New && is_pulled {
@@ -129,17 +141,14 @@ impl Members {
         let enabled = body.optional("enabled", "true or false");
         let delivery = body.optional("delivery", "push or pull");
         let is_pulled = delivery == Some(Delivering::Pull);
-        let event_url: Option<String> = if is_pulled {
-            body.refuse("eventUrl", "must be omitted: a pull webhook has no address");
-            None
-        } else {
-            about.member(body, "eventUrl", "the address of the endpoint")
-        };
+        let event_url = about.event_url(body, is_pulled);
         let event_list =
             about.member(body, "eventList", "a list of event types and groups; an empty list means every type");
         let event_filter = body.take_raw("eventFilter");
         let headers = body.optional_texts("headers", "an object of strings by header name");
         let rate_limit = body.take_raw("maxAttemptsPerSecond");
+        let timeout = body.take_raw("timeoutSeconds");
+        let retries = body.optional("retries", "`default`, `short` or `none`");
         let metadata = match about {
             About::New => Metadata::take(body),
             About::Existing => Metadata::take_change(body),
@@ -159,16 +168,11 @@ impl Members {
             json => EventFilter::take("eventFilter", json, violations),
         });
         let max_attempts_per_second = rate_limit.map(|json| rate_limit::take("maxAttemptsPerSecond", json, violations));
+        let timeout_seconds = timeout.and_then(|json| TimeoutSeconds::take("timeoutSeconds", json, violations));
         let event_list = event_list.map(|list| known_types(list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
-        if is_pulled {
-            refuse_headers_and_limit(headers.as_ref(), max_attempts_per_second, violations);
-        }
-        if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
-            let pointer = Pointer::from("entity").member("identifier");
-            violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be omitted");
-        }
-        Self {
+        check_reference(reference, entity, violations);
+        let members = Self {
             name,
             delivery,
             enabled,
@@ -180,8 +184,31 @@ impl Members {
             metadata,
             order,
             payload,
+            retries,
             signature,
             temporary,
+            timeout_seconds,
+        };
+        if is_pulled {
+            members.refuse_settings_of_requests("must be omitted: a pull webhook has no headers", violations);
+        }
+        members
+    }
+
+    /// Refuses the settings of requests, which a pull webhook does not send; `headers` says so of headers. Values that
+    /// mean none, or the default, are accepted.
+    pub(super) fn refuse_settings_of_requests(&self, headers: &str, violations: &mut Violations) {
+        if self.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
+            violations.add("headers", Rule::Inconsistent, headers);
+        }
+        if matches!(self.max_attempts_per_second, Some(Some(_))) {
+            violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
+        }
+        if self.timeout_seconds.is_some_and(|timeout| !timeout.is_default()) {
+            violations.add("timeoutSeconds", Rule::Inconsistent, NO_TIMEOUT);
+        }
+        if self.retries.is_some_and(|retries| !retries.is_default()) {
+            violations.add("retries", Rule::Inconsistent, NO_RETRIES);
         }
     }
 
@@ -191,13 +218,11 @@ impl Members {
     }
 }
 
-/// A pull webhook sends no requests.
-fn refuse_headers_and_limit(headers: Option<&Headers>, limit: Option<Option<PerSecond>>, violations: &mut Violations) {
-    if headers.is_some_and(|headers| !headers.is_empty()) {
-        violations.add("headers", Rule::Inconsistent, "must be omitted: a pull webhook has no headers");
-    }
-    if matches!(limit, Some(Some(_))) {
-        violations.add("maxAttemptsPerSecond", Rule::Inconsistent, rate_limit::NOT_PULLED);
+/// Refuses the member `entity` with another managing entity than that of the path.
+fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: &mut Violations) {
+    if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
+        let pointer = Pointer::from("entity").member("identifier");
+        violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be omitted");
     }
 }
 
@@ -362,9 +387,39 @@ mod tests {
     }
 
     #[test]
+    fn retries_are_one_of_three_names() {
+        for (name, retries) in [("default", Retries::Default), ("short", Retries::Short), ("none", Retries::None)] {
+            let members = read(About::Existing, &format!(r#"{{"retries":"{name}"}}"#)).expect("good");
+            assert_eq!(members.retries, Some(retries));
+        }
+        for bad in ["\"Short\"", "\"\"", "3", "false", "[]"] {
+            assert_eq!(violations(About::Existing, &format!(r#"{{"retries":{bad}}}"#)), ["retries"], "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_pull_webhook_has_neither_a_timeout_nor_a_choice_of_retries() {
+        let with = |settings: &str| format!(r#"{{"name":"n","delivery":"pull","eventList":[]{settings}}}"#);
+        let settings = with(r#","timeoutSeconds":5,"retries":"none""#);
+        assert_eq!(violations(About::New, &settings), ["timeoutSeconds", "retries"]);
+        assert!(read(About::New, &with(r#","timeoutSeconds":15,"retries":"default""#)).is_ok(), "the defaults");
+    }
+
+    #[test]
     fn null_is_a_value_of_no_member() {
-        for member in ["name", "enabled", "eventUrl", "eventList", "headers", "order", "payload", "signature", "entity"]
-        {
+        for member in [
+            "name",
+            "enabled",
+            "eventUrl",
+            "eventList",
+            "headers",
+            "order",
+            "payload",
+            "retries",
+            "signature",
+            "timeoutSeconds",
+            "entity",
+        ] {
             assert_eq!(violations(About::Existing, &format!(r#"{{"{member}":null}}"#)), [member]);
         }
     }

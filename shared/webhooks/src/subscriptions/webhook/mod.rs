@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::subscriptions::{
+    attempt_settings::{Retries, TimeoutSeconds},
     endpoint::{
         KeptEndpoint, SealContext,
         key_pair::{PublishedKey, SignatureScheme},
@@ -122,9 +123,13 @@ pub struct Webhook {
     /// When its feed was last read, to within a few minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) read_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Retries::is_default")]
+    pub(crate) retries: Retries,
     /// Whether it is removed when its feed has not been read for long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) temporary: bool,
+    #[serde(default, rename = "timeoutSeconds", skip_serializing_if = "TimeoutSeconds::is_default")]
+    pub(crate) timeout: TimeoutSeconds,
     /// The end of the previous signing secret, derived from the secrets and not written.
     #[serde(skip)]
     pub(crate) previous_secret_ends: Option<Time>,
@@ -196,12 +201,18 @@ pub struct WebhookView {
     /// Empty if the webhook has no key pairs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     public_keys: Vec<PublishedKey>,
+    /// Absent if the webhook is pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<Retries>,
     signature: SignatureScheme,
     /// Shown once, when the webhook is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<RevealedSecret>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     temporary: bool,
+    /// Absent if the webhook is pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_seconds: Option<TimeoutSeconds>,
     /// The owner again, under the name that published clients read.
     user_identifier: EntityId,
     version: u64,
@@ -238,9 +249,11 @@ impl Webhook {
             payload: self.payload,
             previous_secret_expires_date: self.previous_secret_ends.filter(|end| now < *end),
             public_keys: self.live_public_keys(now),
+            retries: (!self.is_pulled()).then_some(self.retries),
             signature: self.signature(),
             signing_secret: None,
             temporary: self.temporary,
+            timeout_seconds: (!self.is_pulled()).then_some(self.timeout),
             user_identifier: self.owner_identifier.clone(),
             version: self.version,
         }
@@ -349,7 +362,9 @@ pub(crate) mod tests {
             payload: Payload::Full,
             rate_limit: None,
             read_at: None,
+            retries: Retries::default(),
             temporary: false,
+            timeout: TimeoutSeconds::default(),
             previous_secret_ends: None,
             public_keys: Vec::new(),
             slow_until: None,

@@ -3,6 +3,7 @@
 use std::slice;
 
 use crate::subscriptions::{
+    attempt_settings::{Retries, TimeoutSeconds},
     endpoint::{
         Kept, KeptEndpoint, SealContext,
         key_pair::SignatureScheme,
@@ -54,7 +55,9 @@ pub struct NewWebhook {
     metadata: Metadata,
     payload: Payload,
     order: DeliveryOrder,
+    retries: Retries,
     signature: SignatureScheme,
+    timeout: TimeoutSeconds,
 }
 
 impl NewWebhook {
@@ -80,7 +83,9 @@ impl NewWebhook {
             metadata: Metadata::default(),
             payload: Payload::Full,
             order: DeliveryOrder::None,
+            retries: Retries::default(),
             signature: SignatureScheme::default(),
+            timeout: TimeoutSeconds::default(),
         }
     }
 
@@ -100,7 +105,9 @@ impl NewWebhook {
             metadata: members.metadata.unwrap_or_default(),
             payload: members.payload.unwrap_or_default(),
             order: members.order.unwrap_or_default(),
+            retries: members.retries.unwrap_or_default(),
             signature: members.signature.unwrap_or_default(),
+            timeout: members.timeout_seconds.unwrap_or_default(),
         })
     }
 
@@ -131,7 +138,9 @@ impl NewWebhook {
             payload: self.payload,
             rate_limit: self.max_attempts_per_second.map(|per_second| RateLimit { per_second, since: now }),
             read_at: None,
+            retries: self.retries,
             temporary: self.temporary,
+            timeout: self.timeout,
             previous_secret_ends: None,
             public_keys: secret::public_keys(slice::from_ref(secret)),
             slow_until: None,
@@ -250,6 +259,9 @@ mod tests {
         assert_eq!(webhook.version, 1);
         let view = serde_json::to_value(webhook.view(None, now)).expect("JSON");
         assert!(view["signature"] == "hmac" && view["order"] == "none" && view.get("publicKeys").is_none(), "{view}");
+        assert!(view["timeoutSeconds"] == 15 && view["retries"] == "default", "{view}");
+        let stored = serde_json::to_value(&webhook).expect("JSON");
+        assert!(stored.get("timeoutSeconds").is_none() && stored.get("retries").is_none(), "as by release 1.0.0");
         assert!(NewWebhook::of(Members::default()).is_none());
     }
 

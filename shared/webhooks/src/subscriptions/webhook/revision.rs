@@ -3,6 +3,7 @@
 
 use crate::events::payload::Payload;
 use crate::subscriptions::{
+    attempt_settings::{Retries, TimeoutSeconds},
     endpoint::{Kept, Part, masked::Headers, secret::SealedSecret},
     filter::EventFilter,
     rate_limit::{PerSecond, RateLimit},
@@ -84,6 +85,7 @@ pub fn change(
         let limit = limit.map(|per_second| Value::of(&RateLimit { per_second, since: now }, CHANGING)).transpose()?;
         change = change.set_or_remove("rateLimit", limit);
     }
+    change = with_attempt_settings(change, members);
     if of_version {
         change = change.only_if(is("version", read.version));
     }
@@ -144,6 +146,21 @@ pub fn changed_limit(read: &Webhook, members: &Members) -> Option<Option<PerSeco
     wanted.filter(|wanted| *wanted != read.rate_limit.map(|limit| limit.per_second))
 }
 
+/// Sets the timeout and the retries; a default is stored as an absent attribute. A pull webhook has the defaults.
+fn with_attempt_settings(change: Change, members: &Members) -> Change {
+    let ends = members.delivery == Some(Delivering::Pull);
+    let timeout = if ends { Some(TimeoutSeconds::default()) } else { members.timeout_seconds };
+    let retries = if ends { Some(Retries::default()) } else { members.retries };
+    let change = match timeout {
+        Some(timeout) => change.set_or_remove("timeoutSeconds", (!timeout.is_default()).then(|| timeout.get())),
+        None => change,
+    };
+    match retries {
+        Some(retries) => change.set_or_remove("retries", (!retries.is_default()).then(|| retries.as_str())),
+        None => change,
+    }
+}
+
 /// The condition that a webhook delivers its events in this way. Items of the first release do not have the attribute.
 fn of_delivery(delivery: Delivering) -> Condition {
     let condition = is("delivery", delivery.as_str());
@@ -184,7 +201,7 @@ pub fn with_secrets(change: Change, read: &SigningWebhook, new: &[SealedSecret])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscriptions::webhook::tests::webhook;
+    use crate::subscriptions::{attempt_settings, webhook::tests::webhook};
 
     const NOW: Time = Time::from_millis(1_795_167_900_123);
 
@@ -222,6 +239,23 @@ mod tests {
         let expected = unchanged().remove("eventFilter").add("version", 1_u32);
         let expected = expected.only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push));
         assert_eq!(with(None), expected);
+    }
+
+    #[test]
+    fn a_default_of_attempts_is_stored_as_an_absent_attribute() {
+        let with = |timeout: u32, retries| Members {
+            timeout_seconds: Some(attempt_settings::tests::timeout(timeout)),
+            retries: Some(retries),
+            ..Members::default()
+        };
+        let now = || unchanged().set("lastUpdate", NOW);
+        let finished = |change: Change| {
+            change.add("version", 1_u32).only_if(is("enabled", false)).only_if(of_delivery(Delivering::Push))
+        };
+        let set = finished(now().set("timeoutSeconds", 5_u32).set("retries", "none"));
+        assert_eq!(change(with(5, Retries::None), false), set);
+        let removed = finished(now().remove("timeoutSeconds").remove("retries"));
+        assert_eq!(change(with(15, Retries::Default), false), removed);
     }
 
     #[test]
