@@ -29,6 +29,7 @@ import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf, payloadInWords } from "../words/address.js";
 import { healthOf } from "../words/health.js";
 import { orderInWords } from "../words/orders.js";
+import { retriesInWords } from "../words/retries.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
@@ -157,7 +158,7 @@ const Signing = ({ until }) => html`
 
 const Details = ({ webhook }) => {
   const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, metadata, oldestUnreadDate, order,
-    payload, version } = webhook;
+    payload, retries, timeoutSeconds, version } = webhook;
   return html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
@@ -168,7 +169,9 @@ const Details = ({ webhook }) => {
     : html`
       <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
       <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `At most ${maxAttemptsPerSecond}`
-        : "No limit"}</dd></div>`}
+        : "No limit"}</dd></div>
+      <div><dt>Timeout</dt><dd>${timeoutSeconds} s</dd></div>
+      <div><dt>Retries</dt><dd>${retriesInWords(retries)}</dd></div>`}
     <div><dt>Order</dt><dd>${orderInWords(order)}</dd></div>
     <div><dt>Body</dt><dd>${payloadInWords(payload)}</dd></div>
     ${Object.entries(metadata).map(([name, value]) => html`<div key=${name}><dt class="outside">${name}</dt><dd

@@ -4,10 +4,12 @@ import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";
 import { deliveryInWords, payloadInWords } from "../words/address.js";
 import { orderInWords } from "../words/orders.js";
+import { retriesInWords } from "../words/retries.js";
 import { signatureInWords } from "../words/signatures.js";
 
 const LABELS = { name: "Name", delivery: "Delivery", eventUrl: "Address", eventList: "Events", eventFilter: "Filter", headers: "Custom headers",
-  order: "Order", payload: "Body", maxAttemptsPerSecond: "Attempts per second", signature: "Signature" };
+  order: "Order", payload: "Body", maxAttemptsPerSecond: "Attempts per second", timeoutSeconds: "Timeout in seconds",
+  retries: "Retries", signature: "Signature" };
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -33,6 +35,7 @@ function shown(field, value) {
   if (field === "delivery") return deliveryInWords(value);
   if (field === "payload") return payloadInWords(value);
   if (field === "order") return orderInWords(value);
+  if (field === "retries") return retriesInWords(value);
   if (field === "signature") return signatureInWords(value);
   return value || "None";
 }

@@ -8,18 +8,19 @@ import { formatted } from "./json.js";
 import { Refusal, violationOf } from "../refusal.js";
 import { DELIVERIES, PAYLOADS } from "../words/address.js";
 import { ORDERS } from "../words/orders.js";
+import { RETRIES } from "../words/retries.js";
 import { SIGNATURES } from "../words/signatures.js";
 
 /** The members with a field, which shows their violations. */
 export const FIELDS = ["name", "delivery", "eventUrl", "eventList", "eventFilter", "headers", "order", "payload",
-  "maxAttemptsPerSecond", "signature"];
+  "maxAttemptsPerSecond", "timeoutSeconds", "retries", "signature"];
 
 export const BLANK = { name: "", delivery: "push", eventUrl: "", eventList: null, eventFilter: "", headers: [], order: "none",
-  payload: "full", maxAttemptsPerSecond: "", signature: "hmac" };
+  payload: "full", maxAttemptsPerSecond: "", timeoutSeconds: "15", retries: "default", signature: "hmac" };
 
 /** The form of a webhook: `eventList` is null for every type, and the filter is text. */
 export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, headers, order, payload, maxAttemptsPerSecond,
-  signature }) => ({
+  timeoutSeconds = 15, retries = "default", signature }) => ({
   name,
   delivery,
   eventUrl,
@@ -29,13 +30,16 @@ export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, h
   order,
   payload,
   maxAttemptsPerSecond: String(maxAttemptsPerSecond ?? ""),
+  timeoutSeconds: String(timeoutSeconds),
+  retries,
   signature,
 });
 
-/** The limit as a number; `null` for an empty field. Any other text is sent unchanged, so that the API refuses it. */
-const limitOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
+/** The text as a number; `null` for an empty field. Any other text is sent unchanged, so that the API refuses it. */
+const numberOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
 
-const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, signature }) => ({
+const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, timeoutSeconds, retries,
+  signature }) => ({
   name: name.trim(),
   delivery,
   eventList: eventList ?? [],
@@ -47,7 +51,9 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
     eventUrl: eventUrl.trim(),
     headers: Object.fromEntries(headers.filter((header) => header.name.trim()).map((header) =>
       [header.name.trim(), header.value])),
-    maxAttemptsPerSecond: limitOf(maxAttemptsPerSecond),
+    maxAttemptsPerSecond: numberOf(maxAttemptsPerSecond),
+    timeoutSeconds: numberOf(timeoutSeconds),
+    retries,
   },
 });
 
@@ -88,7 +94,12 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
     ${form.delivery === "push" && html`<${TextField} label="Attempts per second" inputmode="numeric"
       hint="The maximum number of requests per second, from 1 to 100. Empty means no limit."
       value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
-      autocomplete="off" />`}
+      autocomplete="off" />
+      <${TextField} label="Timeout in seconds" inputmode="numeric"
+      hint="How long the endpoint may take for its response, from 1 to 15 seconds." value=${form.timeoutSeconds}
+      change=${set("timeoutSeconds")} fault=${fault("timeoutSeconds")} autocomplete="off" required />
+      <${SelectField} label="Retries" value=${form.retries} change=${set("retries")} fault=${fault("retries")}
+      hint="How long a failed attempt is repeated. Choose less for events that are soon useless." options=${RETRIES} />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
       hint="In order, an event about a booking waits until the previous one is delivered, has failed permanently or is cancelled."
       options=${ORDERS} />
