@@ -61,9 +61,11 @@ async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
     let said = person.run(&change(&["--disable"])).await.done();
     assert!(said.contains("state      active"), "{said}");
     person.run(&change(&["--enable", "--types", "all", "--filter", "null"])).await.done();
+    person.run(&change(&["--retries", "none", "--timeout", "5"])).await.done();
     let changed = fake.received(&format!("{ME}/webhook/whk_1"));
     assert_eq!((changed[0].method.as_str(), changed[0].json()), ("PATCH", json!({ "enabled": false })));
     assert_eq!(changed[1].json(), json!({ "enabled": true, "eventList": [], "eventFilter": null }));
+    assert_eq!(changed[2].json(), json!({ "retries": "none", "timeoutSeconds": 5 }));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! `waypost webhooks create`, `change` and `remove`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -27,6 +27,7 @@ const CHANGE: &str = "\
 Examples:
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --url https://hooks.example.com/waypost/v2
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --types all --filter null
+  waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --retries short --timeout 5
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --enable
 
 A new address applies to waiting deliveries as well. `--filter null` removes the filter.";
@@ -49,6 +50,8 @@ pub struct Create {
     url: String,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    attempts: AttemptSettings,
 }
 
 #[derive(Debug, Args)]
@@ -64,6 +67,8 @@ pub struct Change {
     url: Option<String>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    attempts: AttemptSettings,
     /// Enables the webhook: it gets the events that are published from now on.
     #[arg(long, conflicts_with = "disable")]
     enable: bool,
@@ -82,6 +87,28 @@ pub struct Remove {
     yes: bool,
 }
 
+/// The settings of attempts, which a webhook with a feed does not have.
+#[derive(Debug, Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AttemptSettings {
+    /// `default` retries by the service's schedule, `short` for an hour at most, `none` not at all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<Retries>,
+    /// How long the endpoint may take for its response, from 1 to 15 seconds.
+    #[arg(long, value_name = "SECONDS")]
+    #[serde(rename = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
+    timeout: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Retries {
+    Default,
+    Short,
+    None,
+}
+
 /// A new webhook, or the changes to one.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +121,8 @@ struct WebhookBody<'a> {
     enabled: Option<bool>,
     #[serde(flatten)]
     settings: &'a Settings,
+    #[serde(flatten)]
+    attempts: &'a AttemptSettings,
 }
 
 #[derive(Deserialize)]
@@ -112,8 +141,13 @@ struct Removal {
 impl Create {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let settings = self.settings.of_new_webhook();
-        let body =
-            WebhookBody { name: Some(&self.name), event_url: Some(&self.url), enabled: None, settings: &settings };
+        let body = WebhookBody {
+            name: Some(&self.name),
+            event_url: Some(&self.url),
+            enabled: None,
+            settings: &settings,
+            attempts: &self.attempts,
+        };
         print_answer(service, Call::post(&["webhook"], body), output, |created: &Created| {
             let [id, name, secret] =
                 [&created.id, &created.name, &created.signing_secret].map(|text| visible_line(text));
@@ -134,6 +168,7 @@ impl Change {
             event_url: self.url.as_deref(),
             enabled,
             settings: &self.settings,
+            attempts: &self.attempts,
         };
         let path = ["webhook", self.which.id.as_str()];
         let call = Call::patch(&path, body);

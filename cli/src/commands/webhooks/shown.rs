@@ -32,6 +32,10 @@ pub struct Webhook {
     payload: String,
     signature: String,
     max_attempts_per_second: Option<u64>,
+    /// Absent if the webhook has a feed.
+    retries: Option<String>,
+    /// Absent if the webhook has a feed.
+    timeout_seconds: Option<u64>,
     headers: BTreeMap<String, String>,
     created_date: String,
     last_read_date: Option<String>,
@@ -99,6 +103,7 @@ pub fn shown(webhook: &Webhook) -> String {
     let unless_empty = |text: &str| (!text.is_empty()).then(|| Cell::plain(text));
     let date = |date: &Option<String>| date.as_deref().map(|date| Cell::plain(&short_time(date)));
     let rate = webhook.max_attempts_per_second.map(|rate| Cell::plain(&format!("{rate} attempts per second")));
+    let timeout = webhook.timeout_seconds.map(|seconds| Cell::plain(&format!("{seconds} s")));
     let members = members([
         ("name", Some(Cell::plain(&webhook.name))),
         ("webhook", Some(Cell::plain(&webhook.id))),
@@ -109,6 +114,8 @@ pub fn shown(webhook: &Webhook) -> String {
         ("order", Some(Cell::plain(&webhook.order))),
         ("payload", Some(Cell::plain(&webhook.payload))),
         ("limit", rate),
+        ("timeout", timeout),
+        ("retries", webhook.retries.as_deref().map(Cell::plain)),
         ("headers", unless_empty(&headers)),
         ("signature", Some(Cell::plain(&webhook.signature))),
         ("public keys", unless_empty(&keys)),
@@ -160,7 +167,7 @@ mod tests {
     fn a_webhook_that_fails_is_shown_with_the_reason_and_the_next_step() {
         let paused = webhook(
             r#","deliveryState":"paused","eventFilter":{"total":[1.10]},"failingSince":"2026-11-19T16:58:20.114Z",
-            "failuresInRow":23,"lastErrorDetail":"the endpoint refused\u001b","pausedUntil":"2026-11-20T09:50:00.000Z""#,
+            "failuresInRow":23,"timeoutSeconds":5,"retries":"short","lastErrorDetail":"the endpoint refused\u001b","pausedUntil":"2026-11-20T09:50:00.000Z""#,
         );
         let text = strip_str(&shown(&paused)).to_string();
         for line in [
@@ -168,6 +175,8 @@ mod tests {
             "address       feed",
             "types         every type",
             r#"filter        {"total":[1.10]}"#,
+            "timeout       5 s",
+            "retries       short",
             "headers       X-Tenant",
             "failures      23 in a row since 2026-11-19 16:58:20Z: the endpoint refused\u{fffd}",
             "paused until  2026-11-20 09:50:00Z",
