@@ -317,13 +317,14 @@ async fn a_webhook_is_created_changed_and_shown_with_every_member_of_the_api(sui
     let new = json!({
         "name": "n", "eventUrl": receiver.on("/", [Behaviour::status(204)]), "eventList": [], "eventFilter": filter,
         "order": "subject", "payload": "thin", "signature": "ed25519", "maxAttemptsPerSecond": "5",
+        "timeoutSeconds": "5", "retries": "short",
     });
     let created = agent.call("create_webhook", new).await;
     assert_eq!(created["eventFilter"], json!({ "untrusted": filter.to_string() }));
     let shown = agent.call("show_webhook", json!({ "webhookIdentifier": created["id"] })).await;
-    let settings =
-        ["order", "payload", "signature", "maxAttemptsPerSecond", "delivery"].map(|name| shown[name].clone());
-    assert_eq!(json!(settings), json!(["subject", "thin", "ed25519", 5, "push"]));
+    let settings = ["order", "payload", "signature", "maxAttemptsPerSecond", "timeoutSeconds", "retries", "delivery"]
+        .map(|name| shown[name].clone());
+    assert_eq!(json!(settings), json!(["subject", "thin", "ed25519", 5, 5, "short", "push"]));
     assert_eq!(shown["publicKeys"].as_array().map(Vec::len), Some(1), "{shown:#}");
     let change = json!({ "webhookIdentifier": created["id"], "eventFilter": null, "maxAttemptsPerSecond": null });
     let changed = agent.call("change_webhook", change).await;

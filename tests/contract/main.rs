@@ -22,6 +22,7 @@ mod application_credentials;
 mod application_grants;
 mod application_operators;
 mod applications;
+mod attempt_settings;
 mod audit;
 mod bodies;
 mod browser;

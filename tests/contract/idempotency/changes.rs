@@ -47,6 +47,7 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
         r#"{"enabled":false}"#,
         r#"{"enabled":true,"version":3}"#,
         r#"{"maxAttemptsPerSecond":5}"#,
+        r#"{"timeoutSeconds":5,"retries":"none"}"#,
         r#"{"order":"subject"}"#,
         r#"{"order":"none"}"#,
         r#"{"signature":"ed25519"}"#,
