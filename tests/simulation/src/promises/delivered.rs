@@ -32,6 +32,9 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
         if let Some(fault) = unexplained(facts, records, id, delivery) {
             note(Promise::Delivered, format!("{id} is {}, but {fault}", text(delivery.head, "status")));
         }
+        if let Some(fault) = retried_without_retries(facts, delivery) {
+            note(Promise::Delivered, format!("{id}: {fault}"));
+        }
     }
 }
 
@@ -97,6 +100,22 @@ fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     faults
 }
 
+/// Whether the webhook of a delivery had no retries at any moment.
+fn may_lack_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> bool {
+    let Some(webhook) = facts.webhooks.get(text(delivery.head, "webhookIdentifier")) else { return false };
+    webhook.between(0, u64::MAX).flatten().any(|state| !state.has_retries)
+}
+
+/// The delivery has more attempts of its schedule than a webhook without retries makes.
+fn retried_without_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String> {
+    let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
+    let mut states = webhook.between(0, u64::MAX).flatten();
+    let in_schedule = number(delivery.head, "attemptCount").saturating_sub(number(delivery.head, "scheduleBase"));
+    let never_has_retries = states.all(|state| !state.has_retries);
+    (never_has_retries && in_schedule > 1)
+        .then(|| format!("its webhook has no retries, and {in_schedule} attempts of its schedule were made"))
+}
+
 fn same_tenant(request: &Request, tenant: usize) -> bool {
     matches!(request.step.action, Action::Publish(of, ..) if of == tenant)
 }
@@ -121,8 +140,9 @@ fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &Delive
         "failed" => {
             let in_schedule = number(delivery.head, "attemptCount") - number(delivery.head, "scheduleBase");
             let is_gone = last.and_then(|last| last.status) == Some(410);
-            let is_exhausted = in_schedule >= SCHEDULE.split(',').count() as u64;
-            (!is_gone && !is_exhausted).then(|| format!("only {in_schedule} attempts of its schedule were made"))
+            let attempts = if may_lack_retries(facts, delivery) { 1 } else { SCHEDULE.split(',').count() as u64 };
+            (!is_gone && in_schedule < attempts)
+                .then(|| format!("only {in_schedule} attempts of its schedule were made"))
         }
         "cancelled" => {
             let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;

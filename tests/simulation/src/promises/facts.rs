@@ -91,6 +91,8 @@ pub struct WebhookState<'a> {
     pub pulled: bool,
     /// Whether it gets the deliveries of a subject in order.
     pub ordered: bool,
+    /// Whether a failed attempt is repeated.
+    pub has_retries: bool,
     /// When the pause by its owner ends, in milliseconds; 0 without one.
     pub paused_until: u64,
 }
@@ -212,6 +214,7 @@ impl WebhookFacts<'_> {
                 url: text(item, "eventUrl"),
                 pulled: text(item, "delivery") == "pull",
                 ordered: text(item, "order") == "subject",
+                has_retries: text(item, "retries") != "none",
                 paused_until: millis(text(item, "pausedUntil")).unwrap_or_default(),
             })
         });
