@@ -1,6 +1,9 @@
 # The project's commands; `make` lists them. `make run` and the operator's commands need Rust, make and a C compiler; the other
 # commands also need Python 3.10 or later.
 
+# Quotes the value of a make variable as one word for the shell.
+quoted = '$(subst ','\'',$(1))'
+
 PORT ?= 9000
 DATA ?= .local
 
@@ -23,6 +26,14 @@ TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
+# The deployment's folder of event types, for every program of a command. The checks below empty it: they test the default one.
+# waypost.mk keeps the choice of a clone.
+-include waypost.mk
+ifneq ($(CATALOGUE),)
+export EVENT_CATALOGUE := $(or $(shell cd $(call quoted,$(CATALOGUE)) 2>/dev/null && pwd),$(error CATALOGUE is `$(CATALOGUE)`, which is not a folder))
+endif
+test build-tests simulate deploy-test browser-test receiver-test panel-pictures bench fuzz check lint clippy docs: export EVENT_CATALOGUE =
+
 # Notes how long a step takes. `make test` shows the notes at its end; `.ci/run` collects those of several commands.
 STEP = python3 tests/timetable.py step
 ifdef TIMETABLE
@@ -35,7 +46,7 @@ SHOW_TIMETABLE = python3 tests/timetable.py show
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events sam-events-programs deploy provision application panel delivery rotate-data-keys \
+.PHONY: help run catalogue test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events sam-events-programs deploy provision application panel delivery rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -56,13 +67,16 @@ RUN_ALONE = token list-webhooks publish-event
 
 # ------------------------------------------------------------------------------------------------- on one machine
 
-run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local) until Ctrl-C
+run: rust ## Builds and runs the whole service here (PORT=9000 DATA=.local CATALOGUE=) until Ctrl-C
 	@# Remove the service.env of a killed service: during the build it would look like a running one.
 	@if command -v flock >/dev/null && test -e "$(DATA)/lock"; then \
 		flock --nonblock "$(DATA)/lock" rm -f "$(DATA)/service.env" || true; fi
 	@test -x target/debug/local || echo "Compiling the service and its dependencies, some 300 crates: 7 to 12 minutes on two cores, once."
 	$(BUILD_SERVICE)
 	@exec target/debug/local --port "$(PORT)" --data "$(DATA)" --stop-with-parent
+
+catalogue: rust ## Checks the event types of CATALOGUE=folder in seconds (PREVIOUS=folder compares them with an earlier version)
+	@cargo run --quiet --package event-catalogue -- $(if $(EVENT_CATALOGUE),"$$EVENT_CATALOGUE" $(if $(PREVIOUS),$(call quoted,$(PREVIOUS))))
 
 test: ## Runs all tests, including those that start the whole service
 	@$(BEGIN_TIMETABLE)
@@ -222,7 +236,7 @@ STD_NAME = /rustc/$(shell rustc --verbose --version | sed -n 's/commit-hash: //p
 REPRODUCIBLE = --config 'build.rustflags=[$(call remapped,$(CURDIR),/waypost),$(call remapped,$(CRATES_FOLDER),/crates),$(call remapped,$(STD_FOLDER),$(STD_NAME))]'
 
 # FUNCTION= builds one function only.
-build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64)
+build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHITECTURE=arm64 or x86_64, CATALOGUE=)
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
@@ -259,8 +273,6 @@ ADMIN = { test -x target/debug/waypost-admin || echo "Compiling waypost-admin an
 	$(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
 	$(if $(STACK),--stack $(call quoted,$(STACK)),--data $(call quoted,$(DATA)))
 
-# Quotes the value of a make variable as one word for the shell.
-quoted = '$(subst ','\'',$(1))'
 APPLICATION = --name $(call quoted,$(NAME)) --entity $(call quoted,$(ENTITY)) $(if $(SCOPES),--scopes $(call quoted,$(SCOPES))) \
 	$(if $(OWNER),--owner $(call quoted,$(OWNER))) $(PUBLISHING)
 # A misspelled value is an error, and does not count as `no`.

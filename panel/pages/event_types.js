@@ -27,7 +27,7 @@ export default function EventTypes({ query }) {
     <${Page} title="Event types" lead="All event types that a webhook can receive.">
       <${Problem} refusal=${list.error} retry=${list.reload} />
       <div class="filters"><div class="filter-row fields">
-        <${TextField} type="search" label="Search" placeholder="booking" value=${search}
+        <${TextField} type="search" label="Search" placeholder=${list.data ? sectionOf(list.data[0].value) : ""} value=${search}
         change=${(value) => go(address("/event-types", { search: value }), { replace: true })} />
         <p class="faint" role="status">${list.data && counted(found.length, "type", "types")}</p></div></div>
       ${list.loading && html`<${Waiting} what="Loading event types" />`}

@@ -20,7 +20,7 @@ export const useTypes = () => useLoad(eventTypes, []).data ?? [];
 export const useWebhooks = () => useLoad(webhooks, []).data ?? [];
 
 export const labelOf = (types, key) => types.find(({ value }) => value === key)?.label
-  ?? (/^[a-z_]+\.\*$/.test(key) ? `All of ${sectionLabel(sectionOf(key))}` : key);
+  ?? (/^[a-z][a-z0-9_]*\.\*$/.test(key) ? `All of ${sectionLabel(sectionOf(key))}` : key);
 export const sectionOf = (key) => key.split(".")[0];
 
 /** The types by section, in the order of the catalogue. */

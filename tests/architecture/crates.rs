@@ -14,7 +14,7 @@ const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 /// The crates of ours that a crate may use outside of tests.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
-        "base" | "template" | "reference" | "sandbox" => vec![],
+        "base" | "event-catalogue" | "template" | "reference" | "sandbox" => vec![],
         // A client of the public API like any other, which forwards events by the exchange of the service.
         "waypost" => vec!["outbound"],
         "queue" | "secret-store" => vec!["base"],

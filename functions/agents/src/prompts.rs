@@ -133,7 +133,7 @@ mod tests {
         for prompt in ALL {
             let quoted = prompt.instructions.split('`').skip(1).step_by(2);
             let arguments: Vec<_> = prompt.arguments.iter().map(|argument| argument.name).collect();
-            let members = ["untrusted", "idempotencyKey", "signingSecret", "booking.*"];
+            let members = ["untrusted", "idempotencyKey", "signingSecret", "area.*"];
             for name in quoted.filter(|name| !arguments.contains(name) && !members.contains(name)) {
                 assert!(tools::find(name).is_some(), "{}: {name}", prompt.name);
             }

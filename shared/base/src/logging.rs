@@ -33,9 +33,10 @@ use crate::{
 };
 
 /// The libraries of this project, whose lines follow `LOG_LEVEL`. A test of the workspace keeps the list complete.
-pub const OWN_CRATES: [&str; 13] = [
+pub const OWN_CRATES: [&str; 14] = [
     "auth",
     "base",
+    "event_catalogue",
     "template",
     "function",
     "gate",

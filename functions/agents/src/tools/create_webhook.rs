@@ -7,7 +7,7 @@ use auth::{
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
-use webhooks::subscriptions::webhook::register::NewWebhook;
+use webhooks::{events::catalogue, subscriptions::webhook::register::NewWebhook};
 
 use crate::{
     arguments, schemas,
@@ -43,9 +43,9 @@ fn input() -> Value {
     schemas::with_examples(
         schemas::with(schemas::of("WebhookRequest"), arguments::idempotency_key()),
         json!([{
-            "name": "Bookings to the channel manager",
+            "name": "Channel manager",
             "eventUrl": "https://hooks.example.com/waypost",
-            "eventList": ["booking.*", "payment.received"],
+            "eventList": [catalogue::example_group()],
             "headers": { "X-Tenant": "demo" },
             "idempotencyKey": "4f9c2f1e-8f3b-4c55-9f0a-6d1f6f2f7a10",
         }]),

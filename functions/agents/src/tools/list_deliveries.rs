@@ -4,7 +4,7 @@ use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;
 use problem::Problem;
 use serde_json::{Value, json};
-use webhooks::deliveries::queries::list::ListRequest;
+use webhooks::{deliveries::queries::list::ListRequest, events::catalogue};
 
 use crate::{
     schemas,
@@ -65,7 +65,7 @@ fn input() -> Value {
         schemas::object(filters, &[]),
         json!([
             { "status": ["failed", "retrying"], "webhookIdentifier": "whk_01m74zy5eva3kj3s4w04zg1hhc" },
-            { "type": "booking.created", "createdFrom": "2026-11-20T00:00:00Z", "limit": 10 },
+            { "type": catalogue::example().value, "createdFrom": "2026-11-20T00:00:00Z", "limit": 10 },
         ]),
     )
 }

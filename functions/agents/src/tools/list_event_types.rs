@@ -33,7 +33,7 @@ pub const LIST_EVENT_TYPES: Tool = Tool {
 fn list(call: &ToolCall) -> Result<Value, Problem> {
     let body = call.body();
     let mut body = JsonBody::read(&body)?;
-    let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
+    let kind = body.optional::<String>("type", &catalogue::key_expected());
     let kind = kind.and_then(|kind| {
         body.violations.note("type", Rule::UnknownValue, type_details::named(&kind, "{managingEntity}"))
     });

@@ -14,8 +14,9 @@ use url::Url;
 
 use crate::canary::{
     arrivals::Arrivals,
-    secret::{CanarySecret, EVENT_TYPE, SECRET},
+    secret::{CanarySecret, SECRET},
 };
+use crate::events::{catalogue, type_details};
 use base::metric::{Metrics, Name, Number};
 use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
@@ -185,7 +186,10 @@ impl Canary {
         let entity = &secret.managing_entity_identifier;
         let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
         let authorization = format!("Bearer {}", token.expose());
-        let event = json!({ "type": EVENT_TYPE, "data": { "canary": true } }).to_string();
+        // An ordinary type, which customers publish as well. A strict deployment refuses data that do not conform.
+        let kind = catalogue::example();
+        let sample = type_details::samples(kind).next().expect("the build refuses a type without samples");
+        let event = json!({ "type": kind.value, "data": sample }).to_string();
         self.post(&url, &authorization, "application/json", event, StatusCode::ACCEPTED).await
     }
 

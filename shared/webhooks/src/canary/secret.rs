@@ -64,13 +64,11 @@ impl Source for SecretSource {
 
 /// The path of the receiver.
 pub const PATH: &str = "/task/canary";
-/// The type of the canary's events, an ordinary one that customers publish as well.
-pub(super) const EVENT_TYPE: &str = "booking.created";
 
 /// Creates the canary's webhook, or replaces it unless it is enabled and has the receiver's address and this key.
 pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
     let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
     let key = SigningSecret::of(secret.signing_key.clone());
-    let new = NewWebhook::plain("Canary", format!("{base_url}{PATH}"), EVENT_TYPE);
+    let new = NewWebhook::plain("Canary", format!("{base_url}{PATH}"));
     registration.ensure(&entity, &secret.webhook_identifier, &key, new).await
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     catalogue::{self, EventType},
-    type_details,
+    type_details::{OWN_SAMPLES, OWN_SCHEMAS, Samples, Schemas},
 };
 
 /// The members of every event except `type` and `data`, as a schema of the document.
@@ -82,9 +82,21 @@ struct Example {
 
 /// The document as JSON, for a deployment at this address.
 pub fn document(base_url: &str) -> String {
-    let messages = catalogue::all().iter().map(|kind| (kind.value, message(kind))).collect();
-    let parts =
-        type_details::parts().map(|(name, part)| (name, raw(titled(&class_name(name), &with_references(part)))));
+    document_of(Content { types: catalogue::all(), schemas: OWN_SCHEMAS, samples: OWN_SAMPLES }, base_url)
+}
+
+/// A catalogue with everything that the document shows.
+#[derive(Clone, Copy)]
+pub(super) struct Content {
+    pub(super) types: &'static [EventType],
+    pub(super) schemas: Schemas,
+    pub(super) samples: Samples,
+}
+
+pub(super) fn document_of(content: Content, base_url: &str) -> String {
+    let messages = content.types.iter().map(|kind| (kind.value, message(content, kind))).collect();
+    let parts = content.schemas.parts.iter();
+    let parts = parts.map(|(name, part)| (*name, raw(titled(&class_name(name), &with_references(part)))));
     let ours = [(ENVELOPE, raw(envelope().to_string())), (HEADERS, raw(headers().to_string()))];
     let schemas = ours.into_iter().chain(parts).collect();
     let document = Document {
@@ -100,14 +112,14 @@ pub fn document(base_url: &str) -> String {
             },
         }),
         default_content_type: "application/json",
-        channels: channels(),
+        channels: channels(content.types),
         operations: operations(),
         components: Components { messages: Ordered(messages), schemas: Ordered(schemas) },
     };
     serde_json::to_string(&document).expect("texts, numbers and raw JSON can always be written")
 }
 
-fn channels() -> Value {
+fn channels(types: &[EventType]) -> Value {
     let reference =
         |kind: &EventType| (kind.value.to_owned(), json!({ "$ref": format!("#/components/messages/{}", kind.value) }));
     json!({
@@ -116,7 +128,7 @@ fn channels() -> Value {
             "address": null,
             "title": "The endpoint of a webhook",
             "description": "Receives the types of its `eventList`, at least once; in order only if its `order` is `subject`.",
-            "messages": catalogue::all().iter().map(reference).collect::<Value>(),
+            "messages": types.iter().map(reference).collect::<Value>(),
         },
     })
 }
@@ -133,13 +145,13 @@ fn operations() -> Value {
     })
 }
 
-fn message(kind: &'static EventType) -> Message {
-    let (summary, since, version) = type_details::texts(kind);
+fn message(content: Content, kind: &'static EventType) -> Message {
+    let (summary, since, version) = content.schemas.texts(kind);
     let name = class_name(kind.value);
-    let data = titled(&format!("{name}Data"), &with_references(type_details::schema_with_references(kind)));
+    let data = titled(&format!("{name}Data"), &with_references(content.schemas.with_references(kind)));
     let constant = json!({ "const": kind.value }).to_string();
     let of_type = OfType { r#type: "object", properties: Ordered(vec![("type", raw(constant)), ("data", raw(data))]) };
-    let examples = type_details::samples(kind).map(|sample| Example {
+    let examples = content.samples.of(kind).map(|sample| Example {
         payload: Ordered(vec![
             ("id", raw(json!("evt_01m7w5gmev7xwvpyt3bc2k45jh").to_string())),
             ("type", raw(json!(kind.value).to_string())),
@@ -243,7 +255,7 @@ mod tests {
         let count = |pointer: &str| document.pointer(pointer).and_then(Value::as_object).map(serde_json::Map::len);
         assert_eq!(count("/components/messages"), Some(catalogue::all().len()));
         assert_eq!(count("/channels/webhook/messages"), Some(catalogue::all().len()));
-        assert_eq!(count("/components/schemas"), Some(type_details::parts().count() + 2), "a name comes twice");
+        assert_eq!(count("/components/schemas"), Some(OWN_SCHEMAS.parts.len() + 2), "a name comes twice");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The catalogue of event types. The build checks `catalogue.json` and turns it into code. An entry says whether only
-//! this service publishes its type; the platform's services and clients publish all others.
+//! The catalogue of event types, which the build compiles in from the deployment's folder (`event-catalogue`). Only this
+//! service publishes the last ones; the platform's services and clients publish all others.
 
 use serde::Serialize;
 
@@ -33,6 +33,28 @@ include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 /// Every type, in the order of the catalogue.
 pub const fn all() -> &'static [EventType] {
     TYPES
+}
+
+/// The first type of the deployment, as an example in messages. The canary publishes its sample.
+pub const fn example() -> &'static EventType {
+    &TYPES[0]
+}
+
+/// The group of all types of the example's area, such as `booking.*`.
+pub fn example_group() -> String {
+    format!("{}.*", example().area())
+}
+
+/// The words for a value that must be the key of a type.
+pub fn key_expected() -> String {
+    format!("the key of an event type, such as {}", example().value)
+}
+
+impl EventType {
+    /// The first word of the key.
+    pub fn area(&self) -> &'static str {
+        self.value.split('.').next().unwrap_or_default()
+    }
 }
 
 /// The internal type with this key, for a constant: a key that is missing from the catalogue, or that others may
@@ -151,6 +173,12 @@ mod tests {
             ]
         );
         assert_eq!(find("nothing.happened"), None);
+    }
+
+    #[test]
+    fn the_example_is_a_type_that_everybody_may_publish() {
+        assert_eq!((example().value, example().source), ("booking.created", Source::Platform));
+        assert_eq!(example_group(), "booking.*");
     }
 
     #[test]

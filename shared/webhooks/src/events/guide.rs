@@ -15,7 +15,8 @@ const BEGINNING: &str = "\
 # Event types
 
 A test generates this page from the catalogue of event types and their schemas
-(`shared/webhooks/src/events`). `GET {me}/webhook/event/type/{value}` shows the schema of the `data`
+of the travel platform
+(`shared/event-catalogue/travel`), the default. `GET {me}/webhook/event/type/{value}` shows the schema of the `data`
 of a type and all its samples, and `/asyncapi.json` those of all types.
 
 - The *subject* of an event is the member of `data` by which people find it, unless its publisher
@@ -39,7 +40,7 @@ fn page() -> String {
     for (area, kinds) in areas {
         writeln!(page, "\n## {}\n\n| type | meaning | subject |\n|---|---|---|", title(area)).expect("a String");
         for kind in &kinds {
-            let (description, _, _) = type_details::texts(kind);
+            let (description, _, _) = type_details::OWN_SCHEMAS.texts(kind);
             let subject = kind.subject.map_or("–".to_owned(), |subject| format!("`{}`", &subject[1..]));
             writeln!(page, "| `{}` | {description} | {subject} |", kind.value).expect("a String");
         }

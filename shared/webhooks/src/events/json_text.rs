@@ -1,5 +1,5 @@
-//! The text of JSON, character by character, to change nothing but its white space. build.rs includes this file, so it
-//! must not use other files.
+//! The text of JSON, character by character, to change nothing but its white space. The crate `event-catalogue` includes
+//! this file, so it must not use other files.
 
 /// The characters of JSON, each with whether it is within a string; the closing quote is, the opening one is not.
 pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {

@@ -3,7 +3,7 @@
 pub mod asyncapi;
 pub mod catalogue;
 #[cfg(test)]
-mod compatibility;
+mod catalogue_tests;
 mod counts;
 pub mod data_warning;
 pub mod event;

@@ -93,7 +93,7 @@ impl Content<'_> {
 /// Takes the type, which must be in the catalogue and must not be internal: a subscriber to `webhook.disabled` must be
 /// able to trust that the service disabled a webhook. A violation names the address of the catalogue for `entity`.
 pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
-    let kind = body.required::<String>("type", "the key of an event type, such as booking.created")?;
+    let kind = body.required::<String>("type", &catalogue::key_expected())?;
     match catalogue::find(&kind) {
         None => body.violations.add("type", Rule::UnknownValue, unknown::no_type(&kind, entity)),
         Some(EventType { source: Source::Service, .. }) => {

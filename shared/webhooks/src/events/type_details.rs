@@ -1,5 +1,5 @@
-//! The details of event types: meaning, the schema of the data, and samples. The build takes them from `schemas` and
-//! embeds them as JSON without white space. A program that uses none of them does not contain them.
+//! The details of event types: meaning, the schema of the data, and samples. The build embeds them as JSON without white
+//! space. Schemas and samples are separate tables, and a program contains only those that it uses.
 
 use std::fmt::Write;
 
@@ -17,18 +17,35 @@ use problem::{Problem, ProblemKind};
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// A type as its schema file describes it, in addition to its entry in the catalogue.
-struct Description {
-    value: &'static str,
-    version: u32,
-    since: &'static str,
-    description: &'static str,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Description {
+    pub(super) value: &'static str,
+    pub(super) version: u32,
+    pub(super) since: &'static str,
+    pub(super) description: &'static str,
     /// The schema, with references to `parts`.
-    schema: &'static str,
+    pub(super) schema: &'static str,
     /// The names of the shared parts that the schema needs, sorted.
-    parts: &'static [&'static str],
+    pub(super) parts: &'static [&'static str],
 }
 
 include!(concat!(env!("OUT_DIR"), "/type_details.rs"));
+
+/// The descriptions and schemas of a catalogue, with the shared parts by name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Schemas {
+    pub(super) descriptions: &'static [Description],
+    pub(super) parts: &'static [(&'static str, &'static str)],
+}
+
+/// The samples of a catalogue, as JSON, by type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Samples(pub(super) &'static [(&'static str, &'static [&'static str])]);
+
+/// The schemas of this deployment.
+pub(super) const OWN_SCHEMAS: Schemas = Schemas { descriptions: DESCRIPTIONS, parts: PARTS };
+/// The samples of this deployment.
+pub(super) const OWN_SAMPLES: Samples = Samples(SAMPLES);
 
 /// A type of event with the schema of its data and samples.
 #[derive(Debug, Serialize)]
@@ -50,8 +67,13 @@ pub struct EventTypeDetails {
 impl EventTypeDetails {
     /// The details of a type.
     pub fn of(kind: &'static EventType) -> Self {
-        let described = description(kind);
-        let schema = RawValue::from_string(schema(kind)).expect("the build composes it of JSON");
+        Self::within(OWN_SCHEMAS, OWN_SAMPLES, kind)
+    }
+
+    /// The details of a type of the catalogue with these schemas and samples.
+    pub(super) fn within(schemas: Schemas, samples: Samples, kind: &'static EventType) -> Self {
+        let described = schemas.description(kind);
+        let schema = RawValue::from_string(schemas.whole(kind)).expect("the build composes it of JSON");
         Self {
             label: kind.label,
             value: kind.value,
@@ -60,7 +82,7 @@ impl EventTypeDetails {
             version: described.version,
             subject: kind.subject,
             schema,
-            samples: samples(kind).collect(),
+            samples: samples.of(kind).collect(),
         }
     }
 
@@ -81,50 +103,57 @@ pub fn named(value: &str, entity: &str) -> Result<&'static EventType, String> {
     catalogue::find(value).ok_or_else(|| unknown::no_type(value, entity))
 }
 
-fn description(kind: &EventType) -> &'static Description {
-    let found = DESCRIPTIONS.iter().find(|described| described.value == kind.value);
-    found.expect("the build refuses a catalogue with a type that has no schema")
-}
-
 /// The schema of the data of a type, as JSON: complete in itself, with the shared parts that it needs in `$defs`.
 pub fn schema(kind: &EventType) -> String {
-    let Description { schema, parts, .. } = description(kind);
-    let members = schema.strip_prefix('{').and_then(|schema| schema.strip_suffix('}')).unwrap_or_default();
-    let mut whole = format!("{{\"$schema\":\"{DIALECT}\",{members}");
-    for (position, name) in parts.iter().enumerate() {
-        let before = if position == 0 { ",\"$defs\":{" } else { "," };
-        write!(whole, "{before}\"{name}\":{}", part(name)).expect("a String accepts any text");
-    }
-    whole.push_str(if parts.is_empty() { "}" } else { "}}" });
-    whole
-}
-
-/// The meaning of a type, the release that introduced its schema, and the schema's version.
-pub(super) fn texts(kind: &EventType) -> (&'static str, &'static str, u32) {
-    let Description { description, since, version, .. } = description(kind);
-    (description, since, *version)
-}
-
-/// The schema of a type with references to [`parts`] in `$defs` that it does not contain.
-pub(super) fn schema_with_references(kind: &EventType) -> &'static str {
-    description(kind).schema
-}
-
-/// The parts that schemas share, by name.
-pub(super) fn parts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PARTS.iter().copied()
-}
-
-fn part(name: &str) -> &'static str {
-    let found = PARTS.iter().find(|(known, _)| *known == name);
-    found.expect("the build refuses a reference to a missing part").1
+    OWN_SCHEMAS.whole(kind)
 }
 
 /// The samples of the data of a type, as JSON.
 pub fn samples(kind: &EventType) -> impl Iterator<Item = &'static RawValue> + use<> {
-    let found = SAMPLES.iter().find(|(value, _)| *value == kind.value);
-    let (_, samples) = found.expect("the build refuses a type without samples");
-    samples.iter().map(|sample| serde_json::from_str(sample).expect("the build takes it from JSON"))
+    OWN_SAMPLES.of(kind)
+}
+
+impl Schemas {
+    fn description(self, kind: &EventType) -> &'static Description {
+        let found = self.descriptions.iter().find(|described| described.value == kind.value);
+        found.expect("the build refuses a catalogue with a type that has no schema")
+    }
+
+    fn whole(self, kind: &EventType) -> String {
+        let Description { schema, parts, .. } = self.description(kind);
+        let members = schema.strip_prefix('{').and_then(|schema| schema.strip_suffix('}')).unwrap_or_default();
+        let mut whole = format!("{{\"$schema\":\"{DIALECT}\",{members}");
+        for (position, name) in parts.iter().enumerate() {
+            let before = if position == 0 { ",\"$defs\":{" } else { "," };
+            write!(whole, "{before}\"{name}\":{}", self.part(name)).expect("a String accepts any text");
+        }
+        whole.push_str(if parts.is_empty() { "}" } else { "}}" });
+        whole
+    }
+
+    /// The meaning of a type, the release that introduced its schema, and the schema's version.
+    pub(super) fn texts(self, kind: &EventType) -> (&'static str, &'static str, u32) {
+        let Description { description, since, version, .. } = self.description(kind);
+        (description, since, *version)
+    }
+
+    /// The schema of a type with references to `parts` in `$defs` that it does not contain.
+    pub(super) fn with_references(self, kind: &EventType) -> &'static str {
+        self.description(kind).schema
+    }
+
+    fn part(self, name: &str) -> &'static str {
+        let found = self.parts.iter().find(|(known, _)| *known == name);
+        found.expect("the build refuses a reference to a missing part").1
+    }
+}
+
+impl Samples {
+    pub(super) fn of(self, kind: &EventType) -> impl Iterator<Item = &'static RawValue> + use<> {
+        let found = self.0.iter().find(|(value, _)| *value == kind.value);
+        let (_, samples) = found.expect("the build refuses a type without samples");
+        samples.iter().map(|sample| serde_json::from_str(sample).expect("the build takes it from JSON"))
+    }
 }
 
 #[cfg(test)]

@@ -25,8 +25,9 @@ pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
         return "is not an event type; for every type, leave the list empty: `[]`".to_owned();
     }
-    let what = "must be the key of an event type in the catalogue, or a group such as booking.*";
-    near::none_of(what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))
+    let group = catalogue::example_group();
+    let what = format!("must be the key of an event type in the catalogue, or a group such as {group}");
+    near::none_of(&what, given, types().chain(catalogue::groups()), &listed(entity.as_str()))
 }
 
 fn listed(entity: &str) -> String {

@@ -137,7 +137,7 @@ impl DataValidator {
 fn compile(kind: &EventType) -> Validator {
     let schema: Value = serde_json::from_str(&type_details::schema(kind)).expect("the build composes it of JSON");
     let options = jsonschema::draft202012::options().should_validate_formats(true);
-    options.build(&schema).expect("a test compiles the schema of every type")
+    options.build(&schema).expect("the build compiles the schema of every type")
 }
 
 /// The first errors as warnings.

@@ -61,7 +61,7 @@ impl TestRequest {
             return Ok(Self::default());
         }
         let mut body = JsonBody::read(body)?;
-        let kind = body.optional::<String>("type", "the key of an event type, such as booking.created");
+        let kind = body.optional::<String>("type", &catalogue::key_expected());
         let kind = kind.and_then(|kind| {
             body.violations.note("type", Rule::UnknownValue, type_details::named(&kind, entity.as_str()))
         });

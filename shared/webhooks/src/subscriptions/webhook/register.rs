@@ -68,8 +68,8 @@ impl NewWebhook {
         body.finish_with(Self::of(members))
     }
 
-    /// An internal webhook of the service for events of one type.
-    pub(crate) fn plain(name: &str, event_url: String, kind: &str) -> Self {
+    /// An internal webhook of the service for events of every type.
+    pub(crate) fn plain(name: &str, event_url: String) -> Self {
         Self {
             name: name.to_owned(),
             delivery: Delivering::Push,
@@ -77,7 +77,7 @@ impl NewWebhook {
             enabled: true,
             event_url,
             event_filter: None,
-            event_list: vec![kind.to_owned()],
+            event_list: Vec::new(),
             headers: Headers::new(),
             max_attempts_per_second: None,
             metadata: Metadata::default(),
@@ -189,7 +189,8 @@ impl Registration {
     }
 
     /// Registers an internal webhook of the service with this identifier and secret, unless it exists, is enabled, and
-    /// has this address and this secret under a key of the ring. A different webhook with this identifier is replaced.
+    /// has this address, these types, and this secret under a key of the ring. A different webhook with this identifier
+    /// is replaced.
     pub(crate) async fn ensure(
         &self,
         entity: &AuthorizedEntity,
@@ -201,6 +202,7 @@ impl Registration {
         if let Some(known) = self.webhooks.find(entity, id).await?
             && known.webhook.enabled
             && known.webhook.endpoint.shown_url() == new.event_url
+            && known.webhook.event_list == new.event_list
             && known
                 .live_secrets(&self.rings, now)
                 .await
