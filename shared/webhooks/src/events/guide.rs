@@ -14,10 +14,10 @@ const MAX_BYTES: usize = 60 * 1024;
 const BEGINNING: &str = "\
 # Event types
 
-A test generates this page from the catalogue of event types and their schemas
-of the travel platform
-(`shared/event-catalogue/travel`), the default. `GET {me}/webhook/event/type/{value}` shows the schema of the `data`
-of a type and all its samples, and `/asyncapi.json` those of all types.
+A test generates this page from the default catalogue, that of a travel platform
+(`shared/event-catalogue/travel`). [A deployment can have its own types](event-catalogue.md). `GET
+{me}/webhook/event/type/{value}` shows the schema of the `data` of a type and all its samples, and
+`/asyncapi.json` those of all types.
 
 - The *subject* of an event is the member of `data` by which people find it, unless its publisher
   or the deployment names another.
