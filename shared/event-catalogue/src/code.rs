@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::Catalogue;
+use crate::catalogue::Catalogue;
 
 const ANY_TEXT: &str = "a String accepts any text";
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::Catalogue;
+use crate::catalogue::Catalogue;
 
 /// The short form of a schema.
 fn shape(schema: &Value) -> Value {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::value::RawValue;
 
 use crate::{
-    RESERVED, Type,
+    catalogue::{RESERVED, Type},
     source::{Members, Mistake, Source},
 };
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    Type,
+    catalogue::Type,
     json_text::without_space,
     list::Entry,
     parts::{self, LOCAL, Parts, SHARED},
