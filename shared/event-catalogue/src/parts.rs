@@ -62,7 +62,7 @@ impl Parts {
             return here("the AsyncAPI document has a schema with this name; use another");
         }
         let Ok(part) = serde_json::from_str::<Value>(raw.get()) else { return here("is not a schema") };
-        if !part.as_object().is_some_and(|members| !members.is_empty()) {
+        if part.as_object().is_none_or(|members| members.is_empty()) {
             return here("a part must be an object with members");
         }
         check_form(&part)?;
