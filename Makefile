@@ -247,7 +247,7 @@ package: build ## Zips the functions as SAM does, and builds waypost-admin, into
 # A clean build of HEAD with newly installed tools, in a folder with a random name.
 reproduce: ## Builds HEAD in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
 	@folder="$$(mktemp -d)" && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar --extract --directory "$$folder" && \
-	$(MAKE) --no-print-directory --directory "$$folder" build && cd "$$folder/target/lambda" && \
+	$(MAKE) --no-print-directory --directory "$$folder" build $(if $(EVENT_CATALOGUE),CATALOGUE="$$EVENT_CATALOGUE") && cd "$$folder/target/lambda" && \
 	for program in */bootstrap; do \
 		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
 	done; test -z "$$different"

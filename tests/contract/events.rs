@@ -51,6 +51,17 @@ async fn the_catalogue_covers_every_area(suite: Arc<Suite>) {
     }
 }
 
+/// A deployment can have other types, but always these.
+#[contract_test]
+async fn the_list_ends_with_the_types_that_only_the_service_publishes(suite: Arc<Suite>) {
+    let catalogue = catalogue(&suite).await;
+    let keys: Vec<_> = catalogue.iter().map(|entry| entry["value"].as_str().expect("a text")).collect();
+    let is_own = |key: &str| key.starts_with("webhook.") || key.starts_with("payment.connection.");
+    let first = keys.iter().position(|key| is_own(key)).expect("a type of the service");
+    assert!(keys[first..].iter().all(|key| is_own(key)), "{keys:?}");
+    assert_eq!(keys[first..].len(), 8, "{keys:?}");
+}
+
 #[contract_test]
 async fn the_catalogue_is_the_same_for_every_entity_and_every_time(suite: Arc<Suite>) {
     assert_eq!(catalogue(&suite).await, catalogue(&suite).await);
