@@ -29,7 +29,7 @@ NAMES = {
     "problem": ["problems"],
     "public": ["pages", "routes"],
     "queue": ["stand_ins", "queue_chaos"],
-    "requests": ["resend", "recover", "cancel_delivery", "erasing"],
+    "requests": ["resend", "recover", "replays", "cancel_delivery", "erasing"],
     "state": ["dispatching", "order", "pauses", "retries"],
     "storage": ["table_chaos", "deliveries"],
     "subscriptions": ["webhook", "health"],

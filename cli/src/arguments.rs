@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::commands::{Deliveries, Listen, Login, Recover, Trigger, Types, Verify, Webhooks, WhichDelivery};
+use crate::commands::{Deliveries, Listen, Login, Recover, Replay, Trigger, Types, Verify, Webhooks, WhichDelivery};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,6 +85,8 @@ An attempt that is under way cannot be stopped: the service refuses, and a later
     Cancel(WhichDelivery),
     /// Sends failed and waiting deliveries of a webhook again, such as after an outage.
     Recover(Recover),
+    /// Delivers events to a webhook that was created, enabled or changed after their publication.
+    Replay(Replay),
     /// Prints completions for a shell.
     #[command(after_help = "\
 Example:
@@ -126,6 +128,7 @@ mod tests {
             &["webhooks", "remove"],
             &["types", "show"],
             &["recover", "--from", "3h"],
+            &["replay", "--from", "3h"],
             &["login", "--entity"],
         ] {
             let given = |name: &'static str| [&["waypost"], command, &[name]].concat();

@@ -47,6 +47,7 @@ async fn run(Arguments { json, command }: Arguments) -> Result<(), Failure> {
         Command::Resend(which) => which.resend(output).await,
         Command::Cancel(which) => which.cancel(output).await,
         Command::Recover(recover) => recover.run(output).await,
+        Command::Replay(replay) => replay.run(output).await,
         Command::Completions { shell } => commands::completions(shell, output),
     }
 }

@@ -12,7 +12,7 @@ use outbound::AddressRules;
 use payments::panel::PanelSettings;
 use webhooks::{
     deliveries::state::schedule::ScheduleSettings,
-    events::{share::ShareSettings, subject::SubjectMembers, validation::EventValidation},
+    events::{publish::UnmatchedEvents, share::ShareSettings, subject::SubjectMembers, validation::EventValidation},
     subscriptions::health::breaker::BreakerSettings,
 };
 
@@ -78,7 +78,7 @@ impl<'a> Plan<'a> {
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
         type Panel = (FrameAncestors, PanelLook);
-        type Rest = (LogSettings, FetchSettings, (SubjectMembers, EventValidation), Panel);
+        type Rest = (LogSettings, FetchSettings, (SubjectMembers, UnmatchedEvents, EventValidation), Panel);
         let ((tokens, signing, _), _, _) = environment::read::<(Issuing, Sending, Rest)>()?;
         if settings.parameters.get("AdminPanelUrl").is_some_and(|address| !address.is_empty()) {
             environment::read::<PanelSettings>()?;

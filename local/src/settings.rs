@@ -19,6 +19,7 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "RetrySchedule", variable: "RETRY_SCHEDULE", local_default: None },
     Setting { parameter: "DeliveryRetention", variable: "DELIVERY_RETENTION", local_default: None },
     Setting { parameter: "SubjectMembers", variable: "SUBJECT_MEMBERS", local_default: None },
+    Setting { parameter: "KeepUnmatchedEvents", variable: "KEEP_UNMATCHED_EVENTS", local_default: None },
     Setting { parameter: "EventValidation", variable: "EVENT_VALIDATION", local_default: None },
     Setting { parameter: "BreakerThreshold", variable: "BREAKER_THRESHOLD", local_default: None },
     Setting { parameter: "BreakerOpen", variable: "BREAKER_OPEN", local_default: None },

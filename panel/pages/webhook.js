@@ -14,6 +14,7 @@ import { Identifier } from "../parts/copy.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Recovery } from "../parts/recovery.js";
+import { Replay } from "../parts/replay.js";
 import { Removal } from "../parts/webhook_removal.js";
 import { PublicKeys } from "../parts/webhook_keys.js";
 import { Ending, Rotation } from "../parts/webhook_rotation.js";
@@ -97,7 +98,10 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
       <${Latest} ...${{ webhook, latest, stats, canRetry, types }} recover=${() => show("recovery")} />
-      <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} /><//>
+      <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} />
+        ${webhook.enabled && html`<div class="actions">
+          <${Action} scope="integrations.write" onClick=${() => show("replay")}>Replay events…<//></div>`}
+      <//>
       <${Card} title="Signing secret">
         <${Signing} until=${webhook.previousSecretExpiresDate} />
         <${PublicKeys} keys=${webhook.publicKeys} />
@@ -114,6 +118,7 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
       ${open === "disabling" && html`<${Disabling} webhook=${webhook} enable=${enable} close=${close} />`}
       ${open === "ending" && html`<${Ending} webhook=${webhook} close=${close} done=${reload} />`}
       ${open === "removal" && html`<${Removal} webhook=${webhook} close=${close} />`}
+      ${open === "replay" && html`<${Replay} webhook=${webhook} close=${close} done=${reload} />`}
       ${open === "recovery" && html`<${Recovery} webhook=${webhook} close=${close} done=${reload} />`}
     <//>`;
 }

@@ -84,7 +84,7 @@ function Outcome({ outcome: { eventsRead, matchCount, items } }) {
   return html`
     <p><strong>${matchCount} of ${counted(items.length, "recent event", "recent events")}</strong>${" "}
       ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event", "events")} of all types${" "}
-      ${eventsRead === 1 ? "was" : "were"} checked. Events that no webhook received are not stored.</p>
+      ${eventsRead === 1 ? "was" : "were"} checked.</p>
     <ul class="checked-events">${items.slice(0, SHOWN).map(({ id, type, subject, timestamp, matches }) => html`
       <li key=${id}>
         <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>

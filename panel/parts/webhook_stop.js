@@ -14,8 +14,8 @@ export const Stop = ({ webhook: { delivery, enabled, pausedBy }, pause, disable,
       <${Action} scope="integrations.write" onClick=${pause}>Pause…<//>
     </div>`}
     ${enabled && html`<div class="choice">
-      <p>While disabled, the webhook receives nothing, and events published in the meantime are not delivered later.
-        You can enable it again.</p>
+      <p>While disabled, the webhook receives nothing. After you enable it again, you can replay the events published in
+        the meantime.</p>
       <${Action} scope="integrations.write" onClick=${disable}>Disable…<//>
     </div>`}
     <div class="choice">
@@ -51,7 +51,7 @@ const CANCELLED = "An open delivery is cancelled if its next attempt is due whil
 export const Disabling = ({ webhook, enable, close }) => html`
   <${Dialog} title=${html`Disable <bdi>${webhook.name}</bdi>?`} close=${close}>
     <${OpenDeliveries} webhook=${webhook} fate=${CANCELLED} />
-    <p>Events published while it is disabled are never delivered to it.</p>
+    <p>Events published while it is disabled are not delivered to it, unless you replay them later.</p>
     <${Problem} refusal=${enable.refusal} />
     <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
       <${Action} kind="danger" scope="integrations.write" busy=${enable.busy} onClick=${() => enable.run(false)}>

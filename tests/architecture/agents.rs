@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// The tools with an operation of the API, and the member of their result that has the response; empty if the result is
 /// the response.
-const EQUIVALENT: [(&str, &str, &str); 15] = [
+const EQUIVALENT: [(&str, &str, &str); 16] = [
     ("list_webhooks", "listWebhooks", "webhooks"),
     ("show_webhook", "showWebhook", ""),
     ("list_deliveries", "listDeliveries", ""),
@@ -26,6 +26,7 @@ const EQUIVALENT: [(&str, &str, &str); 15] = [
     ("resume_webhook", "resumeWebhook", ""),
     ("publish_test_event", "testWebhook", ""),
     ("resend_delivery", "resendDelivery", ""),
+    ("replay_events", "replayEvents", ""),
     ("recover_deliveries", "recoverDeliveries", ""),
 ];
 

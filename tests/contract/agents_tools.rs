@@ -39,7 +39,8 @@ fn about(webhook: &str, delivery: &str) -> Vec<(&'static str, Value)> {
         ("remove_webhook", webhook.clone()),
         ("publish_test_event", webhook),
         ("resend_delivery", delivery),
-        ("recover_deliveries", since),
+        ("recover_deliveries", since.clone()),
+        ("replay_events", since),
     ]
 }
 
@@ -92,7 +93,8 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
     assert_eq!(page["items"][0]["id"], delivery.as_str());
     assert_eq!(agent.call("list_deliveries", json!({ "status": ["pending"] })).await["items"], json!([]));
     let since = json!({ "webhookIdentifier": created["id"], "createdFrom": "2026-01-01T00:00:00Z" });
-    assert_eq!(agent.call("recover_deliveries", since).await["count"], 0);
+    assert_eq!(agent.call("recover_deliveries", since.clone()).await["count"], 0);
+    assert_eq!(agent.call("replay_events", since).await["count"], 0);
     agent.call("diagnose_webhook", webhook.clone()).await;
     entity.visit("sim-basic", Choice::ALLOW).await.arrive("connected").await;
     let connections = agent.call("list_connections", json!({})).await;
@@ -205,6 +207,7 @@ async fn an_invalid_input_gets_the_problem_that_the_api_gives(suite: Arc<Suite>)
     assert_eq!(fields(&agent.refused("list_deliveries", bad).await), fields(&of_api));
     for (tool, arguments, argument) in [
         ("recover_deliveries", json!({ "webhookIdentifier": hook.id }), "createdFrom"),
+        ("replay_events", json!({ "webhookIdentifier": hook.id }), "createdFrom"),
         ("rotate_webhook_secret", json!({ "webhookIdentifier": hook.id, "overlapSeconds": -1 }), "overlapSeconds"),
         ("publish_test_event", json!({ "webhookIdentifier": hook.id, "data": {} }), "data"),
         ("publish_test_event", json!({ "webhookIdentifier": hook.id, "idempotencyKey": "é" }), "idempotencyKey"),
@@ -396,7 +399,7 @@ async fn a_call_with_a_key_is_carried_out_once(suite: Arc<Suite>) {
     let delivery = text(&sent["deliveryIdentifier"]);
     agent.until_status(&delivery, &["delivered"]).await;
     for (tool, mut arguments) in about(&text(&first["id"]), &delivery) {
-        if !["rotate_webhook_secret", "resend_delivery", "recover_deliveries"].contains(&tool) {
+        if !["rotate_webhook_secret", "resend_delivery", "recover_deliveries", "replay_events"].contains(&tool) {
             continue;
         }
         arguments["idempotencyKey"] = json!("k");

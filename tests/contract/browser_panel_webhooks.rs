@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::{
     applications::{KEY, made, of, shown},
     harness::{Behaviour, Browser, LONG, Receiver, Suite, until},
+    replays::aged,
 };
 
 /// Makes every list of deliveries an empty page that is not the last.
@@ -84,6 +85,28 @@ async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
     browser.click("Resume webhook").await;
     browser.until_says("The pause has ended").await;
     entity.until_status(&delivery, &["delivered"]).await;
+    assert_eq!(browser.complaints().await, "");
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
+async fn events_are_counted_and_then_replayed(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
+    entity.changed(&hook.id, json!({ "enabled": false })).await;
+    let published = entity.publish_of_type("booking.created", json!({})).await.json();
+    let event = published["eventIdentifier"].as_str().expect("openapi.yaml says so");
+    aged(suite.table(), event).await;
+    entity.changed(&hook.id, json!({ "enabled": true })).await;
+    let browser = Browser::open().await;
+    browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
+    browser.click("Replay events…").await;
+    browser.click("Count events").await;
+    browser.until_says("1 event in this range matches the webhook and has no delivery to it.").await;
+    browser.click("Replay events").await;
+    browser.until_says("1 event is being delivered.").await;
+    receiver.until("/hook", 1).await;
     assert_eq!(browser.complaints().await, "");
     browser.close().await;
 }

@@ -63,6 +63,7 @@ const TABLE: &[Row] = &[
     ("resendDelivery", Some(nothing), 404),
     ("cancelDelivery", Some(nothing), 404),
     ("recoverDeliveries", Some(range), 404),
+    ("replayEvents", Some(range), 404),
     ("createPanelLink", Some(nothing), 201),
     ("listPanelLinks", None, 200),
     ("showPanelLink", None, 404),

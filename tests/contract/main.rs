@@ -117,6 +117,7 @@ mod receivers;
 mod receivers_broken;
 mod recover;
 mod release_data;
+mod replays;
 mod resend;
 mod retries;
 mod revocation;

@@ -76,6 +76,7 @@ async fn every_sample_event_is_answered_as_it_should_be(suite: Arc<Suite>) {
             // The sample's delivery, application, connection or state does not exist in this bundle.
             "show-delivery" | "webhook-stats" | "disconnect-provider" | "fallback" => 404.into(),
             "resend-delivery" | "cancel-delivery" | "recover-deliveries" => 404.into(),
+            "recover-deliveries.replay" => 404.into(),
             "read-feed" | "acknowledge-feed" | "acknowledge-feed.extend" => 404.into(),
             "end-previous-secret" | "show-event" | "erase-event" => 404.into(),
             "remove-panel-link" | "renew-panel-link" | "list-connections.show" => 404.into(),

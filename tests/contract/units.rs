@@ -10,6 +10,7 @@ use contract_test::contract_test;
 use fakes::booking;
 use serde_json::{Value, json};
 
+use crate::delivery_list::hook_for;
 use crate::harness::{
     Behaviour, Entity, Interposed, LONG, Metered, Receiver, Settings, Suite, announced, in_a_row, stored, until,
     until_gone,
@@ -163,6 +164,15 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
         })
         .await;
     }
+
+    // An event that matches no webhook is stored like any other, and causes nothing more.
+    let unmatched = Entity::new(&setup.api, "unmatched".to_owned()).await;
+    hook_for(&unmatched, "payee.created", &receiver.on("/unmatched", [Behaviour::status(200)])).await;
+    let measure = async || measured(&setup, &unmatched, booking(1_000), 0, 1).await;
+    assert_low("an event without a webhook", measure, |[publishing, delivering]: &[Cost; 2]| {
+        publishing.is_at_most(2.0, 1.0) && delivering.is_at_most(0.0, 0.0)
+    })
+    .await;
 
     // A failure that is retried within seconds takes four units: claim, record, health and statistics. No index shows
     // the delivery yet. With four attempts its head is smaller than 1 KB. The success takes a fifth, since it removes

@@ -7,6 +7,7 @@ mod first_attempt;
 mod listen;
 mod log_in;
 mod recover;
+mod replay;
 mod settings;
 mod times;
 mod trigger;
@@ -19,6 +20,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 
+pub use self::replay::Replay;
 pub use self::{
     deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, recover::Recover, trigger::Trigger,
     types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami,

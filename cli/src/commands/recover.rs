@@ -17,7 +17,8 @@ Examples:
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-19T22:00:00Z --until 2026-11-20T06:00:00Z
 
 The service sends them in the background, the oldest first. Repeat the command with the same times, not with a duration,
-to see how many are left. Events that were published while the webhook was disabled have no deliveries.";
+to see how many are left. Events that were published while the webhook was disabled have no deliveries:
+`waypost replay` delivers them.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

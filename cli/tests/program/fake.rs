@@ -193,6 +193,7 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
         ("POST", "/webhook/whk_1/recover") => {
             (202, json!({ "count": 12, "countIsExact": true, "failed": 10, "waiting": 2 }))
         }
+        ("POST", "/webhook/whk_1/replay") => (202, json!({ "count": 7, "countIsExact": true, "dryRun": true })),
         ("POST", "/webhook/whk_1/test") => (202, json!({ "deliveryIdentifier": "dlv_9" })),
         ("POST", "/webhook/whk_1/feed/read") => {
             (200, locked(&shared.feed).pop_front().unwrap_or_else(|| json!({ "items": [] })))

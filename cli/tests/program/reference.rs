@@ -28,6 +28,7 @@ const COMMANDS: [&str; 24] = [
     "resend",
     "cancel",
     "recover",
+    "replay",
     "completions",
 ];
 

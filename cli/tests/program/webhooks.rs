@@ -133,6 +133,19 @@ async fn a_recovery_has_the_given_range_and_prints_its_numbers() {
 }
 
 #[tokio::test]
+async fn a_replay_has_the_given_range_and_types_and_prints_the_number() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let arguments =
+        ["replay", "whk_1", "--from", "2026-11-13T00:00:00Z", "--types", "booking.*,payment.*", "--dry-run"];
+    let said = person.run(&arguments).await.done();
+    assert!(said.contains("would deliver: 7"), "{said}");
+    let sent = fake.received(&format!("{ME}/webhook/whk_1/replay"))[0].json();
+    let types = ["booking.*", "payment.*"];
+    assert_eq!(sent, json!({ "createdFrom": "2026-11-13T00:00:00Z", "types": types, "dryRun": true }));
+}
+
+#[tokio::test]
 async fn an_empty_list_of_deliveries_says_what_to_try_next() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;

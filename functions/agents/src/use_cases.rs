@@ -11,7 +11,7 @@ use webhooks::{
         jobs::Jobs,
         queries::{diagnosis::Diagnosing, list::Listing},
         queue::{Queue, QueueSettings},
-        requests::{recover::Recovery, resend::Resending},
+        requests::{recover::Recovery, replay::Replaying, resend::Resending},
         state::schedule::ScheduleSettings,
     },
     events::{publish::Publisher, subject::SubjectMembers},
@@ -56,6 +56,8 @@ pub struct UseCases {
     pub resending: Resending,
     /// Attempts many deliveries again.
     pub recovery: Recovery,
+    /// Replays events to a webhook.
+    pub replaying: Replaying,
     /// The connections to payment providers.
     pub connections: Connections,
     /// The applications, among them the caller's.
@@ -135,6 +137,14 @@ impl UseCases {
                 limits: limits.clone(),
                 queue,
                 clock,
+            },
+            replaying: Replaying {
+                deliveries: deliveries.clone(),
+                webhooks: webhooks.clone(),
+                jobs: Jobs::new(table.clone()),
+                limits: limits.clone(),
+                answers: IdempotencyStore::new(table.clone()),
+                retention,
             },
             recovery: Recovery {
                 deliveries,

@@ -125,6 +125,7 @@ several!(A, B);
 several!(A, B, C);
 several!(A, B, C, D);
 several!(A, B, C, D, E);
+several!(A, B, C, D, E, F);
 
 /// A setting that is `true` or `false`.
 #[derive(Debug, Clone, Copy)]

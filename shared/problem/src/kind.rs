@@ -68,7 +68,7 @@ kinds! {
     InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor does not belong to this list",
         "A cursor is valid only for the list, managing entity and filters that it was issued for, and only until the operator rotates the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
     EventNotFound = "event-not-found", NOT_FOUND, "Event not found",
-        "The managing entity has no event with this identifier, or its retention has ended. Events without a matching webhook are not stored.";
+        "The managing entity has no event with this identifier, or its retention has ended. Events that were published with `kept: false` are not stored.";
     EventTypeNotFound = "event-type-not-found", NOT_FOUND, "Event type not found",
         "The catalogue has no event type with this key. All types are listed at …/webhook/event/list; the detail names similar ones.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "Webhook not found",
@@ -133,9 +133,9 @@ kinds! {
     DeliveryFinal = "delivery-final", CONFLICT, "The delivery is final",
         "Only a delivery that is pending or retrying can be cancelled. This one was delivered or has failed (`properties.status`), so it has no further attempts. Nothing was changed.";
     RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
-        "The detail states how many separate ranges of a webhook can be recovered at the same time. Wait until some are done, or send one range that includes the others.";
+        "The detail states how many separate ranges can be recovered, or replayed to a webhook, at the same time. Wait until some are done, or send one range that includes the others.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
-        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no deliveries to it and cannot be recovered: read the current state from the system that publishes them.";
+        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no deliveries to it; `replayEvents` can deliver the kept ones afterwards.";
     WebhookPulled = "webhook-pulled", CONFLICT, "The webhook has a feed and cannot be paused",
         "Only a webhook whose `delivery` is `push` can be paused. The events of a pull webhook wait in its feed until its reader requests them, so stop the reader instead.";
     WebhookNotPulled = "webhook-not-pulled", CONFLICT, "The webhook has no feed",

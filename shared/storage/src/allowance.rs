@@ -28,6 +28,9 @@ pub enum Allowance {
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
+    /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events, and
+    /// may cause thousands of attempts.
+    Replays,
     /// Test events of a managing entity.
     Tests,
     /// Deliveries that a managing entity sends again.
@@ -61,6 +64,7 @@ impl Allowance {
             Self::SharedTokens => "shared-tokens",
             Self::PanelLinks => "panel-links",
             Self::Recoveries => "recoveries",
+            Self::Replays => "replays",
             Self::Tests => "tests",
             Self::Resends => "resends",
             Self::FilterChecks => "filter-checks",
@@ -77,7 +81,7 @@ impl Allowance {
             Self::Credentials | Self::SharedTokens => 1000,
             Self::OwnTokens => 50,
             Self::PanelLinks | Self::Tests | Self::FilterChecks => 60,
-            Self::Recoveries => 20,
+            Self::Recoveries | Self::Replays => 20,
             Self::Resends => 300,
             // 60 pages of an entity with 200 webhooks.
             Self::OpenLists => 12_000,
@@ -91,9 +95,13 @@ impl Allowance {
         match self {
             Self::FeedWaits | Self::LineWaits => 10,
             Self::Credentials | Self::OwnTokens | Self::SharedTokens | Self::PanelLinks => HOUR,
-            Self::Recoveries | Self::Tests | Self::Resends | Self::FilterChecks | Self::OpenLists | Self::FeedReads => {
-                MINUTE
-            }
+            Self::Recoveries
+            | Self::Replays
+            | Self::Tests
+            | Self::Resends
+            | Self::FilterChecks
+            | Self::OpenLists
+            | Self::FeedReads => MINUTE,
         }
     }
 

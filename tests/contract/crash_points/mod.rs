@@ -1,5 +1,5 @@
 //! Crash points: a function is killed before or after a write, a message or a request, or only loses the answer, while
-//! it publishes, dispatches, sweeps, serves a feed, cancels, erases, resumes, creates or calls a tool. Clients repeat
+//! it publishes, dispatches, sweeps, serves a feed, cancels, erases, resumes, replays, creates or calls a tool. Clients repeat
 //! unacknowledged requests. In the end every delivery has the expected status, none is stuck, and its history has every
 //! request that the receiver saw; if a kill cut off the record, as an `interrupted` attempt.
 
@@ -12,6 +12,7 @@ mod feeding;
 mod ordering;
 mod pausing;
 mod publishing;
+mod replaying;
 mod stage;
 mod sweeping;
 
@@ -46,6 +47,13 @@ async fn a_creation_can_be_killed_before_and_after_its_transaction(suite: Arc<Su
 async fn a_publish_can_be_killed_at_every_point(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     publishing::play(&stage).await;
+    stage.end().await;
+}
+
+#[contract_test]
+async fn a_replay_can_be_killed_before_and_after_it_adds_a_delivery(suite: Arc<Suite>) {
+    let stage = Stage::set(&suite, Settings::default()).await;
+    replaying::play(&stage).await;
     stage.end().await;
 }
 

@@ -163,6 +163,7 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
         ("pauseWebhook", entity.post(&format!("{at}/pause"))),
         ("resumeWebhook", entity.post(&format!("{at}/resume"))),
         ("recoverDeliveries", entity.post(&format!("{at}/recover")).json(&range)),
+        ("replayEvents", entity.post(&format!("{at}/replay")).json(&range)),
         ("resendDelivery", resend()),
     ] {
         checked.compare(operation, "webhookDisabled", &call.send().await);

@@ -23,14 +23,14 @@ use webhooks::{
         feed::Feeds,
         jobs::{Jobs, Worker},
         queue::{Queue, QueueSettings},
-        requests::{cancel::Cancelling, erase::Erasing, recover::Recovery, resend::Resending},
+        requests::{cancel::Cancelling, erase::Erasing, recover::Recovery, replay::Replaying, resend::Resending},
         state::schedule::ScheduleSettings,
         sweep::Sweeper,
     },
     events::{
         ingest::Ingestion,
         outbox::Outbox,
-        publish::Publisher,
+        publish::{Publisher, UnmatchedEvents},
         rejected::RejectedEvents,
         subject::SubjectMembers,
         validation::{DataValidator, EventValidation},
@@ -195,7 +195,9 @@ impl Bundle {
     /// Publishes events of clients.
     pub fn publisher(&self) -> Publisher {
         let clock_and_random = (self.clock.clone(), self.random.clone());
-        Publisher::new(&self.table, self.queue(), (schedule(), SubjectMembers::default()), clock_and_random)
+        let publisher =
+            Publisher::new(&self.table, self.queue(), (schedule(), SubjectMembers::default()), clock_and_random);
+        publisher.with_unmatched(UnmatchedEvents { keep: true })
     }
 
     /// Publishes events of the bus.
@@ -322,6 +324,18 @@ impl Bundle {
             limits: self.limits(),
             queue: self.queue(),
             clock: self.clock.clone(),
+        }
+    }
+
+    /// Replays events.
+    pub fn replaying(&self) -> Replaying {
+        Replaying {
+            deliveries: self.deliveries(),
+            webhooks: self.webhooks(),
+            jobs: Jobs::new(self.table.clone()),
+            limits: self.limits(),
+            answers: self.answers(),
+            retention: schedule().retention,
         }
     }
 

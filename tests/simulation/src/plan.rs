@@ -6,6 +6,7 @@ mod feeds;
 pub mod geo_ip;
 pub mod ordered;
 mod pauses;
+mod replays;
 
 use std::time::Duration;
 
@@ -123,6 +124,8 @@ pub enum Action {
     Erase(usize, u8),
     /// A tenant recovers the deliveries of the last minutes.
     Recover(Slot, u8),
+    /// A tenant replays the events of the last minutes to a webhook.
+    Replay(Slot, u8),
     /// An endpoint changes its reaction.
     React(Slot, Mood),
     /// A tenant's partitions of the table take nothing for this time.
@@ -179,8 +182,8 @@ impl Plan {
         match draws.about(&"kind of plan").u8(0..64) {
             0 => apart::draw(seed, draws),
             1..=3 => geo_ip::draw(seed, draws),
-            4..=7 => feeds::draw(seed, draws).ordered(draws).paused(draws),
-            _ => Self::mixed(seed, draws, true).ordered(draws).paused(draws),
+            4..=7 => feeds::draw(seed, draws).ordered(draws).paused(draws).replaying(draws),
+            _ => Self::mixed(seed, draws, true).ordered(draws).paused(draws).replaying(draws),
         }
     }
 

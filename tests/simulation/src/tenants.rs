@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use storage::{IdempotencyKey, IdempotentRequest, Once, Sender};
 use webhooks::{
-    deliveries::jobs::RecoveryScope,
+    deliveries::{jobs::RecoveryScope, requests::replay::ReplayRequest},
     events::{
         NewEvent,
         ingest::{BusEvent, Ingested},
@@ -364,6 +364,23 @@ impl Tenants {
                         let scope = RecoveryScope::read(body.as_bytes(), now)?;
                         let once = once(slot.0, &format!("webhook/{id}/recover"), &key, body.as_bytes());
                         done(bundle.recovery().recover(&entity(slot.0), &id, scope, Some(&once), now).await)
+                    }
+                })
+                .await;
+            }
+            Action::Replay(slot, minutes) => {
+                let Some(webhook) = self.webhook(slot) else { return };
+                let id = webhook.clone();
+                let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
+                let body = json!({ "createdFrom": since }).to_string();
+                let key = format!("step-{}", step.number);
+                self.request(step, Some(webhook), Some(key.clone()), Function::RecoverDeliveries, move |bundle| {
+                    let (id, key, body) = (id.clone(), key.clone(), body.clone());
+                    async move {
+                        let now = bundle.clock().now();
+                        let request = ReplayRequest::read(body.as_bytes(), &entity_id(slot.0), now)?;
+                        let once = once(slot.0, &format!("webhook/{id}/replay"), &key, body.as_bytes());
+                        done(bundle.replaying().replay(&entity(slot.0), &id, request, Some(&once), now).await)
                     }
                 })
                 .await;

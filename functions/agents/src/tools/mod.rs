@@ -13,6 +13,7 @@ mod pause_webhook;
 mod publish_test_event;
 mod recover_deliveries;
 mod remove_webhook;
+mod replay_events;
 mod resend_delivery;
 mod resume_webhook;
 mod rotate_webhook_secret;
@@ -46,6 +47,7 @@ pub const ALL: &[Tool] = &[
     publish_test_event::PUBLISH_TEST_EVENT,
     resend_delivery::RESEND_DELIVERY,
     recover_deliveries::RECOVER_DELIVERIES,
+    replay_events::REPLAY_EVENTS,
     remove_webhook::REMOVE_WEBHOOK,
 ];
 

@@ -23,8 +23,8 @@ pub const RECOVER_DELIVERIES: Tool = Tool {
                   ones, or both. It runs in the background; the result counts the deliveries. Cover the whole outage \
                   with one call: `createdFrom` is compared with the creation time of deliveries, so use a time shortly \
                   before the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
-                  endpoint thousands of events. Events published while the webhook was disabled created no deliveries, \
-                  and are not recovered.",
+                  endpoint thousands of events. For events published while the webhook was disabled, \
+                  use `replay_events`.",
     input,
     output: || schemas::with(schemas::of("Recovery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

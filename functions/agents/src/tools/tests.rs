@@ -12,7 +12,7 @@ use outbound::AddressRules;
 use problem::Problem;
 use serde_json::Value;
 use webhooks::{
-    deliveries::jobs::RecoveryScope,
+    deliveries::{jobs::RecoveryScope, requests::replay::ReplayRequest},
     subscriptions::{
         endpoint::rotate::RotationRequest,
         test_event::TestRequest,
@@ -123,6 +123,7 @@ fn a_tool_has_the_arguments_that_its_use_case_reads() {
         ("create_webhook", created),
         ("change_webhook", read_by(WebhookChange::read(pushed, &entity, &rules).err())),
         ("recover_deliveries", read_by(RecoveryScope::read(pushed, Time::from_millis(0)).err())),
+        ("replay_events", read_by(ReplayRequest::read(pushed, &entity, Time::from_millis(0)).err())),
         ("pause_webhook", read_by(PauseRequest::read(pushed, Time::from_millis(0)).err())),
         ("rotate_webhook_secret", read_by(RotationRequest::read(pushed).err())),
         ("publish_test_event", read_by(TestRequest::read(pushed, &entity).err())),

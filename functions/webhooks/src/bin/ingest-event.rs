@@ -7,23 +7,25 @@ use webhooks::{
     deliveries::{queue::QueueSettings, state::schedule::ScheduleSettings},
     events::{
         ingest::{IngestError, Ingested, Ingestion},
+        publish::UnmatchedEvents,
         rejected::{RejectedEvents, RejectedEventsSettings},
         subject::SubjectMembers,
         validation::{DataValidator, EventValidation},
     },
 };
 
-type Settings = (QueueSettings, ScheduleSettings, SubjectMembers, EventValidation, RejectedEventsSettings);
+type Settings =
+    (QueueSettings, ScheduleSettings, SubjectMembers, UnmatchedEvents, EventValidation, RejectedEventsSettings);
 
 pub(crate) fn main() -> Result<(), StartError> {
     function::run(serve())
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, subjects, validation, rejected)) = Service::start::<Settings>().await?;
+    let (service, (queue, schedule, subjects, unmatched, validation, rejected)) = Service::start::<Settings>().await?;
     let environment = service.settings().environment.clone();
     let ingestion = Ingestion {
-        publisher: publisher(&service, &queue, schedule, subjects),
+        publisher: publisher(&service, &queue, schedule, subjects).with_unmatched(unmatched),
         rejected: RejectedEvents::connect(service.aws(), rejected.url),
         validator: DataValidator::new(validation, environment.clone(), service.clock()),
         environment,

@@ -19,8 +19,8 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule, subjects, validation, share)) = Service::start().await?;
-    let publisher = publisher(&service, &queue, schedule, subjects).limiting_waits();
+    let (service, (queue, schedule, subjects, unmatched, validation, share)) = Service::start().await?;
+    let publisher = publisher(&service, &queue, schedule, subjects).with_unmatched(unmatched).limiting_waits();
     // Connect while keys and revocations are loading.
     service.beside_start(publisher.open_connection());
     let share = PublishingShare::new(service.table(), service.clock(), share);

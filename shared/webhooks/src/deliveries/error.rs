@@ -2,7 +2,7 @@
 
 use crate::{
     deliveries::{
-        jobs::{MAX_RANGES, TooManyRanges},
+        jobs::{MAX_RANGES, MAX_REPLAYS, TooManyRanges, TooManyReplays},
         queries::cursor::NotACursor,
         state::delivery::{MAX_ATTEMPTS, Status},
     },
@@ -12,7 +12,7 @@ use base::Time;
 use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, SealError, TableError};
 
-/// Why deliveries were not shown, listed, recovered, cancelled or sent again.
+/// Why deliveries were not shown, listed, recovered, replayed, cancelled or sent again.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The entity has no such delivery. A delivery of another entity gives the same error.
@@ -42,6 +42,9 @@ pub enum DeliveryError {
     /// Too many ranges are being recovered.
     #[error(transparent)]
     TooManyRanges(#[from] TooManyRanges),
+    /// Too many ranges are being replayed.
+    #[error(transparent)]
+    TooManyReplays(#[from] TooManyReplays),
     /// The cursor belongs to another list, or to none.
     #[error(transparent)]
     Cursor(#[from] NotACursor),
@@ -64,7 +67,7 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "No such event; its retention may have ended. Events without a matching webhook are not \
+                let detail = "No such event; its retention may have ended. Events published with `kept: false` are not \
                     stored.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }
@@ -97,6 +100,13 @@ impl From<DeliveryError> for Problem {
                     "{MAX_RANGES} ranges of this webhook are already being recovered; try again when some are done."
                 );
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
+            }
+            DeliveryError::TooManyReplays(TooManyReplays) => {
+                let detail = format!(
+                    "{MAX_REPLAYS} ranges of events are already being replayed to this webhook; try again when some are \
+                     done."
+                );
+                Self::new(ProblemKind::RecoveryLimit, detail).with_limit("replayed-ranges", MAX_REPLAYS)
             }
             DeliveryError::Cursor(error) => error.into(),
             DeliveryError::Idempotency(error) => error.into(),

@@ -34,7 +34,10 @@ use crate::{
     },
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, random, stage::timed, trace::Trace};
+use base::{
+    DeliveryId, Environment, EventId, FromEnvironment, SharedClock, SharedRandom, Time, WebhookId, environment::Switch,
+    random, stage::timed, trace::Trace,
+};
 use problem::{Pointer, Problem, Rule, Violation};
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
@@ -43,6 +46,21 @@ use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 const LATE: Duration = Duration::from_secs(10);
 /// The longest address of a target, in bytes: an event is read with the addresses of its targets, up to 200.
 const MAX_URL_LENGTH: usize = 256;
+
+/// Whether events that match no webhook are stored: `KEEP_UNMATCHED_EVENTS`. They can be replayed to a webhook that is
+/// created, enabled or changed later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnmatchedEvents {
+    /// Whether they are stored.
+    pub keep: bool,
+}
+
+impl FromEnvironment for UnmatchedEvents {
+    fn from_environment(environment: &mut Environment) -> Option<Self> {
+        let keep = environment.parsed("KEEP_UNMATCHED_EVENTS", Switch(true))?.0;
+        Some(Self { keep })
+    }
+}
 
 /// Publishes events.
 pub struct Publisher {
@@ -53,6 +71,7 @@ pub struct Publisher {
     queue: Queue,
     schedule: ScheduleSettings,
     subjects: SubjectMembers,
+    keeps_unmatched: bool,
     limits_waits: bool,
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
@@ -71,7 +90,7 @@ struct PlannedDelivery {
 #[serde(rename_all = "camelCase")]
 pub struct Published {
     event_identifier: EventId,
-    /// Whether the event is stored: an event that matches no webhook is not.
+    /// Whether the event is stored: an event that matches no webhook may not be.
     kept: bool,
     deliveries: Vec<PlannedDelivery>,
     /// The values of its data that do not conform to the schema of its type.
@@ -122,6 +141,7 @@ impl Publisher {
             queue,
             schedule,
             subjects,
+            keeps_unmatched: false,
             limits_waits: false,
             clock,
             random,
@@ -132,6 +152,12 @@ impl Publisher {
     #[must_use]
     pub fn limiting_waits(self) -> Self {
         Self { limits_waits: true, ..self }
+    }
+
+    /// The publisher that treats events without a matching webhook as this setting says.
+    #[must_use]
+    pub fn with_unmatched(self, unmatched: UnmatchedEvents) -> Self {
+        Self { keeps_unmatched: unmatched.keep, ..self }
     }
 
     /// Opens the connection to the queue before it is needed.
@@ -260,7 +286,8 @@ impl Publisher {
         targets: Vec<Target>,
         webhooks: &[Webhook],
     ) -> Result<Published, TableError> {
-        if !targets.is_empty() {
+        let kept = !targets.is_empty() || self.keeps(event, webhooks);
+        if kept {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
             let keeping = self.events.keeping(event, targets.clone(), first_attempt, retention);
@@ -293,7 +320,6 @@ impl Publisher {
             timed("announcement", self.announce(event, &item.targets, webhooks, first_attempt)).await;
         }
         tracing::info!(eventId = %event.id, r#type = event.kind, deliveries = targets.len(), "published");
-        let kept = !targets.is_empty();
         let deliveries = targets.into_iter().enumerate().map(|(ordinal, target)| PlannedDelivery {
             delivery_identifier: DeliveryId::of(&event.id, ordinal),
             webhook_identifier: target.webhook,
@@ -305,6 +331,12 @@ impl Publisher {
             warnings: event.warnings.clone(),
             is_repeated: false,
         })
+    }
+
+    /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or asks for the
+    /// events of an entity without webhooks.
+    fn keeps(&self, event: &Event, webhooks: &[Webhook]) -> bool {
+        self.keeps_unmatched && !webhooks.is_empty() && !event.is_internal()
     }
 
     fn is_late(&self, event: &Event) -> bool {
@@ -372,6 +404,7 @@ pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     subscribed.iter().filter(passes).copied().map(target).collect()
 }
 
-fn target(webhook: &Webhook) -> Target {
+/// The webhook as a target of an event.
+pub(crate) fn target(webhook: &Webhook) -> Target {
     Target::of(webhook.id.clone(), problem::cut(&webhook.endpoint.shown_url(), MAX_URL_LENGTH))
 }

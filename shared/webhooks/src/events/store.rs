@@ -4,14 +4,15 @@ use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{
-    data_warning, event::Event, packed::Packed, payload::Payload, retention, shared_reads::SharedReads,
+use crate::{
+    events::{data_warning, event::Event, packed::Packed, payload::Payload, retention, shared_reads::SharedReads},
+    subscriptions::error::MAX_WEBHOOKS,
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId, ids::body_at, trace::Trace};
 use problem::Violation;
 use storage::IdempotentRequest;
-use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, absent, is, is_new};
+use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Value, absent, is, is_new};
 
 /// Maximum inline body size in bytes, as stored. Events share their partitions with those of other entities, so larger
 /// bodies have separate items in other partitions.
@@ -20,6 +21,9 @@ const MAX_INLINE: usize = 2 * 1024;
 pub(crate) const SHARDS: u8 = 16;
 /// The index by entity: its events, and its failed and cancelled deliveries.
 pub(crate) const BY_ENTITY: &str = "byEntity";
+
+/// The maximum number of targets of an event: those of its publication, and those that replays add.
+pub(crate) const MAX_TARGETS: usize = 2 * MAX_WEBHOOKS;
 
 const KEEPING: &str = "storing an event";
 const READING: &str = "reading an event";
@@ -188,6 +192,30 @@ impl EventItem {
         numbered.map(|(ordinal, target)| (DeliveryId::of(&self.sk, ordinal), target))
     }
 
+    /// The event with one more target, and the change that adds it. Lost if the targets have changed since they were read,
+    /// or the content is erased. Targets are only added at the end, so that every delivery keeps its number.
+    pub(crate) fn with_target(&self, target: Target) -> Result<(Self, Change), TableError> {
+        const ADDING: &str = "adding a target to an event";
+        let mut added = self.clone();
+        added.targets.push(target);
+        let change = Change::of(event_key(&self.sk))
+            .set("targets", Value::of(&added.targets, ADDING)?)
+            .only_if(is("targets", Value::of(&self.targets, ADDING)?))
+            .only_if(is("entityKey", self.entity_key.as_str()))
+            .only_if(absent("erasedDate"));
+        Ok((added, change))
+    }
+
+    /// About how many units a write of the event takes; in a transaction, twice as many.
+    pub(crate) fn write_units(&self) -> usize {
+        /// The usual size of an event without its targets, in bytes.
+        const EVENT: usize = 1_024;
+        /// The size of a target without its URL, in bytes.
+        const TARGET: usize = 60;
+        let targets: usize = self.targets.iter().map(|target| TARGET + target.url.len()).sum();
+        (EVENT + targets).div_ceil(1_024)
+    }
+
     /// When the first attempts are due.
     pub(crate) fn first_attempt(&self) -> Time {
         self.first_attempt.unwrap_or_else(|| self.sk.time())
@@ -288,8 +316,8 @@ impl Events {
     }
 
     /// An eventually consistent read of an event, at half the cost; may be `None` for an event that was written moments
-    /// ago. A stored event changes only when it is erased: then a stale read still has the content. Concurrent readers
-    /// of one event share the read.
+    /// ago. A stored event changes only when it is erased, or a replay adds a target: a stale read still has the content,
+    /// or lacks a target whose delivery has a head. Concurrent readers of one event share the read.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<Arc<StoredEvent>>, TableError> {
         let read = |event: EventId| {
             let events = self.clone();
@@ -418,6 +446,17 @@ mod tests {
     #[test]
     fn a_body_that_cannot_be_unpacked_is_an_error() {
         assert!(StoredBody::Packed(Packed::torn()).text().is_err());
+    }
+
+    #[test]
+    fn a_target_is_added_at_the_end_on_condition_of_those_that_were_read() {
+        use crate::deliveries::state::head::tests::{NOW, event_and_head};
+        let (event, head) = event_and_head("{}");
+        let target = |url: &str| Target::of(head.delivery.webhook_identifier.clone(), url.to_owned());
+        let read = EventItem::new(&event, vec![target("one")], NOW, Duration::from_secs(60));
+        let (added, change) = read.with_target(target("two")).expect("it can be written");
+        assert_eq!(added.targets, [target("one"), target("two")]);
+        assert_eq!(change.applied(&read).targets, added.targets);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod ordered;
 mod published;
 mod readers;
+mod replayed;
 mod requests;
 mod rest;
 mod revoked;
@@ -33,6 +34,8 @@ pub enum Promise {
     OneAtATime,
     /// An ordered webhook gets the deliveries of a subject one after another, in the order of acceptance.
     Order,
+    /// After a replay, every kept event of its range that matches the webhook has a delivery to it, and none has two.
+    Replayed,
     /// A repeated idempotency key has one effect and one answer.
     Once,
     /// A removed, disabled or moved webhook gets no request that was claimed more than a second later.
@@ -66,6 +69,7 @@ impl Promise {
             Self::Recorded => "recorded",
             Self::OneAtATime => "one-at-a-time",
             Self::Order => "order",
+            Self::Replayed => "replayed",
             Self::Once => "once",
             Self::Obeyed => "obeyed",
             Self::Counted => "counted",
@@ -113,6 +117,7 @@ pub fn check(world: &World, records: &Records, rested: bool) -> Vec<Broken> {
     requests::check(&facts, &mut note);
     readers::check(&facts, &records.readers, &mut note);
     ordered::check(&facts, records, &mut note);
+    replayed::check(&facts, records, &mut note);
     keys::check(&facts, records, &mut note);
     exchanged::check(&state, records, world.clock.millis(), &mut note);
     revoked::check(&state, records, &mut note);

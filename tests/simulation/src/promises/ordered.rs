@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Promise,
     facts::{DeliveryFacts, Facts, WebhookFacts, text},
+    replayed::is_replayed,
     requests::{OBEYED_WITHIN, time},
 };
 use crate::{
@@ -32,7 +33,10 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     check_wakes(facts, note);
     let mut deliveries: BTreeMap<_, Vec<(&str, &DeliveryFacts<'_>)>> = BTreeMap::new();
     for (id, delivery) in &facts.deliveries {
-        deliveries.entry(delivery.event.as_str()).or_default().push((id.as_str(), delivery));
+        // A replayed delivery has no turn.
+        if !is_replayed(delivery) {
+            deliveries.entry(delivery.event.as_str()).or_default().push((id.as_str(), delivery));
+        }
     }
     let erased = erased(facts);
     for line in lines(facts, records).values() {

@@ -34,7 +34,8 @@ struct Counted {
 pub(crate) struct AttemptMetric {
     published: Time,
     is_first: bool,
-    /// Whether the delivery is in its first schedule. A delivery that was resent manually has no meaningful latency.
+    /// Whether the delivery is in its first schedule. A delivery that was resent manually, or replayed, has no meaningful
+    /// latency.
     is_in_first_schedule: bool,
     began: Time,
     ended: Time,
@@ -43,10 +44,11 @@ pub(crate) struct AttemptMetric {
 
 impl AttemptMetric {
     pub(crate) fn of(claimed: &Claimed, began: Time, ended: Time, next: Next) -> Self {
+        let was_requested = claimed.head().out_of_turn || claimed.is_in_between();
         Self {
             published: claimed.delivery().created_date,
-            is_first: claimed.attempt() == 1,
-            is_in_first_schedule: claimed.attempt_in_schedule() == claimed.attempt() && !claimed.is_in_between(),
+            is_first: claimed.attempt() == 1 && !was_requested,
+            is_in_first_schedule: claimed.attempt_in_schedule() == claimed.attempt() && !was_requested,
             began,
             ended,
             next,

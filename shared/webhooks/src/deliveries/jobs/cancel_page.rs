@@ -3,7 +3,7 @@
 
 use crate::deliveries::{
     jobs::{
-        job::{PAGE, PageResult, Progress, count_done},
+        job::{PAGE, PageResult, count_done},
         passes::Passes,
     },
     state::index::IndexGroup,
@@ -28,9 +28,5 @@ pub(super) async fn work_through(
     })
     .await?;
     tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled one page of deliveries");
-    let pass = pass.after_page(waiting > 0, page.end.as_ref());
-    let is_over = pass.left.is_empty() && !pass.is_done();
-    let next = pass.next(now);
-    let progress = Progress::Passed(pass);
-    Ok(if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) })
+    Ok(pass.end_page(waiting > 0, page.end.as_ref(), now))
 }

@@ -10,6 +10,7 @@ use crate::deliveries::{
         expedited_ranges::ExpeditedRanges,
         passes::Passes,
         recover_ranges::{Range, Ranges, TooManyRanges},
+        replays::{Replay, Replays},
         scope::RecoveryScope,
     },
     queries::range::{KeyRange, ListPosition},
@@ -32,6 +33,7 @@ const CANCEL: &str = "CANCEL";
 const RELEASE: &str = "RELEASE";
 const RESUME: &str = "RESUME";
 const EXPIRE: &str = "EXPIRE";
+pub(super) const REPLAY: &str = "REPLAY";
 pub(super) const ERASE: &str = "ERASE";
 /// How long a sweep holds a job after its last write: longer than a page takes.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
@@ -66,6 +68,8 @@ pub(super) struct JobItem {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Work {
     Recover(Ranges),
+    /// Add a delivery for each event that matches the webhook and has none to it.
+    Replay(Replays),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
     /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
@@ -92,9 +96,11 @@ pub(super) struct Erasure {
 pub(super) enum Progress {
     /// A part was recovered up to a position; without one, up to the end that it had when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
+    /// A part of a replay was worked on up to a position, or to its end.
+    Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
     /// Deliveries were cancelled, released or made due; these passes remain.
     Passed(Passes),
-    /// The feed of a temporary webhook was read, or a pause has another end.
+    /// The feed of a temporary webhook was read, a pause has another end, or a replay waits for the last events.
     Seen,
     /// Deliveries of an event were erased; this erasure remains.
     Erased(Erasure),
@@ -160,6 +166,7 @@ impl Work {
     const fn sort_key(&self) -> &'static str {
         match self {
             Self::Recover(_) => RECOVER,
+            Self::Replay(_) => REPLAY,
             Self::Cancel(_) => CANCEL,
             Self::Release(_) => RELEASE,
             Self::Resume(_) => RESUME,
@@ -171,6 +178,7 @@ impl Work {
     fn is_done(&self) -> bool {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
+            Self::Replay(replays) => replays.is_empty(),
             Self::Cancel(passes) | Self::Release(passes) | Self::Resume(passes) => passes.is_done(),
             // Its last page ends it.
             Self::Expire | Self::Erase(_) => false,
@@ -215,6 +223,11 @@ impl JobItem {
         Self::new(entity, webhook, Work::Recover(Ranges::default()), now)
     }
 
+    /// A new and empty replay.
+    pub(super) fn replay(entity: &EntityId, webhook: &WebhookId, now: Time) -> Self {
+        Self::new(entity, webhook, Work::Replay(Replays::default()), now)
+    }
+
     /// Adds a scope to a recovery; returns whether the scope has deliveries that the recovery did not include.
     pub(super) fn ask(&mut self, scope: RecoveryScope) -> Result<bool, TooManyRanges> {
         let RecoveryScope { since, until, include } = scope;
@@ -252,6 +265,9 @@ impl JobItem {
                 Part::Waiting(range) => self.expedited.ranges.done(range, up_to.as_ref()),
                 Part::PutOff(range) => self.expedited.put_off_done(range, up_to.as_ref()),
             },
+            (Work::Replay(replays), Progress::Replayed { replay, part, up_to }) => {
+                replays.done(replay, part, up_to.as_ref());
+            }
             // They are replaced, since only the sweep that holds the job changes them.
             (Work::Cancel(passes) | Work::Release(passes) | Work::Resume(passes), Progress::Passed(left)) => {
                 *passes = left.clone();

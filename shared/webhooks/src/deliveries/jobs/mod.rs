@@ -1,12 +1,13 @@
-//! Background jobs of the sweep: recovering the failed, cancelled and waiting deliveries of a webhook, cancelling the
-//! waiting deliveries of a removed webhook, taking deliveries out of a feed, making deliveries due at the end of their
-//! owner's pause, removing temporary webhooks, and erasing the content in the deliveries of an event.
+//! Background jobs of the sweep: recovering the failed, cancelled and waiting deliveries of a webhook, replaying events
+//! to a webhook, cancelling the waiting deliveries of a removed webhook, taking deliveries out of a feed, making
+//! deliveries due at the end of their owner's pause, removing temporary webhooks, and erasing the content in the
+//! deliveries of an event.
 //!
-//! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `CANCEL`, `RELEASE`,
-//! `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With every page the sweep
-//! renews the lease and stores its position. After a crash another sweep continues there; a repeated page changes
-//! nothing twice, since every delivery is changed on condition of its state. The item is written on condition of its
-//! version.
+//! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `REPLAY`, `CANCEL`,
+//! `RELEASE`, `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With
+//! every page the sweep renews the lease and stores its position. After a crash another sweep continues there; a
+//! repeated page changes nothing twice, since every delivery is changed on condition of its state, and added on
+//! condition of its event. The item is written on condition of its version.
 
 mod cancel_page;
 mod entity_turns;
@@ -17,6 +18,8 @@ mod passes;
 mod recover_page;
 mod recover_ranges;
 mod release_page;
+mod replay_page;
+mod replays;
 mod resume_page;
 mod scope;
 mod store;
@@ -24,6 +27,7 @@ mod worker;
 
 pub(super) use recover_ranges::MAX_RANGES;
 pub use recover_ranges::TooManyRanges;
+pub use replays::{MAX_REPLAYS, ReplayScope, SETTLED, TooManyReplays};
 pub use scope::{Include, RecoveryScope};
 pub use store::Jobs;
 pub use worker::Worker;

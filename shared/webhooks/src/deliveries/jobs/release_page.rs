@@ -5,7 +5,7 @@
 use crate::{
     deliveries::{
         jobs::{
-            job::{PAGE, PageResult, Progress, count_done},
+            job::{PAGE, PageResult, count_done},
             passes::Passes,
         },
         state::index::IndexGroup,
@@ -36,10 +36,5 @@ pub(super) async fn work_through(
     let released =
         count_done(page.found, |id| async move { deliveries.release_unread(&id, webhook, now).await }).await?;
     tracing::info!(webhookId = %webhook, released, unread, "released one page of feed deliveries");
-    let pass = pass.after_page(unread > 0, page.end.as_ref());
-    let is_over = pass.left.is_empty() && !pass.is_done();
-    let next = pass.next(now);
-    let progress = Progress::Passed(pass);
-    let result = if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) };
-    Ok((result, released))
+    Ok((pass.end_page(unread > 0, page.end.as_ref(), now), released))
 }

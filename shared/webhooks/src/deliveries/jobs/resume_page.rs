@@ -36,12 +36,7 @@ pub(super) async fn work_through(
     let page = deliveries.of_group(webhook, IndexGroup::Waiting, &pass.left, PAGE).await?;
     let made_due = count_done(page.found, |id| async move { resume(deliveries, webhook, &id, now).await }).await?;
     tracing::info!(webhookId = %webhook, madeDue = made_due, lookedAt = page.looked_at, "resumed one page of deliveries");
-    let pass = pass.after_page(made_due > 0, page.end.as_ref());
-    let is_over = pass.left.is_empty() && !pass.is_done();
-    let next = pass.next(now);
-    let progress = Progress::Passed(pass);
-    let result = if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) };
-    Ok((result, made_due))
+    Ok((pass.end_page(made_due > 0, page.end.as_ref(), now), made_due))
 }
 
 /// Makes a delivery due now, unless it does not wait for the end of a pause.

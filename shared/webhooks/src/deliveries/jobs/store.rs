@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::deliveries::{
     error::DeliveryError,
     jobs::{
-        job::{ERASE, JobItem, RECOVER, Work, partition, partition_of_event, turn},
+        job::{ERASE, JobItem, RECOVER, REPLAY, Work, partition, partition_of_event, turn},
         passes::Passes,
+        replays::ReplayScope,
         scope::RecoveryScope,
     },
     queries::range::KeyRange,
@@ -170,6 +171,34 @@ impl Jobs {
                 return Ok(self.nothing_to_recover(record).await?);
             }
             let write = Transaction::new().with(next_version(&mut item)?).with(turn(entity.id(), from));
+            if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
+                return Ok(());
+            }
+        }
+        Err(conflict().into())
+    }
+
+    /// Adds a scope to the replays of a webhook. The record of the request, if it has an idempotency key, is written with
+    /// the job.
+    pub(in crate::deliveries) async fn replay(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        scope: ReplayScope,
+        record: Option<Record>,
+        now: Time,
+    ) -> Result<(), DeliveryError> {
+        for _ in 0..TRIES {
+            let found = self.get(&partition(webhook), REPLAY).await?;
+            let mut item = found.unwrap_or_else(|| JobItem::replay(entity.id(), webhook, now));
+            if let Work::Replay(replays) = &mut item.work {
+                replays.ask(scope.clone())?;
+            }
+            if item.lease.is_none() {
+                // It may wait for the last events of other ranges.
+                item.due_at = now;
+            }
+            let write = Transaction::new().with(next_version(&mut item)?).with(turn(entity.id(), now));
             if self.0.write_recorded(write, record.clone(), WRITING).await?.is_done() {
                 return Ok(());
             }

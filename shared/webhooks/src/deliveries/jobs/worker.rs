@@ -9,7 +9,7 @@ use crate::{
         jobs::{
             cancel_page, entity_turns, erase_page,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
-            recover_page, release_page, resume_page,
+            recover_page, release_page, replay_page, resume_page,
             store::{Jobs, TEMPORARY, TRIES, WRITING},
         },
         store::Deliveries,
@@ -165,6 +165,10 @@ impl Worker {
             (_, None) => Err(TableError::Missing("the webhook of a job")),
             (Work::Recover(_), Some(webhook)) => {
                 recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
+            }
+            (Work::Replay(replays), Some(webhook)) => {
+                let of = (&item.entity, webhook);
+                replay_page::work_through(&self.deliveries, &self.webhooks, of, replays, &*self.clock).await
             }
             (Work::Cancel(passes), Some(webhook)) => {
                 let of = (&item.entity, webhook);

@@ -1,5 +1,4 @@
-//! A dry run of a filter on an entity's recent events. Events without a matching webhook are not stored, so they
-//! are not compared.
+//! A dry run of a filter on an entity's recent events. Events that are not stored are not compared.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
@@ -100,7 +99,8 @@ impl FilterCheckRequest {
             Some(json) => EventFilter::take("eventFilter", json, violations),
             None => violations.note("eventFilter", Rule::Required, Err(MISSING)),
         };
-        let event_list = event_list.map(|list| members::known_types(list, entity, violations)).unwrap_or_default();
+        let event_list =
+            event_list.map(|list| members::known_types("eventList", list, entity, violations)).unwrap_or_default();
         let limit = limit.unwrap_or(MAX_EVENTS);
         if !(1..=MAX_EVENTS).contains(&limit) {
             violations.add("limit", Rule::OutOfRange, format!("must be a number from 1 to {MAX_EVENTS}"));

@@ -1,4 +1,4 @@
-//! Listing an entity's events, the newest first, a page at a time. Events without a matching webhook are not stored.
+//! Listing an entity's events, the newest first, a page at a time.
 
 use futures::future::try_join_all;
 use serde::Serialize;

@@ -14,4 +14,5 @@ mod of_event;
 mod of_events;
 mod page;
 pub mod range;
+pub(crate) mod replayable;
 mod streams;

@@ -47,7 +47,7 @@ impl Deliveries {
     ///
     /// # Errors
     /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
-    /// some days later), or no webhook matched it, so that it was not stored.
+    /// some days later), or it was not stored, since no webhook matched it.
     pub async fn event(
         &self,
         entity: &AuthorizedEntity,
@@ -70,7 +70,10 @@ impl Deliveries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deliveries::state::head::tests::{NOW, head};
+    use crate::{
+        deliveries::state::head::tests::{NOW, head},
+        events::store::MAX_TARGETS,
+    };
     use base::testing::CountingRandom;
 
     fn body(data: &str) -> String {
@@ -97,7 +100,7 @@ mod tests {
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
         let delivery = DeliveryView { url: "\"".repeat(2_048), ..head().shown(NOW) };
-        let event = EventWithDeliveries { deliveries: vec![delivery; 205], ..event };
+        let event = EventWithDeliveries { deliveries: vec![delivery; MAX_TARGETS], ..event };
         let answer = serde_json::to_string(&serde_json::to_string(&event).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
     }

@@ -93,9 +93,19 @@ impl KeyRange {
         Self { from: self.from.max(position.just_after()), ..self }
     }
 
+    /// The part after the end of another range.
+    pub(crate) fn after_end_of(self, other: &Self) -> Self {
+        Self { from: self.from.max(other.to.clone()), ..self }
+    }
+
     /// The part before a position.
     pub fn before(self, position: &ListPosition) -> Self {
         Self { to: self.to.min(position.just_before()), ..self }
+    }
+
+    /// The smallest range that also holds what was created from `since` until `until`.
+    pub(crate) fn extended(self, since: Time, until: Time) -> Self {
+        Self { from: self.from.min(body_at(since)), to: self.to.max(body_at(until)) }
     }
 
     /// The intersection with another range.

@@ -1,6 +1,7 @@
-//! Requests of an owner: resending or recovering deliveries, cancelling one, and erasing the content of an event.
+//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing the content of an event.
 
 pub mod cancel;
 pub mod erase;
 pub mod recover;
+pub mod replay;
 pub mod resend;

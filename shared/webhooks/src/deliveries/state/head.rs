@@ -30,7 +30,7 @@ pub struct Head {
     /// How many attempts had no known outcome, and used up none of the schedule: those of readers that did not answer,
     /// and of workers that ended.
     pub(crate) unanswered: u32,
-    /// Whether a person requested the first attempt, which does not wait for the deliveries before it.
+    /// Whether the first attempt was requested by a person or a replay, and does not wait for the deliveries before it.
     pub(crate) out_of_turn: bool,
     /// Attempts that are small enough for the head.
     pub(crate) attempts: Vec<Attempt>,
@@ -78,6 +78,16 @@ impl Head {
             expires_at: event.expires_at,
             is_stored: false,
         })
+    }
+
+    /// A delivery that a replay adds to an event, which is due now; `None` as in [`Self::new`].
+    pub(crate) fn replayed(event: &EventItem, id: &DeliveryId, now: Time) -> Option<Self> {
+        let mut new = Self::new(event, id)?;
+        if let State::Open(_) = new.state {
+            new.state = State::Open(Open::first(now));
+        }
+        new.delivery.last_update = now;
+        Some(Self { out_of_turn: true, ..new })
     }
 
     /// The delivery without its state.
@@ -310,6 +320,19 @@ pub(crate) mod tests {
             let shown = serde_json::to_value(head.shown(NOW)).expect("JSON");
             assert_eq!(shown.get("test"), Some(&true.into()).filter(|_| is_test));
         }
+    }
+
+    #[test]
+    fn a_replayed_delivery_is_due_now_out_of_turn_and_kept_as_long_as_its_event() {
+        let (event, head) = event_and_head("{}");
+        let target = Target::of(head.delivery.webhook_identifier.clone(), head.delivery.url.clone());
+        let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        let replayed = Head::replayed(&item, &head.delivery.id, LATER).expect("it is a target");
+        assert_eq!((replayed.next_time(), replayed.delivery.last_update), (Some(LATER), LATER));
+        assert_eq!((replayed.delivery.created_date, replayed.expires_at), (NOW, head.expires_at));
+        assert!(replayed.out_of_turn && !replayed.is_stored);
+        let (erased, head) = erased_event_and_head();
+        assert!(Head::replayed(&erased, &head.delivery.id, LATER).expect("it is a target").is_final());
     }
 
     #[test]

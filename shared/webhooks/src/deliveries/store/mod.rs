@@ -10,6 +10,7 @@
 //! | `claim` | the claim of an attempt, and its end: record, release, wait |
 //! | `held` | waiting for the delivery before, and waking the next |
 //! | `reopen` | attempts that a person or a job requests |
+//! | `replay` | a further delivery of a stored event |
 //! | `cancel`, `erase` | the end of a delivery, or of its content |
 //! | `rate` | the slots of a webhook with a rate limit |
 //! | `sweep_positions` | how far the sweep has opened the deliveries of new events |
@@ -22,6 +23,7 @@ pub(crate) mod held;
 mod open;
 pub(crate) mod rate;
 mod reopen;
+mod replay;
 pub(crate) mod sweep_positions;
 
 use futures::{

@@ -169,7 +169,7 @@ impl Members {
         });
         let max_attempts_per_second = rate_limit.map(|json| rate_limit::take("maxAttemptsPerSecond", json, violations));
         let timeout_seconds = timeout.and_then(|json| TimeoutSeconds::take("timeoutSeconds", json, violations));
-        let event_list = event_list.map(|list| known_types(list, entity, violations));
+        let event_list = event_list.map(|list| known_types("eventList", list, entity, violations));
         about.check(headers.as_ref(), rules, violations);
         check_reference(reference, entity, violations);
         let members = Self {
@@ -227,19 +227,20 @@ fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: 
 }
 
 /// The types and groups of the list, each once; unknown ones are violations.
-pub(crate) fn known_types(list: Vec<String>, entity: &EntityId, violations: &mut Violations) -> Vec<String> {
+pub(crate) fn known_types(
+    member: &'static str,
+    list: Vec<String>,
+    entity: &EntityId,
+    violations: &mut Violations,
+) -> Vec<String> {
     let mut known = Vec::<String>::new();
     let mut compared = 0;
     if list.len() > catalogue::all().len() {
-        violations.add(
-            "eventList",
-            Rule::TooLong,
-            "must not be longer than the catalogue; an empty list means every type",
-        );
+        violations.add(member, Rule::TooLong, "must not be longer than the catalogue; an empty list means every type");
         return known;
     }
     for (position, value) in list.into_iter().enumerate() {
-        let pointer = Pointer::from("eventList").at(position);
+        let pointer = Pointer::from(member).at(position);
         if catalogue::find(&value).is_some() || catalogue::group_exists(&value) {
             if !known.contains(&value) {
                 known.push(value);

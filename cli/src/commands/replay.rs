@@ -1,0 +1,102 @@
+//! `waypost replay`: delivers events to a webhook that did not get them when they were published.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{answer::print_answer, times::time};
+use crate::{
+    failure::Failure,
+    output::{Output, visible_line},
+    service::{Call, Service, segment},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 7d --dry-run
+  waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-13T00:00:00Z --types 'booking.*'
+
+The events match the types and the filter of the webhook as they are now, and have no delivery to it yet. The service
+delivers them in the background, the oldest first. A repetition adds no second delivery.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Replay {
+    /// The webhook's identifier, as `waypost webhooks` shows it.
+    #[arg(value_name = "WEBHOOK", value_parser = segment)]
+    webhook: String,
+    /// Events published at this time or later, such as 2026-11-20T22:00:00Z, or since 90s, 5m, 4h or 2d ago.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    from: Timestamp,
+    /// Events published before this time. Defaults to now.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
+    /// Types and groups, with commas between them. Defaults to all types of the webhook.
+    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
+    types: Vec<String>,
+    /// Only counts the events.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReplayRequest {
+    created_from: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    types: Vec<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
+    count: u64,
+    count_is_exact: bool,
+    dry_run: bool,
+    message: Option<String>,
+}
+
+impl Replay {
+    pub async fn run(self, output: Output) -> Result<(), Failure> {
+        let service = Service::of_login().await?;
+        let Self { webhook, from, until, types, dry_run } = self;
+        let body = ReplayRequest { created_from: from, created_until: until, types, dry_run };
+        let path = ["webhook", &webhook, "replay"];
+        print_answer(&service, Call::post(&path, body), output, |replayed: &Replayed| shown(replayed, &webhook)).await
+    }
+}
+
+fn shown(replayed: &Replayed, webhook: &str) -> String {
+    let Replayed { count, count_is_exact, dry_run, message } = replayed;
+    if let Some(message) = message {
+        return visible_line(message);
+    }
+    let count = if *count_is_exact { count.to_string() } else { format!("{count} or more") };
+    if *dry_run {
+        return format!("Events that a replay would deliver: {count}.");
+    }
+    format!(
+        "Events that are being delivered: {count}.\n`waypost deliveries --webhook {}` lists their deliveries.",
+        visible_line(webhook)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_shown_with_its_number_or_the_reason_for_none() {
+        let text = |replayed: &str| shown(&serde_json::from_str(replayed).expect("a replay"), "whk_1");
+        let some = text(r#"{"count":1000,"countIsExact":false,"dryRun":false}"#);
+        assert!(some.starts_with("Events that are being delivered: 1000 or more.") && some.contains("whk_1"), "{some}");
+        let counted = text(r#"{"count":3,"countIsExact":true,"dryRun":true}"#);
+        assert_eq!(counted, "Events that a replay would deliver: 3.");
+        let none = text(r#"{"count":0,"countIsExact":true,"dryRun":true,"message":"None is left."}"#);
+        assert_eq!(none, "None is left.");
+    }
+}

@@ -1,0 +1,66 @@
+// The dialog that replays events to a webhook: the person chooses a range, and sees the count of a dry run first.
+import { html, useState } from "./html.js";
+import { post } from "../api.js";
+import { Action } from "./action.js";
+import { Dialog } from "./dialog.js";
+import { Problem } from "./problem.js";
+import { Range, rangeOf } from "./recovery_range.js";
+import { Waiting } from "./empty.js";
+import { say } from "./notices.js";
+import { useAction } from "./load.js";
+
+const DAY_MS = 86_400_000;
+
+const ranges = () => [
+  { key: "day", label: "The last 24 hours", days: 1 },
+  { key: "week", label: "The last 7 days", days: 7 },
+  { key: "month", label: "The last 30 days", days: 30 },
+].map(({ days, ...range }) => ({ ...range, since: new Date(Date.now() - days * DAY_MS).toISOString() }));
+
+const events = ({ count, countIsExact }) =>
+  `${countIsExact ? "" : "At least "}${count.toLocaleString("en")} ${count === 1 && countIsExact ? "event" : "events"}`;
+
+/** The result of a dry run, in a sentence. */
+const counted = (found) => found.message ?? `${events(found)} in this range ${found.count === 1 && found.countIsExact
+  ? "matches the webhook and has" : "match the webhook and have"} no delivery to it.`;
+
+export function Replay({ webhook, close, done }) {
+  const [choices] = useState(ranges);
+  const [chosen, become] = useState({ key: "week" });
+  const [found, note] = useState(null);
+  const choose = (change) => {
+    become(change);
+    note(null);
+  };
+  const range = rangeOf(choices, chosen);
+  const request = (dryRun) => post(`/webhook/${encodeURIComponent(webhook.id)}/replay`,
+    { createdFrom: range.since, createdUntil: range.until, dryRun });
+  const count = useAction(async () => note(await request(true)));
+  const replay = useAction(async () => {
+    const begun = await request(false);
+    say(begun.message ?? `${events(begun)} ${begun.count === 1 && begun.countIsExact ? "is" : "are"} being delivered.`);
+    done?.();
+    close();
+  });
+  const hasEvents = found && (found.count > 0 || !found.countIsExact);
+  return html`
+    <${Dialog} title="Replay events" close=${close}>
+      <p>Events of this range that match <strong><bdi>${webhook.name}</bdi></strong> as it is now, and have no delivery to
+        it, are delivered in the background, oldest first. Use it for a new webhook, or after you enabled or changed one.</p>
+      ${webhook.order === "subject" && html`
+        <p class="note">Replayed deliveries do not wait for others about the same subject.</p>`}
+      <${Range} ranges=${choices} chosen=${chosen} choose=${choose} />
+      ${count.busy && html`<${Waiting} what="Counting events" lines="1" />`}
+      <div role="status">${found && html`<p>${counted(found)}</p>`}</div>
+      <${Problem} refusal=${count.refusal ?? replay.refusal} />
+      <div class="dialog-actions">
+        <button type="button" onClick=${close}>Cancel</button>
+        ${!found && range.since && html`
+          <${Action} kind="primary" scope="integrations.write" busy=${count.busy} onClick=${() => count.run()}>
+            Count events<//>`}
+        ${hasEvents && html`
+          <${Action} kind="primary" scope="integrations.write" busy=${replay.busy} onClick=${() => replay.run()}>
+            Replay events<//>`}
+      </div>
+    <//>`;
+}

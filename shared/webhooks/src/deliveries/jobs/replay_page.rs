@@ -1,0 +1,80 @@
+//! Replaying a range of events to a webhook: each event that matches the webhook as it is now, and has no delivery to it,
+//! gets one that is due now, the oldest first.
+
+use std::time::Duration;
+
+use futures::{FutureExt, future::join_all};
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        jobs::{
+            job::{PAGE, PageResult, Progress},
+            replays::{Replays, Step},
+        },
+        queries::{range::ListPosition, replayable::Wanted},
+        store::Deliveries,
+    },
+    subscriptions::webhook::store::Webhooks,
+};
+use auth::{AuthorizedEntity, EntityId};
+use base::{Clock, DeliveryId, WebhookId, pause};
+use storage::TableError;
+
+/// How many events are looked at, and get their deliveries, at once. Each may have a body of 256 KiB.
+const AT_ONCE: usize = 25;
+/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take 16 000
+/// units a second, and a sweep works on eight jobs at once.
+const UNIT_TAKES: Duration = Duration::from_millis(1);
+/// After this time a page looks at no further event. A page must take less than the lease of a job.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Works through a page of events; also returns the number of deliveries that it added.
+pub(super) async fn work_through(
+    deliveries: &Deliveries,
+    webhooks: &Webhooks,
+    (entity, webhook): (&EntityId, &WebhookId),
+    replays: &Replays,
+    clock: &dyn Clock,
+) -> Result<(PageResult, usize), TableError> {
+    let owner = AuthorizedEntity::owning_delivery(entity.clone());
+    let found = webhooks.find(&owner, webhook).await?.map(|found| found.webhook);
+    let Some(found) = found.filter(|found| found.enabled) else {
+        // A delivery to it would be cancelled.
+        tracing::info!(webhookId = %webhook, "a replay ended: its webhook is removed or disabled");
+        return Ok((PageResult::Over, 0));
+    };
+    let (replay, part) = match replays.step(clock.now()) {
+        Step::Work(replay, part) => (replay, part),
+        Step::Wait(time) => return Ok((PageResult::Wait(Progress::Seen, time), 0)),
+        Step::Over => return Ok((PageResult::Over, 0)),
+    };
+    let began = Instant::now();
+    let wanted = Wanted { webhook: &found, types: &replay.types };
+    let page = deliveries.events_of_types(entity, &part, wanted, PAGE).await?;
+    let mut added = 0;
+    let mut units = 0;
+    let mut up_to = page.end;
+    let mut chunks = page.found.chunks(AT_ONCE).peekable();
+    while let Some(chunk) = chunks.next() {
+        // Boxed: the nested types of futures exceed the compiler's limits.
+        let additions = chunk.iter().map(|event| deliveries.replay(event, wanted, clock.now()).boxed());
+        for addition in join_all(additions).await {
+            let written = addition?;
+            added += usize::from(written.is_some());
+            units += written.unwrap_or_default();
+        }
+        pause(pace(units).saturating_sub(began.elapsed())).await;
+        if began.elapsed() >= LIMIT && chunks.peek().is_some() {
+            up_to = chunk.last().map(|event| ListPosition::of(&DeliveryId::of(event, 0)));
+            break;
+        }
+    }
+    tracing::info!(webhookId = %webhook, added, lookedAt = page.looked_at, "replayed one page of events");
+    Ok((PageResult::Next(Progress::Replayed { replay, part, up_to }), added))
+}
+
+/// The least time in which a job may write this many units of events.
+fn pace(units: usize) -> Duration {
+    UNIT_TAKES.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,259 @@
+//! The events that a replay to a webhook includes, and their number.
+
+use std::time::Duration;
+
+use futures::{FutureExt, future::try_join_all};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::{
+    deliveries::{
+        queries::{
+            by_webhook::{Counted, Page},
+            range::{KeyRange, ListPosition},
+        },
+        store::Deliveries,
+    },
+    events::{
+        catalogue::{self, Source},
+        store::{self, EventItem},
+    },
+    subscriptions::{
+        Webhook,
+        filter::{data::EventData, matching::Steps, outcomes::MAX_STEPS},
+    },
+};
+use auth::EntityId;
+use base::{DeliveryId, EventId, Time, logging};
+use storage::table::{Query, TableError};
+
+const LOOKING: &str = "looking for events to replay";
+
+/// How many entries of the index are read for a count.
+const MAX_ENTRIES: usize = 10_000;
+/// How many entries of the index are read at once.
+const PAGE: i32 = 1_000;
+/// How many events are looked at for a count. Each may have a body of 256 KiB.
+const MAX_EVENTS: usize = 1_000;
+/// How many events are looked at at once.
+const AT_ONCE: usize = 25;
+/// After this time a count looks at no further event.
+const LIMIT: Duration = Duration::from_secs(4);
+
+/// The events that a replay includes: those that match this webhook, of these types.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) webhook: &'a Webhook,
+    /// The types and groups of types; empty for every type.
+    pub(crate) types: &'a [String],
+}
+
+/// An entry of the index of events.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    #[serde(rename = "sk")]
+    id: EventId,
+    r#type: String,
+}
+
+impl Wanted<'_> {
+    /// Whether events of this type are wanted. Internal events are about the webhooks of their time, and are not
+    /// replayed.
+    fn includes_type(self, kind: &str) -> bool {
+        let is_internal = catalogue::find(kind).is_some_and(|kind| kind.source == Source::Service);
+        !is_internal && catalogue::list_includes(self.types, kind) && self.webhook.subscribes_to(kind)
+    }
+
+    /// Whether an event may get a delivery, as far as its item shows.
+    fn includes(self, event: &EventItem, now: Time) -> bool {
+        let has_delivery = event.targets.iter().any(|target| target.webhook == self.webhook.id);
+        let has_content = event.is_kept(now) && event.erased_date.is_none();
+        has_content
+            && !event.is_test
+            && !has_delivery
+            && event.targets.len() < store::MAX_TARGETS
+            && event.owner_identifier == self.webhook.owner_identifier
+            && self.includes_type(&event.r#type)
+    }
+
+    /// Whether an event with this body passes the filter; one with too many values does, as when it is published.
+    fn passes(self, body: &str) -> bool {
+        let filter = self.webhook.event_filter.as_ref();
+        filter.is_none_or(|filter| filter.compare(&EventData::of_body(body), &mut Steps(MAX_STEPS)).delivers())
+    }
+}
+
+impl Deliveries {
+    /// The first events of a range with a wanted type, the oldest first, among `limit` entries of the index. The index
+    /// may lag behind.
+    pub(crate) async fn events_of_types(
+        &self,
+        entity: &EntityId,
+        range: &KeyRange,
+        wanted: Wanted<'_>,
+        limit: i32,
+    ) -> Result<Page<Vec<EventId>>, TableError> {
+        if range.is_empty() {
+            return Ok(Page::default());
+        }
+        let query = Query::index(store::BY_ENTITY, "entityKey", store::entity_key(entity));
+        let query = range.narrow(query, EventId::PREFIX).limit(limit).skipping_unreadable();
+        let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
+        let end = match page.next {
+            None => None,
+            Some(end) => {
+                let event = end.text("sk").and_then(EventId::parse);
+                let event = event.ok_or(TableError::Missing("the position of an event in its index"))?;
+                Some(ListPosition::of(&DeliveryId::of(&event, 0)))
+            }
+        };
+        let found = page.entries.into_iter().filter(|entry| wanted.includes_type(&entry.r#type));
+        Ok(Page { found: found.map(|entry| entry.id).collect(), looked_at, end })
+    }
+
+    /// An event that matches a webhook and has no delivery to it; `None` for any other. An event that cannot be read
+    /// does not hold up others.
+    pub(crate) async fn to_replay(
+        &self,
+        event: Option<EventItem>,
+        wanted: Wanted<'_>,
+        now: Time,
+    ) -> Result<Option<EventItem>, TableError> {
+        let Some(event) = event.filter(|event| wanted.includes(event, now)) else { return Ok(None) };
+        if wanted.webhook.event_filter.is_none() {
+            return Ok(Some(event));
+        }
+        let id = event.id().clone();
+        let stored = skip_missing(self.events.with_body(event).await, &id)?;
+        Ok(stored
+            .filter(|stored| stored.item.erased_date.is_none() && wanted.passes(&stored.body))
+            .map(|stored| stored.item))
+    }
+
+    /// The item of an event by a consistent or an eventually consistent read; `None` if it cannot be read.
+    pub(crate) async fn readable_event(
+        &self,
+        id: &EventId,
+        is_consistent: bool,
+    ) -> Result<Option<EventItem>, TableError> {
+        let read = if is_consistent { self.events.item(id).await } else { self.events.item_eventual(id).await };
+        Ok(skip_missing(read, id)?.flatten())
+    }
+
+    /// Counts the events of a range that a replay would deliver, as far as a request has time for.
+    pub(crate) async fn count_to_replay(
+        &self,
+        entity: &EntityId,
+        mut range: KeyRange,
+        wanted: Wanted<'_>,
+        now: Time,
+    ) -> Result<Counted, TableError> {
+        let began = Instant::now();
+        let (mut count, mut entries, mut looked_at) = (0, 0, 0);
+        loop {
+            let page = self.events_of_types(entity, &range, wanted, PAGE).await?;
+            entries += page.looked_at;
+            for chunk in page.found.chunks(AT_ONCE) {
+                if looked_at >= MAX_EVENTS || began.elapsed() >= LIMIT {
+                    return Ok(Counted { count, count_is_exact: false });
+                }
+                looked_at += chunk.len();
+                // Boxed: the nested types of futures exceed the compiler's limits.
+                let look = chunk.iter().map(|id| {
+                    async move {
+                        let event = self.readable_event(id, false).await?;
+                        self.to_replay(event, wanted, now).await
+                    }
+                    .boxed()
+                });
+                count += try_join_all(look).await?.into_iter().flatten().count();
+            }
+            let Some(end) = page.end else { return Ok(Counted { count, count_is_exact: true }) };
+            if entries >= MAX_ENTRIES {
+                return Ok(Counted { count, count_is_exact: false });
+            }
+            range = range.after(&end);
+        }
+    }
+}
+
+/// The result of reading an event; `None` if it or its body cannot be read, which is logged: it would be no different
+/// later.
+fn skip_missing<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T>, TableError> {
+    match read {
+        Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
+            let error = logging::chain(&error);
+            tracing::error!(error, eventId = %id, "an event is not replayed, since it cannot be read");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        deliveries::state::head::tests::{LATER, NOW, event_and_head},
+        events::store::Target,
+        subscriptions::{filter::EventFilter, webhook::tests::webhook},
+    };
+    use base::{WebhookId, testing::CountingRandom};
+    use problem::{InputPart, Violations};
+
+    /// A webhook of the event's entity, and an event that it did not get.
+    fn webhook_and_event() -> (Webhook, EventItem) {
+        let (event, head) = event_and_head("{}");
+        let target = Target::of(head.delivery.webhook_identifier, String::new());
+        let item = EventItem::new(&event, vec![target], NOW, Duration::from_secs(60));
+        let random = CountingRandom::default();
+        let ids: Vec<_> = (0..9).map(|_| WebhookId::new(LATER, &random)).collect();
+        let id = ids[8].clone();
+        (Webhook { enabled: true, id, owner_identifier: event.entity, ..webhook() }, item)
+    }
+
+    fn includes(webhook: &Webhook, event: &EventItem, types: &[&str]) -> bool {
+        let types: Vec<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
+        Wanted { webhook, types: &types }.includes(event, NOW)
+    }
+
+    #[test]
+    fn a_kept_event_of_a_wanted_type_without_a_delivery_is_replayed() {
+        let (webhook, event) = webhook_and_event();
+        assert!(includes(&webhook, &event, &[]) && includes(&webhook, &event, &["booking.*"]));
+        assert!(!includes(&webhook, &event, &["payment.*"]), "the request names other types");
+        let other = Webhook { event_list: vec!["payment.*".to_owned()], ..webhook.clone() };
+        assert!(!includes(&other, &event, &[]), "the webhook wants other types");
+        assert!(!includes(&Webhook { enabled: false, ..webhook.clone() }, &event, &[]));
+        let stranger = EntityId::parse("stranger").expect("an entity");
+        assert!(!includes(&Webhook { owner_identifier: stranger, ..webhook }, &event, &[]));
+    }
+
+    #[test]
+    fn an_event_with_a_delivery_without_content_or_of_the_service_is_not_replayed() {
+        let (webhook, event) = webhook_and_event();
+        let with = |change: &dyn Fn(&mut EventItem)| {
+            let mut event = event.clone();
+            change(&mut event);
+            includes(&webhook, &event, &[])
+        };
+        assert!(!with(&|event| event.targets.push(Target::of(webhook.id.clone(), String::new()))));
+        assert!(!with(&|event| event.erased_date = Some(NOW)));
+        assert!(!with(&|event| event.expires_at = NOW.as_seconds()));
+        assert!(!with(&|event| event.is_test = true));
+        assert!(!with(&|event| event.r#type = "webhook.disabled".to_owned()), "it is about a webhook of its time");
+        let many = |count| move |event: &mut EventItem| event.targets = vec![event.targets[0].clone(); count];
+        assert!(with(&many(store::MAX_TARGETS - 1)) && !with(&many(store::MAX_TARGETS)));
+    }
+
+    #[test]
+    fn the_filter_of_the_webhook_decides_as_for_a_new_event() {
+        let (webhook, _) = webhook_and_event();
+        let mut violations = Violations::of(InputPart::Body);
+        let filter = EventFilter::take("eventFilter", r#"{"total":[5]}"#, &mut violations);
+        let filtered = Webhook { event_filter: filter, ..webhook.clone() };
+        let passes = |webhook: &Webhook, body: &str| Wanted { webhook, types: &[] }.passes(body);
+        assert!(passes(&filtered, r#"{"data":{"total":5}}"#) && !passes(&filtered, r#"{"data":{"total":6}}"#));
+        assert!(passes(&webhook, r#"{"data":{"total":6}}"#));
+    }
+}

@@ -1,0 +1,187 @@
+//! Replaying the events of a range to a webhook: events that match it and have no delivery to it, since it was created,
+//! enabled or changed after their publication. The request counts them up to a limit; a job adds the deliveries.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    deliveries::{
+        error::DeliveryError,
+        jobs::{Jobs, ReplayScope, SETTLED},
+        queries::{range::KeyRange, replayable::Wanted},
+        store::Deliveries,
+    },
+    subscriptions::{Webhooks, request_limits::RequestLimits, webhook::members},
+};
+use auth::{AuthorizedEntity, EntityId};
+use base::{Time, WebhookId};
+use problem::{JsonBody, Problem, Rule};
+use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
+
+/// Replays events.
+pub struct Replaying {
+    /// The deliveries, with their events.
+    pub deliveries: Deliveries,
+    /// The webhooks that events are replayed to.
+    pub webhooks: Webhooks,
+    /// The jobs that replay them.
+    pub jobs: Jobs,
+    /// Limits on the requests of entities.
+    pub limits: RequestLimits,
+    /// Repeats the response for an idempotency key.
+    pub answers: IdempotencyStore,
+    /// The retention: older events count as gone, though the table may keep them for days.
+    pub retention: Duration,
+}
+
+/// A request to replay events, or to count them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayRequest {
+    scope: ReplayScope,
+    /// Whether the events are only counted.
+    pub dry_run: bool,
+}
+
+/// How many events are being replayed, or would be.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replayed {
+    count: usize,
+    count_is_exact: bool,
+    dry_run: bool,
+    /// Why no event is replayed, in a sentence for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+impl Replaying {
+    /// Replays the events of a scope, once for an idempotency key, and counts them.
+    pub async fn replay(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        request: ReplayRequest,
+        once: Option<&IdempotentRequest>,
+        now: Time,
+    ) -> Result<Answered<Replayed>, DeliveryError> {
+        self.answers.once(once, now, self.begin(entity, webhook, request, once, now)).await
+    }
+
+    async fn begin(
+        &self,
+        entity: &AuthorizedEntity,
+        webhook: &WebhookId,
+        ReplayRequest { scope, dry_run }: ReplayRequest,
+        once: Option<&IdempotentRequest>,
+        now: Time,
+    ) -> Result<Replayed, DeliveryError> {
+        self.limits.count(Allowance::Replays, entity, now).await?;
+        let asked = scope.clone();
+        let scope = ReplayScope { since: scope.since.max(now - self.retention).min(scope.until), ..scope };
+        let found = self.webhooks.sendable(entity, webhook).await?;
+        let range = KeyRange::between(scope.since, scope.until);
+        let wanted = Wanted { webhook: &found, types: &scope.types };
+        let counted = self.deliveries.count_to_replay(entity.id(), range, wanted, now).await?;
+        let is_recent = scope.since < scope.until && now.since(scope.until) < SETTLED;
+        let is_empty = counted.count == 0 && counted.count_is_exact;
+        let message = is_empty.then(|| nothing_to_replay(&asked, is_recent));
+        let replayed = Replayed { count: counted.count, count_is_exact: counted.count_is_exact, dry_run, message };
+        let record = self.answers.record(once, &replayed, webhook, now).await?;
+        if dry_run || (is_empty && !is_recent) {
+            self.jobs.nothing_to_recover(record).await?;
+        } else {
+            self.jobs.replay(entity, webhook, scope, record, now).await?;
+        }
+        tracing::info!(webhookId = %webhook, count = counted.count, dryRun = dry_run, "replay requested");
+        Ok(replayed)
+    }
+}
+
+/// Why nothing is replayed, in a sentence for people.
+fn nothing_to_replay(ReplayScope { since, until, .. }: &ReplayScope, is_recent: bool) -> String {
+    if since >= until {
+        return "The range is in the future, so it has no events yet.".to_owned();
+    }
+    let none = format!(
+        "Every kept event published from {since} until {until} that matches this webhook already has a delivery to it."
+    );
+    if is_recent {
+        return format!("{none} Events of the last seconds may not be counted yet; they are replayed in a moment.");
+    }
+    none
+}
+
+impl ReplayRequest {
+    /// Reads a request's body. The range ends now at the latest, since only events that exist are replayed.
+    pub fn read(body: &[u8], entity: &EntityId, now: Time) -> Result<Self, Problem> {
+        let mut body = JsonBody::read(body)?;
+        let since = body.required_time("createdFrom");
+        let has_until = body.has("createdUntil");
+        let until = body.optional_time("createdUntil");
+        let types = body.optional("types", "a list of event types and groups");
+        let dry_run = body.optional::<bool>("dryRun", "true or false").unwrap_or_default();
+        let violations = &mut body.violations;
+        let types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
+        match (since, until) {
+            (Some(since), Some(until)) if since >= until => {
+                violations.add("createdUntil", Rule::Inconsistent, "must be after createdFrom")
+            }
+            (Some(since), None) if !has_until && since >= now => {
+                violations.add("createdFrom", Rule::OutOfRange, "must be in the past")
+            }
+            _ => {}
+        }
+        let since = body.finish_with(since)?;
+        let until = until.map_or(now, |until| until.min(now));
+        Ok(Self { scope: ReplayScope { since, until, types }, dry_run })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000);
+
+    fn read(body: &str) -> Result<ReplayRequest, Problem> {
+        ReplayRequest::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"), NOW)
+    }
+
+    #[test]
+    fn a_request_names_a_range_and_perhaps_types_and_ends_now_at_the_latest() {
+        let since = Time::from_millis(1_795_167_600_000);
+        let whole = read(r#"{"createdFrom":"2026-11-20T09:40:00Z"}"#).expect("good");
+        let scope = ReplayScope { since, until: NOW, types: Vec::new() };
+        assert_eq!(whole, ReplayRequest { scope: scope.clone(), dry_run: false });
+        let body = r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2027-01-01T00:00:00Z",
+            "types":["booking.*","booking.*"],"dryRun":true}"#;
+        let scope = ReplayScope { types: vec!["booking.*".to_owned()], ..scope };
+        assert_eq!(read(body).expect("good"), ReplayRequest { scope, dry_run: true });
+    }
+
+    #[test]
+    fn every_violation_is_listed_with_its_field() {
+        for (body, expected) in [
+            ("{}", &["createdFrom"][..]),
+            (r#"{"createdFrom":"2026-11-20T09:45:00Z"}"#, &["createdFrom"]),
+            (r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2026-11-20T09:40:00Z"}"#, &["createdUntil"]),
+            (
+                r#"{"createdFrom":"yesterday","createdUntil":5,"types":["nope"],"dryRun":1,"more":1}"#,
+                &["createdFrom", "createdUntil", "dryRun", "types[0]", "more"],
+            ),
+        ] {
+            assert_eq!(crate::testing::refused(&read(body).expect_err(body)), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_empty_replay_says_why() {
+        let scope = |until| ReplayScope { since: NOW, until, types: Vec::new() };
+        assert!(nothing_to_replay(&scope(NOW), false).contains("in the future"));
+        let later = NOW + Duration::from_secs(60);
+        let none = nothing_to_replay(&scope(later), false);
+        assert!(none.contains("from 2026-11-20T09:45:00.000Z until 2026-11-20T09:46:00.000Z"), "{none}");
+        assert!(nothing_to_replay(&scope(later), true).contains("in a moment"));
+    }
+}

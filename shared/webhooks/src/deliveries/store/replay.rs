@@ -1,0 +1,57 @@
+//! Adding a delivery to an event for a webhook that the event was not published to. One transaction adds the webhook as a
+//! target of the event and inserts the head of its delivery, which is due now: so a delivery without a due time belongs
+//! to a publication, and the sweep that has passed the event need not look at it again.
+//!
+//! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and every
+//! delivery its own number, however often or at the same time pages are repeated.
+
+use crate::{
+    deliveries::{
+        queries::replayable::Wanted,
+        state::{
+            head::Head,
+            index::{AnnouncedBy, Index},
+        },
+        store::{Deliveries, attributes::insertion},
+    },
+    events::{publish, store::EventItem},
+    subscriptions::Webhook,
+};
+use base::{DeliveryId, EventId, Time};
+use storage::table::{TableError, Transaction};
+
+/// Number of tries for an event that changes in the meantime: other replays add targets.
+const TRIES: usize = 5;
+
+const REPLAYING: &str = "adding a delivery to an event";
+
+impl Deliveries {
+    /// Adds a delivery of an event to a webhook, unless it has one, or the event does not match the webhook. Returns
+    /// the write units of the event if a delivery was added; the sweep announces it.
+    pub(crate) async fn replay(
+        &self,
+        id: &EventId,
+        wanted: Wanted<'_>,
+        now: Time,
+    ) -> Result<Option<usize>, TableError> {
+        for attempt in 0..TRIES {
+            // A stale read lacks a target at worst, and the write is lost.
+            let event = self.readable_event(id, attempt > 0).await?;
+            let Some(event) = self.to_replay(event, wanted, now).await? else { return Ok(None) };
+            let Some(writes) = adding(&event, wanted.webhook, now)? else { return Ok(None) };
+            if self.table.write_all(writes, REPLAYING).await?.is_done() {
+                return Ok(Some(2 * event.write_units()));
+            }
+        }
+        Err(TableError::code(REPLAYING, "TransactionConflict"))
+    }
+}
+
+/// The writes that add a delivery to an event; `None` if its content is erased.
+fn adding(event: &EventItem, webhook: &Webhook, now: Time) -> Result<Option<Transaction>, TableError> {
+    let id = DeliveryId::of(event.id(), event.targets.len());
+    let (added, change) = event.with_target(publish::target(webhook))?;
+    let Some(head) = Head::replayed(&added, &id, now).filter(|head| !head.is_final()) else { return Ok(None) };
+    let head = insertion(&head, Some(Index::due_now(AnnouncedBy::Sweep, now)), REPLAYING)?;
+    Ok(Some(Transaction::new().with(change).with(head)))
+}
