@@ -14,6 +14,7 @@ use webhooks::{
 
 pub use problem::Violation;
 pub use webhooks::deliveries::{
+    queries::advice::Advice,
     state::attempt::Attempt,
     view::{AttemptView, DeliveryView, WholeDelivery},
 };

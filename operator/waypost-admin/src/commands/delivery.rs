@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use base::DeliveryId;
 use clap::{Args, Subcommand};
-use operator::deliveries::{self, Attempt, AttemptView, DeliveryView, Violation, WholeDelivery};
+use operator::deliveries::{self, Advice, Attempt, AttemptView, DeliveryView, Violation, WholeDelivery};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -59,6 +59,8 @@ impl Command {
 struct View {
     #[serde(flatten)]
     delivery: DeliveryView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<Advice>,
     attempts: Vec<AttemptView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<Box<RawValue>>,
@@ -67,11 +69,11 @@ struct View {
 }
 
 impl View {
-    fn of(WholeDelivery { delivery, mut attempts, event, event_warnings }: WholeDelivery, body: bool) -> Self {
+    fn of(WholeDelivery { delivery, advice, mut attempts, event, event_warnings }: WholeDelivery, body: bool) -> Self {
         if !body {
             attempts.iter_mut().for_each(|shown| shown.attempt.response_body = None);
         }
-        Self { delivery, attempts, event: Some(event).filter(|_| body), event_warnings }
+        Self { delivery, advice, attempts, event: Some(event).filter(|_| body), event_warnings }
     }
 }
 
@@ -164,12 +166,12 @@ mod tests {
             },
         ]);
         let attempts: Vec<Attempt> = serde_json::from_value(attempts).expect("attempts");
-        WholeDelivery {
-            delivery: serde_json::from_value(delivery).expect("a delivery"),
-            attempts: attempts.into_iter().map(AttemptView::of).collect(),
-            event: RawValue::from_string(r#"{"price":10.50}"#.to_owned()).expect("JSON"),
-            event_warnings: Vec::new(),
-        }
+        WholeDelivery::of(
+            serde_json::from_value(delivery).expect("a delivery"),
+            attempts.into_iter().map(AttemptView::of).collect(),
+            RawValue::from_string(r#"{"price":10.50}"#.to_owned()).expect("JSON"),
+            Vec::new(),
+        )
     }
 
     #[test]

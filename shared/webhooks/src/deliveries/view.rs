@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::deliveries::state::{
-    attempt::{Attempt, ErrorCode},
-    delivery::{CancelReason, Status, WaitingFor},
+use crate::deliveries::{
+    queries::advice::{Advice, Cause},
+    state::{
+        attempt::{Attempt, ErrorCode},
+        delivery::{CancelReason, Status, WaitingFor},
+    },
 };
 use auth::EntityId;
 use base::{DeliveryId, EventId, Time, WebhookId};
@@ -65,6 +68,26 @@ pub struct DeliveryView {
     pub webhook_identifier: WebhookId,
 }
 
+impl DeliveryView {
+    /// Why it has not arrived, after this last attempt; `None` if it has arrived, was cancelled on purpose, or waits for
+    /// nothing that its owner could change.
+    fn cause(&self, last_attempt: Option<&Attempt>) -> Option<Cause> {
+        match (self.status, self.waiting_for) {
+            (Status::Delivered, _) => None,
+            (Status::Cancelled, _) => {
+                (self.cancel_reason == Some(CancelReason::WebhookDisabled)).then_some(Cause::Disabled)
+            }
+            (_, Some(WaitingFor::Breaker)) => Some(Cause::Paused),
+            (_, Some(WaitingFor::Pause)) => Some(Cause::PausedByOwner),
+            (_, Some(WaitingFor::Order)) => Some(Cause::Held),
+            (_, Some(WaitingFor::Rate)) => Some(Cause::RateLimited),
+            // The last attempt belongs to an earlier schedule.
+            (Status::Pending, _) => None,
+            (Status::Retrying | Status::Failed, _) => last_attempt.and_then(Cause::of_attempt),
+        }
+    }
+}
+
 /// An attempt as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -96,6 +119,9 @@ pub struct WholeDelivery {
     /// The delivery.
     #[serde(flatten)]
     pub delivery: DeliveryView,
+    /// Why it has not arrived, and the remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// All attempts, the oldest first.
     pub attempts: Vec<AttemptView>,
     /// The event, byte for byte as a webhook with `payload` `full` gets it.
@@ -103,6 +129,19 @@ pub struct WholeDelivery {
     /// Violations of the type's schema in the event's data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub event_warnings: Vec<Violation>,
+}
+
+impl WholeDelivery {
+    /// The delivery with its event and all of its attempts, the oldest first.
+    pub fn of(
+        delivery: DeliveryView,
+        attempts: Vec<AttemptView>,
+        event: Box<RawValue>,
+        event_warnings: Vec<Violation>,
+    ) -> Self {
+        let advice = delivery.cause(attempts.last().map(|last| &last.attempt)).map(Cause::advice);
+        Self { delivery, advice, attempts, event, event_warnings }
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +157,31 @@ mod tests {
     use base::testing::CountingRandom;
     use outbound::HttpResponse;
     use problem::Rule;
+
+    fn delivery(now: Time) -> DeliveryView {
+        let random = CountingRandom::default();
+        DeliveryView {
+            attempt_count: MAX_ATTEMPTS,
+            cancel_reason: Some(CancelReason::Erased),
+            created_date: now,
+            erased_date: Some(now),
+            event_identifier: EventId::new(now, &random),
+            held_by: Some(DeliveryId::of(&EventId::new(now, &random), 1)),
+            id: DeliveryId::of(&EventId::new(now, &random), 0),
+            last_error_code: Some(ErrorCode::Timeout),
+            last_http_status: None,
+            last_update: now,
+            next_attempt_date: Some(now),
+            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
+            status: Status::Failed,
+            subject: Some("\"".repeat(256)),
+            test: true,
+            r#type: "booking.created".to_owned(),
+            url: "\"".repeat(2_048),
+            waiting_for: Some(WaitingFor::Schedule),
+            webhook_identifier: WebhookId::new(now, &random),
+        }
+    }
 
     #[test]
     fn the_most_and_largest_attempts_fit_into_one_answer() {
@@ -139,28 +203,7 @@ mod tests {
         };
         let outcome = Ok(answer);
         let event = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
-        let random = CountingRandom::default();
-        let delivery = DeliveryView {
-            attempt_count: MAX_ATTEMPTS,
-            cancel_reason: Some(CancelReason::Erased),
-            created_date: now,
-            erased_date: Some(now),
-            event_identifier: EventId::new(now, &random),
-            held_by: Some(DeliveryId::of(&EventId::new(now, &random), 1)),
-            id: DeliveryId::of(&EventId::new(now, &random), 0),
-            last_error_code: Some(ErrorCode::Timeout),
-            last_http_status: None,
-            last_update: now,
-            next_attempt_date: Some(now),
-            owner_identifier: EntityId::parse(&"e".repeat(64)).expect("an entity"),
-            status: Status::Failed,
-            subject: Some("\"".repeat(256)),
-            test: true,
-            r#type: "booking.created".to_owned(),
-            url: "\"".repeat(2_048),
-            waiting_for: Some(WaitingFor::Schedule),
-            webhook_identifier: WebhookId::new(now, &random),
-        };
+        let delivery = delivery(now);
         let attempt = |number| {
             let headers = Some((0..20).map(|header| format!("{}{header:02}", "x".repeat(126))).collect());
             let sent_to = SentTo { url: "x".repeat(2_048), headers, payload: Payload::Thin };
@@ -169,7 +212,7 @@ mod tests {
         let attempts = shown((1..MAX_ATTEMPTS + LONGEST_SCHEDULE).map(attempt).collect(), "");
         let event = RawValue::from_string(event).expect("JSON");
         let warning = Violation::body("\"".repeat(120).as_str(), Rule::Invalid, "\"".repeat(80));
-        let whole = WholeDelivery { delivery, attempts, event, event_warnings: vec![warning; 5] };
+        let whole = WholeDelivery::of(delivery, attempts, event, vec![warning; 5]);
         let answer = serde_json::to_string(&serde_json::to_string(&whole).expect("JSON")).expect("JSON");
         assert!(answer.len() + 4_096 < MAX_ANSWER, "{}", answer.len());
     }
@@ -185,5 +228,30 @@ mod tests {
         let members = ["error", "errorCode", "errorDetail"].map(|name| failed[name].clone());
         assert_eq!(members, ["reported: no room: 7", "reported", "no room: 7"]);
         assert!(shown(None).get("errorCode").is_none() && shown(None).get("errorDetail").is_none());
+    }
+
+    #[test]
+    fn the_cause_is_that_of_the_wait_or_else_of_the_last_attempt() {
+        let now = Time::from_millis(1_795_167_900_000);
+        let last = Attempt::of_reader(1, now, now, Some("reported: no room".to_owned()));
+        let cause = |status, waiting_for, cancel_reason| {
+            let delivery = DeliveryView { status, waiting_for, cancel_reason, ..delivery(now) };
+            delivery.cause(Some(&last))
+        };
+        assert_eq!(cause(Status::Delivered, None, None), None);
+        assert_eq!(cause(Status::Failed, None, None), Some(Cause::Reported));
+        assert_eq!(cause(Status::Retrying, Some(WaitingFor::Schedule), None), Some(Cause::Reported));
+        for (waiting_for, expected) in [
+            (WaitingFor::Breaker, Some(Cause::Paused)),
+            (WaitingFor::Pause, Some(Cause::PausedByOwner)),
+            (WaitingFor::Order, Some(Cause::Held)),
+            (WaitingFor::Rate, Some(Cause::RateLimited)),
+            (WaitingFor::Reader, None),
+            (WaitingFor::Limit, None),
+        ] {
+            assert_eq!(cause(Status::Pending, Some(waiting_for), None), expected, "{waiting_for:?}");
+        }
+        assert_eq!(cause(Status::Cancelled, None, Some(CancelReason::WebhookDisabled)), Some(Cause::Disabled));
+        assert_eq!(cause(Status::Cancelled, None, Some(CancelReason::Owner)), None);
     }
 }

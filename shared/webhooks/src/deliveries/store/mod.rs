@@ -80,7 +80,7 @@ impl StoredDelivery {
     pub(crate) fn whole(self, now: Time) -> WholeDelivery {
         let Self { head, attempts, event, event_warnings, .. } = self;
         let attempts = shown(attempts, &head.delivery.url);
-        WholeDelivery { delivery: head.shown(now), attempts, event, event_warnings }
+        WholeDelivery::of(head.shown(now), attempts, event, event_warnings)
     }
 }
 
