@@ -18,6 +18,9 @@ pub enum Failure {
     /// The stored login is damaged, and the environment does not replace all of it.
     #[error("not logged in: {} has no readable login", .0.display())]
     DamagedLogin(PathBuf),
+    /// There is no stored login with this name.
+    #[error("there is no profile `{name}`{}", listed(stored))]
+    NoProfile { name: String, stored: Vec<String> },
     /// Ctrl-C ended the command.
     #[error("interrupted")]
     Interrupted,
@@ -109,6 +112,11 @@ impl Problem {
     }
 }
 
+/// The end of a sentence with the names of the stored profiles.
+fn listed(profiles: &[String]) -> String {
+    if profiles.is_empty() { String::new() } else { format!("; stored: {}", profiles.join(", ")) }
+}
+
 impl Failure {
     /// Writes the reason and the next step to standard error, and returns the exit code.
     pub fn report(self) -> ExitCode {
@@ -136,7 +144,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Unreachable { .. } => 3,
-            Self::NotLoggedIn(_) | Self::DamagedLogin(_) => 4,
+            Self::NotLoggedIn(_) | Self::DamagedLogin(_) | Self::NoProfile { .. } => 4,
             // The exit code that a shell reports for a program that this signal ended.
             Self::Interrupted => 130,
             Self::Refused(problem) if problem.is_about_rights() => 4,
@@ -157,6 +165,7 @@ impl Failure {
             Self::NotLoggedIn(_) | Self::DamagedLogin(_) => {
                 format!("{login}, or set the variables that `waypost --help` lists")
             }
+            Self::NoProfile { name, .. } => format!("`waypost login --profile {name}` stores its login"),
             Self::Unreachable { .. } => {
                 "check the network and the address; `waypost login` stores another address".to_owned()
             }
@@ -172,6 +181,9 @@ impl Failure {
                     format!("ask the owner of your application for one with the scope {}, and log in", visible(scope))
                 }
                 "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
+                "may-not-publish" => {
+                    "ask the operator for the right to publish, or send a test event: `waypost trigger TYPE`".to_owned()
+                }
                 "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
                 "webhook-not-found" => "`waypost webhooks` lists the webhooks".to_owned(),
                 "webhook-disabled" => "`waypost webhooks change ID --enable` enables it".to_owned(),
@@ -259,6 +271,8 @@ mod tests {
             (unreachable, 3),
             (Failure::NotLoggedIn("address".to_owned()), 4),
             (Failure::DamagedLogin("login.json".into()), 4),
+            (Failure::NoProfile { name: "live".to_owned(), stored: Vec::new() }, 4),
+            (refused(403, "may-not-publish"), 4),
             (Failure::Unverified { reason: "No.".to_owned(), next: "Yes.".to_owned() }, 1),
             (Failure::Interrupted, 130),
             (refused(401, "invalid-client"), 4),

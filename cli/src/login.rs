@@ -9,7 +9,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{failure::Failure, http_client::is_on_this_machine, machine};
+use crate::{failure::Failure, http_client::is_on_this_machine, machine, profile::Profile};
+
+/// The variables of the environment that override values of a login.
+const VARIABLES: [&str; 5] =
+    ["WAYPOST_ADDRESS", "WAYPOST_ISSUER", "WAYPOST_ENTITY", "WAYPOST_CLIENT_ID", "WAYPOST_CLIENT_SECRET"];
 
 /// Address and credentials. It has no `Debug`, since it contains the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +41,8 @@ pub struct GivenLogin {
 
 impl GivenLogin {
     pub fn of_environment() -> Self {
-        let variable = |name: &str| machine::variable(&format!("WAYPOST_{name}"));
-        Self {
-            address: variable("ADDRESS"),
-            issuer: variable("ISSUER"),
-            entity: variable("ENTITY"),
-            client_id: variable("CLIENT_ID"),
-            client_secret: variable("CLIENT_SECRET"),
-        }
+        let [address, issuer, entity, client_id, client_secret] = VARIABLES.map(machine::variable);
+        Self { address, issuer, entity, client_id, client_secret }
     }
 
     /// Whether nothing stored is needed.
@@ -86,33 +84,44 @@ impl GivenLogin {
 }
 
 impl StoredLogin {
-    /// The stored login, with the environment's values in place of stored ones.
-    pub fn load() -> Result<Self, Failure> {
-        let given = GivenLogin::of_environment();
-        let stored = match path().map(|path| read(&path)) {
+    /// The login of a profile, with the environment's values in place of stored ones, unless the profile is exact.
+    pub fn load(profile: &Profile) -> Result<Self, Failure> {
+        let given = if profile.is_exact() { GivenLogin::default() } else { GivenLogin::of_environment() };
+        let stored = match profile.path().map(|path| read(&path)) {
             Ok(Err(Failure::DamagedLogin(_))) if given.is_complete() => None,
             Ok(stored) => stored?,
             Err(_) => None,
         };
+        if stored.is_none() && !profile.is_default() && !given.is_complete() {
+            return Err(profile.missing());
+        }
         given.over(stored)
     }
 
     /// Stores the login in a file that only this user can read, and returns its path.
-    pub fn save(&self) -> Result<PathBuf, Failure> {
-        let path = path()?;
+    pub fn save(&self, profile: &Profile) -> Result<PathBuf, Failure> {
+        let path = profile.path()?;
         write(&path, self)?;
         Ok(path)
     }
 
-    /// Removes the stored login, and returns its path; `None` if there was none.
-    pub fn remove() -> Result<Option<PathBuf>, Failure> {
-        let path = path()?;
+    /// Removes the stored login of a profile, and returns its path; `None` if there was none.
+    pub fn remove(profile: &Profile) -> Result<Option<PathBuf>, Failure> {
+        let path = profile.path()?;
         match fs::remove_file(&path) {
             Ok(()) => Ok(Some(path)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(source) => Err(Failure::File { path, source }),
         }
     }
+}
+
+/// The variables that override the login of a profile.
+pub fn overriding_variables(profile: &Profile) -> Vec<&'static str> {
+    if profile.is_exact() {
+        return Vec::new();
+    }
+    VARIABLES.into_iter().filter(|name| machine::variable(name).is_some()).collect()
 }
 
 /// Checks an address, and returns it in its stored form. `http` is accepted only for this machine, since others on the
@@ -143,12 +152,6 @@ fn with_scheme(given: &str) -> String {
         Ok(_) if !given.contains("://") => url("https"),
         _ => "https://api.waypost.example".to_owned(),
     }
-}
-
-fn path() -> Result<PathBuf, Failure> {
-    let folder = machine::configuration_folder()
-        .ok_or_else(|| Failure::Usage("there is no configuration folder: set HOME".to_owned()))?;
-    Ok(folder.join("waypost").join("login.json"))
 }
 
 fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {

@@ -1,14 +1,17 @@
-//! The machine: environment, clock, pauses, configuration folder, host name and terminal. No other module reads them.
+//! The machine: environment, clock, randomness, pauses, signals, configuration folder, host name, terminal and browser.
+//! No other module reads them.
 
 use std::{
     fs::{self, File},
     io::{self, IsTerminal},
     path::PathBuf,
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use jiff::Timestamp;
+
+use crate::failure::Failure;
 
 /// The width of a terminal that does not say its own.
 const USUAL_COLUMNS: usize = 80;
@@ -42,6 +45,58 @@ pub fn configuration_folder() -> Option<PathBuf> {
     // The XDG specification says to ignore a relative path.
     let xdg = variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     xdg.or_else(|| home().map(|home| home.join(".config")))
+}
+
+/// A random text of 32 hexadecimal digits.
+pub fn random_text() -> Result<String, Failure> {
+    let mut bytes = [0; 16];
+    let unavailable = |_| Failure::Usage("this system provides no random numbers".to_owned());
+    #[expect(clippy::disallowed_methods, reason = "this is the one place of this program that draws random numbers")]
+    aws_lc_rs::rand::fill(&mut bytes).map_err(unavailable)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Opens an address in the browser. Returns whether a program that does so was started.
+pub fn open_in_browser(address: &str) -> bool {
+    let mut command = if cfg!(target_os = "macos") {
+        Command::new("open")
+    } else if cfg!(windows) {
+        // Unlike `start`, it does not read `&` and `%` in an address.
+        let mut command = Command::new("rundll32");
+        command.arg("url.dll,FileProtocolHandler");
+        command
+    } else if variable("DISPLAY").or_else(|| variable("WAYLAND_DISPLAY")).is_some() {
+        Command::new("xdg-open")
+    } else {
+        return false;
+    };
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first
+/// poll.
+#[cfg(unix)]
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    })
+}
+
+#[cfg(windows)]
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
 }
 
 /// The name of this host, or `this machine`.

@@ -7,6 +7,7 @@ mod http_client;
 mod login;
 mod machine;
 mod output;
+mod profile;
 mod questions;
 mod service;
 mod table;
@@ -19,6 +20,8 @@ use self::{
     arguments::{Arguments, Command},
     failure::Failure,
     output::Output,
+    profile::Profile,
+    service::Service,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -30,24 +33,29 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(Arguments { json, command }: Arguments) -> Result<(), Failure> {
+async fn run(Arguments { json, profile, command }: Arguments) -> Result<(), Failure> {
     let output = Output { json };
+    let profile = Profile::chosen(profile)?;
+    let service = async || Service::of_profile(&profile).await;
     match command {
-        Command::Login(login) => login.run(output).await,
-        Command::Logout => commands::logout(output),
-        Command::Token => commands::token(output).await,
-        Command::Whoami => commands::whoami(output).await,
-        Command::Listen(listen) => listen.run(output).await,
-        Command::Trigger(trigger) => trigger.run(output).await,
-        Command::Webhooks(webhooks) => webhooks.run(output).await,
-        Command::Types(types) => types.run(output).await,
+        Command::Login(login) => login.run(&profile, output).await,
+        Command::Logout => commands::logout(&profile, output),
         Command::Verify(verify) => verify.run(output),
-        Command::Deliveries(deliveries) => deliveries.run(output).await,
-        Command::Show(which) => which.show(output).await,
-        Command::Resend(which) => which.resend(output).await,
-        Command::Cancel(which) => which.cancel(output).await,
-        Command::Recover(recover) => recover.run(output).await,
-        Command::Replay(replay) => replay.run(output).await,
         Command::Completions { shell } => commands::completions(shell, output),
+        Command::Token => commands::token(&service().await?, output).await,
+        Command::Whoami => commands::whoami(&service().await?, &profile, output).await,
+        Command::Listen(listen) => listen.run(&service().await?, output).await,
+        Command::Trigger(trigger) => trigger.run(&service().await?, output).await,
+        Command::Publish(publish) => publish.run(&service().await?, output).await,
+        Command::Webhooks(webhooks) => webhooks.run(&service().await?, output).await,
+        Command::Types(types) => types.run(&service().await?, output).await,
+        Command::Deliveries(deliveries) => deliveries.run(&service().await?, output).await,
+        Command::Why(why) => why.run(&service().await?, output).await,
+        Command::Show(which) => which.show(&service().await?, output).await,
+        Command::Resend(which) => which.resend(&service().await?, output).await,
+        Command::Cancel(which) => which.cancel(&service().await?, output).await,
+        Command::Recover(recover) => recover.run(&service().await?, output).await,
+        Command::Replay(replay) => replay.run(&service().await?, output).await,
+        Command::Open(open) => open.run(&service().await?, output).await,
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     login::{StoredLogin, checked_address},
     machine,
     output::remark,
+    profile::Profile,
 };
 
 const VERSION: HeaderValue = HeaderValue::from_static("2.0");
@@ -89,9 +90,9 @@ struct ResourceMetadata {
 }
 
 impl Service {
-    /// The service of the stored login.
-    pub async fn of_login() -> Result<Self, Failure> {
-        Self::open(StoredLogin::load()?).await
+    /// The service of a profile's login.
+    pub async fn of_profile(profile: &Profile) -> Result<Self, Failure> {
+        Self::open(StoredLogin::load(profile)?).await
     }
 
     /// The service of a login. If the login has no issuer, it gets the one that the service names.

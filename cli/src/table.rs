@@ -68,11 +68,19 @@ impl fmt::Display for Cell {
     }
 }
 
+/// Rows without titles, cut as in [`table`].
+pub fn rows<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Option<usize>) -> String {
+    lines(columns, &rows.iter().collect::<Vec<_>>(), width)
+}
+
 /// Rows below their titles. With a width, optional columns are left out if the others do not fit, and the widest ones
 /// are cut.
 pub fn table<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Option<usize>) -> String {
     let titles = columns.map(|column| Cell::new(column.title, BOLD));
-    let lines: Vec<&[Cell; N]> = [&titles].into_iter().chain(rows).collect();
+    lines(columns, &[&titles].into_iter().chain(rows).collect::<Vec<_>>(), width)
+}
+
+fn lines<const N: usize>(columns: [Column; N], lines: &[&[Cell; N]], width: Option<usize>) -> String {
     let widest = |column: usize| lines.iter().map(|line| line[column].width()).max().unwrap_or_default();
     let mut widths: [usize; N] = std::array::from_fn(widest);
     let shown = fitted(&columns, &mut widths, width.unwrap_or(usize::MAX));

@@ -51,7 +51,7 @@ impl Cli {
         }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let program = local().expect("the bundle runs it").with_file_name("waypost");
         let mut command = Command::new(program);
         command.args(arguments).envs(self.env.iter().cloned()).kill_on_drop(true);

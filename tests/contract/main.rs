@@ -39,6 +39,7 @@ mod canary;
 mod cancel_delivery;
 mod checks;
 mod cli;
+mod cli_events;
 mod cli_webhooks;
 mod client_authentication;
 mod clients;

@@ -57,24 +57,28 @@ struct Attempt {
 }
 
 impl WhichDelivery {
-    pub async fn show(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
-        print_answer(&service, Call::get(&["webhook", "delivery", &self.id]), output, shown).await
+    pub async fn show(self, service: &Service, output: Output) -> Result<(), Failure> {
+        print_answer(service, Call::get(&["webhook", "delivery", &self.id]), output, shown).await
     }
 
     /// Sends the delivery again, and prints its status at that moment.
-    pub async fn resend(self, output: Output) -> Result<(), Failure> {
-        self.act("resend", output, |id| format!("`waypost show {id}` shows its next attempt.")).await
+    pub async fn resend(self, service: &Service, output: Output) -> Result<(), Failure> {
+        self.act(service, "resend", output, |id| format!("`waypost show {id}` shows its next attempt.")).await
     }
 
-    pub async fn cancel(self, output: Output) -> Result<(), Failure> {
-        self.act("cancel", output, |id| format!("`waypost resend {id}` sends it anyway.")).await
+    pub async fn cancel(self, service: &Service, output: Output) -> Result<(), Failure> {
+        self.act(service, "cancel", output, |id| format!("`waypost resend {id}` sends it anyway.")).await
     }
 
-    async fn act(self, action: &str, output: Output, next: fn(&str) -> String) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    async fn act(
+        self,
+        service: &Service,
+        action: &str,
+        output: Output,
+        next: fn(&str) -> String,
+    ) -> Result<(), Failure> {
         let path = ["webhook", "delivery", &self.id, action];
-        print_answer(&service, Call::post(&path, json!({})), output, |delivery: &Delivery| {
+        print_answer(service, Call::post(&path, json!({})), output, |delivery: &Delivery| {
             let colour = colour_of(&delivery.status);
             let [id, status] = [&delivery.id, &delivery.status].map(|text| visible_line(text));
             format!("{id} is {colour}{status}{colour:#}; {}", next(&id))

@@ -7,6 +7,7 @@ use crate::{
     failure::Failure,
     login::{GivenLogin, StoredLogin, checked_address},
     output::Output,
+    profile::Profile,
     questions,
     service::{Call, Service, segment},
 };
@@ -15,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   waypost login
   waypost login --address https://api.waypost.example --entity my-hotel --client-id appQ7nX2vLw9KdRtY4sUb8ZcE
+  waypost login --profile staging
   echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin";
 
 /// The scopes that the other commands need.
@@ -41,10 +43,10 @@ pub struct Login {
 }
 
 impl Login {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
+    pub async fn run(self, profile: &Profile, output: Output) -> Result<(), Failure> {
         let login = self.complete()?;
         tokio::select! {
-            done = log_in(login, output) => done,
+            done = log_in(login, profile, output) => done,
             // Once the program has asked for the secret, the signal no longer ends it by default.
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
@@ -82,7 +84,7 @@ impl Login {
 }
 
 /// Checks the login at the service, and stores it.
-async fn log_in(login: StoredLogin, output: Output) -> Result<(), Failure> {
+async fn log_in(login: StoredLogin, profile: &Profile, output: Output) -> Result<(), Failure> {
     let service = Service::open(login).await?;
     let token = service.new_token().await?;
     let scopes: Vec<_> = token.scope.split(' ').collect();
@@ -93,7 +95,7 @@ async fn log_in(login: StoredLogin, output: Output) -> Result<(), Failure> {
         _ => {}
     }
     let login = &service.login;
-    let path = login.save()?;
+    let path = login.save(profile)?;
     if !lacking.is_empty() {
         output.remark(format!(
             "The application lacks {}: some commands will be refused. `integrations.read` shows deliveries; `listen` needs all three.",
@@ -109,7 +111,7 @@ async fn log_in(login: StoredLogin, output: Output) -> Result<(), Failure> {
     );
     let json = json!({
         "address": login.address, "issuer": login.issuer, "entity": login.entity, "clientId": login.client_id,
-        "lackingScopes": lacking, "storedIn": path,
+        "lackingScopes": lacking, "profile": profile.name(), "storedIn": path,
     });
     Ok(output.write(json, text)?)
 }

@@ -6,6 +6,9 @@ mod delivery;
 mod first_attempt;
 mod listen;
 mod log_in;
+mod open;
+mod patience;
+mod publish;
 mod recover;
 mod replay;
 mod settings;
@@ -15,6 +18,7 @@ mod types;
 mod verify;
 mod webhooks;
 mod whoami;
+mod why;
 
 use clap::CommandFactory;
 use clap_complete::Shell;
@@ -22,22 +26,24 @@ use serde_json::json;
 
 pub use self::replay::Replay;
 pub use self::{
-    deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, recover::Recover, trigger::Trigger,
-    types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami,
+    deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, open::Open, publish::Publish,
+    recover::Recover, trigger::Trigger, types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami, why::Why,
 };
-use crate::{arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, service::Service};
+use crate::{
+    arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, profile::Profile, service::Service,
+};
 
-pub fn logout(output: Output) -> Result<(), Failure> {
-    let removed = StoredLogin::remove()?;
+pub fn logout(profile: &Profile, output: Output) -> Result<(), Failure> {
+    let removed = StoredLogin::remove(profile)?;
     let text = match &removed {
         Some(path) => format!("Logged out: {} is removed.", path.display()),
         None => "There was no stored login.".to_owned(),
     };
-    Ok(output.write(json!({ "removed": removed.is_some() }), text)?)
+    Ok(output.write(json!({ "removed": removed.is_some(), "profile": profile.name() }), text)?)
 }
 
-pub async fn token(output: Output) -> Result<(), Failure> {
-    let token = Service::of_login().await?.new_token().await?;
+pub async fn token(service: &Service, output: Output) -> Result<(), Failure> {
+    let token = service.new_token().await?;
     Ok(output.write(&token, &token.access_token)?)
 }
 

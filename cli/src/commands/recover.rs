@@ -66,11 +66,10 @@ struct Recovery {
 }
 
 impl Recover {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let body = RecoveryRequest { created_from: self.from, created_until: self.until, include: self.include };
         let path = ["webhook", &self.webhook, "recover"];
-        print_answer(&service, Call::post(&path, body), output, |recovery: &Recovery| shown(recovery, &self.webhook))
+        print_answer(service, Call::post(&path, body), output, |recovery: &Recovery| shown(recovery, &self.webhook))
             .await
     }
 }

@@ -61,12 +61,11 @@ struct Replayed {
 }
 
 impl Replay {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let Self { webhook, from, until, types, dry_run } = self;
         let body = ReplayRequest { created_from: from, created_until: until, types, dry_run };
         let path = ["webhook", &webhook, "replay"];
-        print_answer(&service, Call::post(&path, body), output, |replayed: &Replayed| shown(replayed, &webhook)).await
+        print_answer(service, Call::post(&path, body), output, |replayed: &Replayed| shown(replayed, &webhook)).await
     }
 }
 

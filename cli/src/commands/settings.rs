@@ -1,10 +1,12 @@
-//! The settings of a webhook that `listen`, `webhooks create` and `webhooks change` have in common.
+//! The settings of a webhook that `listen`, `webhooks create` and `webhooks change` have in common, and their requests.
 
 use std::{fmt, str::FromStr};
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::service::Call;
 
 /// The word for every event type.
 const ALL: &str = "all";
@@ -32,6 +34,57 @@ pub struct Settings {
     filter: Option<Box<RawValue>>,
 }
 
+/// The settings of attempts, which a webhook with a feed does not have.
+#[derive(Debug, Args, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptSettings {
+    /// `default` retries by the service's schedule, `short` for an hour at most, `none` not at all.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retries: Option<Retries>,
+    /// How long the endpoint may take for its response, from 1 to 15 seconds.
+    #[arg(long, value_name = "SECONDS")]
+    #[serde(rename = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
+    timeout: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Retries {
+    Default,
+    Short,
+    None,
+}
+
+/// A webhook to create, or the changes to one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookBody<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub temporary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    #[serde(flatten)]
+    pub settings: &'a Settings,
+    #[serde(flatten)]
+    pub attempts: Option<&'a AttemptSettings>,
+}
+
+/// A created webhook.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreatedWebhook {
+    pub id: String,
+    pub name: String,
+    pub signing_secret: String,
+}
+
 /// Event types and groups of types. An empty list means every type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EventList(Vec<String>);
@@ -55,6 +108,22 @@ impl Settings {
     pub fn of_new_webhook(mut self) -> Self {
         self.types.get_or_insert_default();
         self
+    }
+}
+
+impl<'a> WebhookBody<'a> {
+    /// A body with these settings alone.
+    pub fn of(settings: &'a Settings) -> Self {
+        Self { name: None, event_url: None, delivery: None, temporary: false, enabled: None, settings, attempts: None }
+    }
+
+    pub fn creation(&self) -> Call<'static> {
+        Call::post(&["webhook"], self)
+    }
+
+    /// The change of the webhook at a path; `None` if the body changes nothing.
+    pub fn change<'p>(&self, path: &'p [&'p str]) -> Option<Call<'p>> {
+        Some(Call::patch(path, self)).filter(|call| call.body.as_deref() != Some("{}"))
     }
 }
 

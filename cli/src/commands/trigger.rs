@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     first_attempt::{FirstAttempt, first_attempt},
     listen::webhook_name,
+    types::list_types,
     webhooks::{NamedWebhook, named_webhooks},
 };
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
 
 const EXAMPLES: &str = "\
 Examples:
+  waypost trigger --list
   waypost trigger booking.created
   waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
 
@@ -26,36 +28,41 @@ attempt and prints its result; the exit code is 0 even if that attempt failed.";
 #[command(after_help = EXAMPLES)]
 pub struct Trigger {
     /// The event type, such as booking.created.
-    #[arg(value_name = "TYPE", value_parser = segment)]
-    kind: String,
+    #[arg(value_name = "TYPE", value_parser = segment, required_unless_present = "list")]
+    kind: Option<String>,
     /// The webhook. Defaults to that of the latest `waypost listen` on this machine, or to the only webhook.
     #[arg(long, value_name = "ID", value_parser = segment)]
     webhook: Option<String>,
+    /// Lists the types, as `waypost types` does, and sends nothing.
+    #[arg(long, conflicts_with_all = ["kind", "webhook"])]
+    list: bool,
 }
 
 impl Trigger {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let Some(kind) = self.kind else {
+            return list_types(service, "", output).await;
+        };
         // The type first: an unknown one is the fault to correct, even if there is no webhook.
-        match service.text(Call::get(&["webhook", "event", "type", &self.kind])).await {
+        match service.text(Call::get(&["webhook", "event", "type", &kind])).await {
             Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
             _ => {}
         }
         let (id, name) = match self.webhook {
             Some(id) => (id, None),
             None => {
-                let NamedWebhook { id, name } = chosen(named_webhooks(&service).await?, &webhook_name())?;
+                let NamedWebhook { id, name } = chosen(named_webhooks(service).await?, &webhook_name())?;
                 (id, Some(name))
             }
         };
-        let sent: Value = service.call(Call::post(&["webhook", &id, "test"], json!({ "type": self.kind }))).await?;
+        let sent: Value = service.call(Call::post(&["webhook", &id, "test"], json!({ "type": kind }))).await?;
         let delivery = sent["deliveryIdentifier"].as_str().unwrap_or_default();
         let to = name.map_or_else(|| id.clone(), |name| format!("{id} ({})", visible_line(&name)));
-        let FirstAttempt { status, sentence } = first_attempt(&service, &id, delivery).await;
+        let FirstAttempt { status, sentence } = first_attempt(service, &id, delivery).await;
         let text =
-            format!("Sent a sample of {} to {to}: {}.\n{sentence}", visible_line(&self.kind), visible_line(delivery),);
+            format!("Sent a sample of {} to {to}: {}.\n{sentence}", visible_line(&kind), visible_line(delivery),);
         let json = json!({
-            "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": self.kind, "status": status,
+            "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": kind, "status": status,
         });
         Ok(output.write(json, text)?)
     }

@@ -64,22 +64,21 @@ struct Details {
 }
 
 impl Types {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         match (self.beginning, self.action) {
             (None, Some(Action::Show { kind })) => {
-                let service = Service::of_login().await?;
-                print_answer(&service, Call::get(&["webhook", "event", "type", &kind]), output, shown).await
+                print_answer(service, Call::get(&["webhook", "event", "type", &kind]), output, shown).await
             }
             (Some(beginning), Some(_)) => Err(Failure::Usage(format!(
                 "`{beginning}` is for the list of types: leave it out, or leave out `show`"
             ))),
-            (beginning, None) => list(&beginning.unwrap_or_default(), output).await,
+            (beginning, None) => list_types(service, &beginning.unwrap_or_default(), output).await,
         }
     }
 }
 
-async fn list(beginning: &str, output: Output) -> Result<(), Failure> {
-    let service = Service::of_login().await?;
+/// Lists the types that begin with a text.
+pub async fn list_types(service: &Service, beginning: &str, output: Output) -> Result<(), Failure> {
     let mut types: Vec<(Listed, Box<RawValue>)> = Vec::new();
     for json in service.call::<Vec<Box<RawValue>>>(Call::get(&["webhook", "event", "list"])).await? {
         let listed: Listed = service.read(json.get())?;

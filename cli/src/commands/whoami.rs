@@ -8,8 +8,9 @@ use serde::Deserialize;
 use super::times::shown_duration;
 use crate::{
     failure::Failure,
-    login::StoredLogin,
+    login::{StoredLogin, overriding_variables},
     output::{Output, short_time},
+    profile::Profile,
     service::Service,
     table::{Cell, members},
 };
@@ -29,9 +30,16 @@ struct Introspection {
     exp: i64,
 }
 
+/// The login of a run, and where it comes from.
+struct LoginInUse<'a> {
+    profile: &'a str,
+    login: &'a StoredLogin,
+    /// The variables that override values of the profile.
+    variables: &'a [&'a str],
+}
+
 /// Prints the login and the rights of a new token. As JSON, the issuer's exact answer.
-pub async fn whoami(output: Output) -> Result<(), Failure> {
-    let service = Service::of_login().await?;
+pub async fn whoami(service: &Service, profile: &Profile, output: Output) -> Result<(), Failure> {
     let token = service.new_token().await?;
     let text = service.introspection(&token.access_token).await?;
     if output.json {
@@ -43,7 +51,9 @@ pub async fn whoami(output: Output) -> Result<(), Failure> {
             "active token: its application may have been changed a moment ago".to_owned(),
         ));
     }
-    output.text(shown(&service.login, &rights, Duration::from_secs(token.expires_in)))?;
+    let variables = overriding_variables(profile);
+    let used = LoginInUse { profile: profile.name(), login: &service.login, variables: &variables };
+    output.text(shown(&used, &rights, Duration::from_secs(token.expires_in)))?;
     let covers = |entity: &String| *entity == service.login.entity || entity == ALL;
     if !rights.managing_entities.iter().any(covers) {
         output.remark("The token does not cover this managing entity: run `waypost login` with another one.");
@@ -51,12 +61,19 @@ pub async fn whoami(output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn shown(login: &StoredLogin, rights: &Introspection, valid_for: Duration) -> String {
+fn shown(
+    LoginInUse { profile, login, variables }: &LoginInUse<'_>,
+    rights: &Introspection,
+    valid_for: Duration,
+) -> String {
     let expires = Timestamp::from_second(rights.exp).map(|time| short_time(&time.to_string()));
     let until = expires.map(|time| format!(", until {time}")).unwrap_or_default();
     let entities = rights.managing_entities.join(", ");
     let covered = if rights.managing_entities.iter().any(|entity| entity == ALL) { "all" } else { &entities };
+    let overridden = (!variables.is_empty()).then(|| Cell::plain(&variables.join(", ")));
     members([
+        ("profile", Some(Cell::plain(profile))),
+        ("overridden by", overridden),
         ("address", Some(Cell::plain(&login.address))),
         ("issuer", login.issuer.as_deref().map(Cell::plain)),
         ("entity", Some(Cell::plain(&login.entity))),
@@ -86,8 +103,11 @@ mod tests {
         let rights = r#"{"active":true,"scope":"integrations.read integrations.write","client_id":"app1",
             "managing_entities":["*"],"may_publish":false,"exp":1795171500}"#;
         let rights = serde_json::from_str(rights).expect("an introspection");
-        let text = strip_str(&shown(&login, &rights, Duration::from_secs(3_600))).to_string();
+        let used = LoginInUse { profile: "staging", login: &login, variables: &["WAYPOST_ENTITY"] };
+        let text = strip_str(&shown(&used, &rights, Duration::from_secs(3_600))).to_string();
         for line in [
+            "profile           staging",
+            "overridden by     WAYPOST_ENTITY",
             "entity            hotel",
             "scopes            integrations.read, integrations.write",
             "covered entities  all",

@@ -18,6 +18,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 pub const WEBHOOK: &str = "whk_1";
 pub const SECRET: &str = "whsec_c2VjcmV0";
+pub const PANEL_LINK: &str = "http://localhost/panel#code=hotel/plk_1/c2VjcmV0";
 
 /// A request that the fake has received.
 #[derive(Debug, Clone)]
@@ -141,7 +142,7 @@ async fn answer(
     let (status, value) = replaced.unwrap_or_else(|| usual(&shared, &received));
     let status = StatusCode::from_u16(status).expect("a status");
     let mut response = (status, [("content-type", "application/json")], value.to_string()).into_response();
-    if status == StatusCode::TOO_MANY_REQUESTS {
+    if [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&status) {
         response.headers_mut().insert("retry-after", HeaderValue::from_static("1"));
     }
     response
@@ -177,6 +178,8 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
             });
             (200, details)
         }
+        ("POST", "/webhook/event") => (202, published()),
+        ("POST", "/panel/link") => (201, json!({ "id": "plk_1", "url": PANEL_LINK })),
         ("GET", "/webhook/list") => (200, json!([webhook("active")])),
         ("POST", "/webhook") => {
             let mut created = webhook("active");
@@ -211,6 +214,11 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
     }
 }
 
+fn published() -> Value {
+    let delivery = json!({ "deliveryIdentifier": "dlv_1", "webhookIdentifier": WEBHOOK });
+    json!({ "eventIdentifier": "evt_1", "kept": true, "deliveries": [delivery] })
+}
+
 fn webhook(state: &str) -> Value {
     json!({
         "id": WEBHOOK, "name": "Booking sync", "deliveryState": state, "eventUrl": "https://hooks.example.com/waypost",
@@ -223,7 +231,8 @@ fn page(received: &Received) -> Value {
     let listed = |id: &str, status: &str, last: Value| {
         json!({
             "id": id, "webhookIdentifier": WEBHOOK, "type": "booking.created", "subject": "B-1\u{1b}[31m", "status": status, "attemptCount": 2,
-            "lastHttpStatus": last, "createdDate": "2026-11-20T09:45:00.123Z",
+            "lastHttpStatus": last, "createdDate": "2026-11-20T09:45:00.123Z", "lastUpdate": "2026-11-20T09:45:10.499Z",
+            "eventIdentifier": "evt_1",
         })
     };
     if received.query.contains("cursor=more") {

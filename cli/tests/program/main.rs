@@ -1,7 +1,10 @@
 //! The program against a fake service: files, exit codes, messages, forwarding. The project's contract tests run it
 //! against the real service.
 
+mod events;
 mod fake;
+mod following;
+mod profiles;
 mod reference;
 mod webhooks;
 
@@ -164,6 +167,13 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
     for wrong in [
         &["nothing"][..],
         &["deliveries", "--limit", "0"],
+        &["deliveries", "--follow", "--limit", "5"],
+        &["trigger"],
+        &["trigger", "booking.created", "--list"],
+        &["publish", "--type", "booking.created", "--data", "{"],
+        &["publish", "--type", "booking.created", "--data", "@nothing"],
+        &["open", "B-1"],
+        &["token", "--profile", "../other"],
         &["webhooks", "create", "--name", "a"],
         &["webhooks", "change", "whk_1"],
         &["webhooks", "change", "whk_1", "--enable", "--disable"],

@@ -4,13 +4,14 @@ use std::{fs, process::Command};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 const HEADING: &str = "\n## Help of each command\n";
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 28] = [
     "login",
     "logout",
     "token",
     "whoami",
     "listen",
     "trigger",
+    "publish",
     "webhooks",
     "webhooks show",
     "webhooks create",
@@ -24,11 +25,13 @@ const COMMANDS: [&str; 24] = [
     "types show",
     "verify",
     "deliveries",
+    "why",
     "show",
     "resend",
     "cancel",
     "recover",
     "replay",
+    "open",
     "completions",
 ];
 

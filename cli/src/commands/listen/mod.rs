@@ -4,15 +4,10 @@ mod feed;
 mod forward;
 mod report;
 
-use std::{
-    cell::Cell,
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use futures::{TryStreamExt, stream};
-use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use self::{
@@ -20,7 +15,10 @@ use self::{
     forward::Target,
     report::{Arrival, Report},
 };
-use super::settings::Settings;
+use super::{
+    patience::{FIRST_PAUSE, Patience},
+    settings::{CreatedWebhook, Settings, WebhookBody},
+};
 use crate::{
     failure::Failure,
     machine,
@@ -43,9 +41,6 @@ when nothing has read its events for an hour.";
 
 /// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;
-/// The pauses between requests while the service cannot be reached.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The time limit for removing the webhook at the end.
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -62,32 +57,12 @@ pub struct Listen {
     settings: Settings,
 }
 
-/// The temporary webhook.
-#[derive(Serialize)]
-struct NewWebhook<'a> {
-    name: String,
-    delivery: &'a str,
-    temporary: bool,
-    #[serde(flatten)]
-    settings: &'a Settings,
-}
-
-/// A created webhook.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Created {
-    id: String,
-    signing_secret: String,
-}
-
 /// A running `listen`.
 struct Listener<'a> {
-    service: &'a Service,
     feed: Feed<'a>,
     target: Option<Target>,
     report: Report,
-    /// The number of failed requests that are being repeated. Several can fail at once, and one notice is enough.
-    failing: Cell<usize>,
+    patience: Patience<'a>,
 }
 
 /// The name of the webhook, by which `trigger` finds it.
@@ -97,24 +72,24 @@ pub fn webhook_name() -> String {
 
 impl Listen {
     /// Listens until a signal or a permanent failure.
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         // Get a token first: until a signal is caught, Ctrl-C ends even a hanging connection at once.
         service.new_token().await?;
         // Catch signals before the webhook exists, so that Ctrl-C always removes it.
-        let stop = stop_signal().map_err(Failure::Output)?;
+        let stop = machine::stop_signal().map_err(Failure::Output)?;
         let settings = self.settings.of_new_webhook();
-        let wanted = NewWebhook { name: webhook_name(), delivery: "pull", temporary: true, settings: &settings };
-        let Created { id, signing_secret } = service.call(Call::post(&["webhook"], wanted)).await?;
+        let name = webhook_name();
+        let wanted =
+            WebhookBody { name: Some(&name), delivery: Some("pull"), temporary: true, ..WebhookBody::of(&settings) };
+        let CreatedWebhook { id, signing_secret, .. } = service.call(wanted.creation()).await?;
         let report = Report { output, prints_bodies: self.print_body || self.forward.is_none() };
         let types = settings.types.unwrap_or_default();
         let begun = report.begun(&id, &signing_secret, &types, self.forward.as_ref(), &service.login.entity);
         let listener = Listener {
-            service: &service,
-            feed: Feed::new(&service, &id),
+            feed: Feed::new(service, &id),
             target: self.forward,
             report,
-            failing: Cell::new(0),
+            patience: Patience::new(output, &service.login.address),
         };
         let ended = match begun {
             Ok(()) => tokio::select! {
@@ -159,7 +134,7 @@ impl Listener<'_> {
 
     async fn next_page(&self) -> Result<Vec<FeedDelivery>, Failure> {
         let begun = Instant::now();
-        let deliveries = self.patiently(async || self.feed.next().await).await?;
+        let deliveries = self.patience.repeat(async || self.feed.next().await).await?;
         // Do not poll in a tight loop if the service does not wait.
         if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
             machine::pause(FIRST_PAUSE).await;
@@ -179,7 +154,7 @@ impl Listener<'_> {
         self.report.arrived(&arrival)?;
         let reason = answer.as_ref().and_then(forward::failure_of);
         let outcome =
-            self.patiently(async || self.feed.acknowledge(&delivery.receipt, reason.as_deref()).await).await?;
+            self.patience.repeat(async || self.feed.acknowledge(&delivery.receipt, reason.as_deref()).await).await?;
         if outcome == AckOutcome::Expired {
             self.report.remark(format!(
                 "{} was answered too late: the answer does not count, and the event will be sent again.",
@@ -188,54 +163,4 @@ impl Listener<'_> {
         }
         Ok(())
     }
-
-    /// Repeats a request while its failure is temporary, and reports this once.
-    async fn patiently<T>(&self, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
-        let mut pause = FIRST_PAUSE;
-        let mut failed = false;
-        loop {
-            match request().await {
-                Err(failure) if failure.is_temporary() => {
-                    if !failed && self.failing.replace(self.failing.get() + 1) == 0 {
-                        self.report.remark(format!("{} Trying again until the service answers.", failure.sentence()));
-                    }
-                    failed = true;
-                    machine::pause(failure.retry_after().unwrap_or(pause).clamp(pause, LONGEST_PAUSE)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                answered => {
-                    let is_last = failed && self.failing.replace(self.failing.get() - 1) == 1;
-                    if is_last && answered.is_ok() {
-                        self.report.remark(format!("{} answers again.", self.service.login.address));
-                    }
-                    return answered;
-                }
-            }
-        }
-    }
-}
-
-/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first
-/// poll.
-#[cfg(unix)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hang_up.recv() => {}
-        }
-    })
-}
-
-#[cfg(windows)]
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = tokio::signal::windows::ctrl_c()?;
-    Ok(async move {
-        interrupt.recv().await;
-    })
 }

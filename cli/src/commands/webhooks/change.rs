@@ -1,14 +1,17 @@
 //! `waypost webhooks create`, `change` and `remove`.
 
-use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
+use clap::Args;
+use serde::Deserialize;
 
 use super::{
     shown::shown,
     which::{NamedWebhook, WhichWebhook},
 };
 use crate::{
-    commands::{answer::print_answer, settings::Settings},
+    commands::{
+        answer::print_answer,
+        settings::{AttemptSettings, CreatedWebhook, Settings, WebhookBody},
+    },
     failure::Failure,
     output::{BOLD, Output, visible_line},
     questions::confirm,
@@ -87,52 +90,6 @@ pub struct Remove {
     yes: bool,
 }
 
-/// The settings of attempts, which a webhook with a feed does not have.
-#[derive(Debug, Args, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AttemptSettings {
-    /// `default` retries by the service's schedule, `short` for an hour at most, `none` not at all.
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retries: Option<Retries>,
-    /// How long the endpoint may take for its response, from 1 to 15 seconds.
-    #[arg(long, value_name = "SECONDS")]
-    #[serde(rename = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
-    timeout: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Retries {
-    Default,
-    Short,
-    None,
-}
-
-/// A new webhook, or the changes to one.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WebhookBody<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enabled: Option<bool>,
-    #[serde(flatten)]
-    settings: &'a Settings,
-    #[serde(flatten)]
-    attempts: &'a AttemptSettings,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Created {
-    id: String,
-    name: String,
-    signing_secret: String,
-}
-
 #[derive(Deserialize)]
 struct Removal {
     message: String,
@@ -144,11 +101,10 @@ impl Create {
         let body = WebhookBody {
             name: Some(&self.name),
             event_url: Some(&self.url),
-            enabled: None,
-            settings: &settings,
-            attempts: &self.attempts,
+            attempts: Some(&self.attempts),
+            ..WebhookBody::of(&settings)
         };
-        print_answer(service, Call::post(&["webhook"], body), output, |created: &Created| {
+        print_answer(service, body.creation(), output, |created: &CreatedWebhook| {
             let [id, name, secret] =
                 [&created.id, &created.name, &created.signing_secret].map(|text| visible_line(text));
             format!(
@@ -167,16 +123,15 @@ impl Change {
             name: self.name.as_deref(),
             event_url: self.url.as_deref(),
             enabled,
-            settings: &self.settings,
-            attempts: &self.attempts,
+            attempts: Some(&self.attempts),
+            ..WebhookBody::of(&self.settings)
         };
         let path = ["webhook", self.which.id.as_str()];
-        let call = Call::patch(&path, body);
-        if call.body.as_deref() == Some("{}") {
-            return Err(Failure::Usage(
-                "there is nothing to change: name an option, such as --url; `--help` lists them".to_owned(),
-            ));
-        }
+        let nothing = || {
+            let reason = "there is nothing to change: name an option, such as --url; `--help` lists them";
+            Failure::Usage(reason.to_owned())
+        };
+        let call = body.change(&path).ok_or_else(nothing)?;
         print_answer(service, call, output, shown).await
     }
 }

@@ -77,20 +77,19 @@ sends the sample of another type.")]
 }
 
 impl Webhooks {
-    pub async fn run(self, output: Output) -> Result<(), Failure> {
-        let service = Service::of_login().await?;
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         match self.action {
-            None => list(&service, output).await,
+            None => list(service, output).await,
             Some(Action::Show(WhichWebhook { id })) => {
-                print_answer(&service, Call::get(&["webhook", &id]), output, shown).await
+                print_answer(service, Call::get(&["webhook", &id]), output, shown).await
             }
-            Some(Action::Create(create)) => create.run(&service, output).await,
-            Some(Action::Change(change)) => change.run(&service, output).await,
-            Some(Action::Remove(remove)) => remove.run(&service, output).await,
-            Some(Action::Rotate(rotate)) => rotate.run(&service, output).await,
-            Some(Action::Pause(pause)) => pause.run(&service, output).await,
-            Some(Action::Resume(which)) => resume(&service, &which.id, output).await,
-            Some(Action::Test(which)) => test(&service, &which.id, output).await,
+            Some(Action::Create(create)) => create.run(service, output).await,
+            Some(Action::Change(change)) => change.run(service, output).await,
+            Some(Action::Remove(remove)) => remove.run(service, output).await,
+            Some(Action::Rotate(rotate)) => rotate.run(service, output).await,
+            Some(Action::Pause(pause)) => pause.run(service, output).await,
+            Some(Action::Resume(which)) => resume(service, &which.id, output).await,
+            Some(Action::Test(which)) => test(service, &which.id, output).await,
         }
     }
 }

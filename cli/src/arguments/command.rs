@@ -1,0 +1,84 @@
+//! The subcommands.
+
+use clap::Subcommand;
+use clap_complete::Shell;
+
+use crate::commands::{
+    Deliveries, Listen, Login, Open, Publish, Recover, Replay, Trigger, Types, Verify, Webhooks, WhichDelivery, Why,
+};
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Checks and stores the API's address and an application's credentials, and asks for missing values.
+    Login(Login),
+    /// Removes the stored login.
+    #[command(after_help = "\
+Examples:
+  waypost logout
+  waypost logout --profile staging")]
+    Logout,
+    /// Prints a new access token, which is valid for at most an hour.
+    #[command(after_help = "\
+Example:
+  curl -H \"Authorization: Bearer $(waypost token)\" https://api.waypost.example/api/managing-entity/my-hotel/webhook/list")]
+    Token,
+    /// Shows the login, and the rights of its access token.
+    #[command(after_help = "\
+Examples:
+  waypost whoami
+  waypost whoami --profile staging")]
+    Whoami,
+    /// Receives events without a public address: prints them, or forwards them to an address, until Ctrl-C.
+    Listen(Box<Listen>),
+    /// Sends the sample of an event type as a test event (`"test": true`) to one webhook.
+    Trigger(Trigger),
+    /// Publishes an event, if the application may publish.
+    Publish(Publish),
+    /// Lists the webhooks; its subcommands show, create, change, test and remove one.
+    Webhooks(Webhooks),
+    /// Lists the event types; its subcommand shows one with a sample.
+    Types(Types),
+    /// Checks the signature of a received request, without the service.
+    Verify(Verify),
+    /// Lists deliveries, the newest first, or prints them as they end.
+    Deliveries(Deliveries),
+    /// Explains why an event has not arrived: what happened, what its deliveries wait for, and the next step.
+    Why(Why),
+    /// Shows a delivery with its attempts and its event.
+    #[command(after_help = "\
+Example:
+  waypost show dlv_01m7w5gmev32p3wwt3y0b8j32h")]
+    Show(WhichDelivery),
+    /// Sends a delivery again now, at the current address of its webhook.
+    #[command(after_help = "\
+Example:
+  waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h")]
+    Resend(WhichDelivery),
+    /// Cancels an open delivery: no further attempt is made.
+    #[command(after_help = "\
+Example:
+  waypost cancel dlv_01m7w5gmev32p3wwt3y0b8j32h
+
+An attempt that is under way cannot be stopped: the service refuses, and a later cancellation may succeed.")]
+    Cancel(WhichDelivery),
+    /// Sends failed and waiting deliveries of a webhook again, such as after an outage.
+    Recover(Recover),
+    /// Delivers events to a webhook that was created, enabled or changed after their publication.
+    Replay(Replay),
+    /// Opens the panel in the browser, by a new link.
+    Open(Open),
+    /// Prints completions for a shell.
+    #[command(
+        after_help = "\
+Examples:
+  waypost completions zsh > ~/.zfunc/_waypost
+  waypost completions fish > ~/.config/fish/completions/waypost.fish
+  waypost completions bash > ~/.local/share/bash-completion/completions/waypost",
+        visible_alias = "completion"
+    )]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}

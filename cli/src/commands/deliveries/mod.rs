@@ -1,0 +1,87 @@
+//! `waypost deliveries`: lists deliveries, or follows them.
+
+mod follow;
+mod pages;
+mod row;
+
+use clap::Args;
+
+pub use self::pages::newest;
+use self::{
+    follow::Follow,
+    pages::Filter,
+    row::{COLUMNS, Names, row},
+};
+use crate::{failure::Failure, machine, output::Output, service::Service, table::table};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost deliveries --failed
+  waypost deliveries --subject B-20417
+  waypost deliveries --follow
+  waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
+
+With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. One
+that had ended before and is sent again is printed if it stays open for a few seconds.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Deliveries {
+    /// Only deliveries with failed attempts, whether they are being retried or have failed permanently.
+    #[arg(long)]
+    failed: bool,
+    /// Only deliveries of events with this subject, such as a booking number.
+    #[arg(long)]
+    subject: Option<String>,
+    /// Only deliveries to this webhook.
+    #[arg(long, value_name = "ID")]
+    webhook: Option<String>,
+    /// The maximum number of deliveries.
+    #[arg(long, value_name = "NUMBER", default_value_t = 25, value_parser = clap::value_parser!(u16).range(1..))]
+    limit: u16,
+    /// Prints deliveries as they end, until Ctrl-C. With --json, one value per line.
+    #[arg(long, short, conflicts_with = "limit")]
+    follow: bool,
+}
+
+impl Deliveries {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        if self.follow {
+            let names = if output.json { Names::default() } else { Names::of(service).await };
+            let follow = Follow { service, filters: self.filters(), failed: self.failed, output };
+            return follow.run(names).await;
+        }
+        let mut filters = self.filters();
+        if self.failed {
+            filters.insert(0, ("status", "failed,retrying".to_owned()));
+        }
+        let found = newest(service, &filters, self.limit.into()).await?;
+        if output.json {
+            return Ok(output.write(&found, "")?);
+        }
+        if found.is_empty() {
+            output.remark(self.hint());
+            return Ok(());
+        }
+        let names = Names::of(service).await;
+        let rows = found.iter().map(|delivery| service.read(delivery.get()).map(|listed| row(&listed, &names)));
+        let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+        Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
+    }
+
+    /// The filters that hold for a delivery regardless of its status.
+    fn filters(&self) -> Vec<Filter> {
+        let subject = self.subject.clone().map(|subject| ("subject", subject));
+        let webhook = self.webhook.clone().map(|webhook| ("webhookIdentifier", webhook));
+        subject.into_iter().chain(webhook).collect()
+    }
+
+    /// The reason for an empty list, and the next step.
+    fn hint(&self) -> &'static str {
+        if self.failed || self.subject.is_some() || self.webhook.is_some() {
+            "No delivery matches. Try fewer filters; `waypost webhooks` shows to which types each webhook subscribes."
+        } else {
+            "There is no delivery yet. `waypost webhooks` lists the webhooks; `waypost trigger TYPE` sends a test event."
+        }
+    }
+}

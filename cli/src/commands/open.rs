@@ -1,0 +1,84 @@
+//! `waypost open`: opens the panel by a new link.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    machine,
+    output::{Output, visible_line},
+    service::{Call, Service, segment},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost open
+  waypost open dlv_01m7w5gmev32p3wwt3y0b8j32h
+  waypost open --print
+
+It creates a link that can be opened once, within ten minutes; the session ends after an hour and has the rights of your
+application, except that it may not publish. Without a browser, the link is printed.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Open {
+    /// A delivery or a webhook to show. Defaults to the first page.
+    #[arg(value_name = "ID", value_parser = segment)]
+    id: Option<String>,
+    /// Prints the link instead of opening it.
+    #[arg(long)]
+    print: bool,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    url: String,
+}
+
+impl Open {
+    /// Opens the panel. As JSON, the service's exact answer, without opening it.
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let body = match self.id.as_deref() {
+            Some(id) => json!({ "place": page_of(id)?, "name": "waypost open" }),
+            None => json!({ "name": "waypost open" }),
+        };
+        let text = service.text(Call::post(&["panel", "link"], body)).await?;
+        if output.json {
+            return Ok(output.raw(text.trim_end())?);
+        }
+        let Link { url } = service.read(&text)?;
+        let is_address = url.starts_with("https://") || url.starts_with("http://");
+        if !self.print && is_address && machine::open_in_browser(&url) {
+            output.remark("The panel is open in your browser.");
+            return Ok(());
+        }
+        Ok(output.text(visible_line(&url))?)
+    }
+}
+
+/// The page of the panel that shows a thing.
+fn page_of(id: &str) -> Result<String, Failure> {
+    let folder = match id.split_once('_') {
+        Some(("dlv", _)) => "deliveries",
+        Some(("whk", _)) => "webhooks",
+        _ => {
+            return Err(Failure::Usage(format!(
+                "`{id}` is neither a delivery (dlv_…) nor a webhook (whk_…): leave it out for the first page"
+            )));
+        }
+    };
+    Ok(format!("/panel/{folder}/{id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_and_webhooks_have_a_page() {
+        assert_eq!(page_of("dlv_1").ok().as_deref(), Some("/panel/deliveries/dlv_1"));
+        assert_eq!(page_of("whk_1").ok().as_deref(), Some("/panel/webhooks/whk_1"));
+        assert!(page_of("evt_1").is_err() && page_of("B-1001").is_err());
+    }
+}

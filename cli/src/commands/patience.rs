@@ -1,0 +1,85 @@
+//! Repeats requests while the service cannot answer, and reports this once.
+
+use std::{cell::Cell, time::Duration};
+
+use crate::{failure::Failure, machine, output::Output};
+
+/// The pauses between requests, unless the service asks for a longer one.
+pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause that a service may ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
+
+/// Repeats the requests of a command that runs until it is stopped.
+pub struct Patience<'a> {
+    output: Output,
+    /// The address of the service.
+    address: &'a str,
+    /// The number of failed requests that are being repeated. Several can fail at once, and one notice is enough.
+    failing: Cell<usize>,
+}
+
+/// The pause before the next request.
+fn pause_before_next(asked: Option<Duration>, usual: Duration) -> Duration {
+    asked.map_or(usual, |asked| asked.clamp(usual, LONGEST_ASKED))
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(output: Output, address: &'a str) -> Self {
+        Self { output, address, failing: Cell::new(0) }
+    }
+
+    /// Repeats a request while its failure is temporary.
+    pub async fn repeat<T>(&self, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut pause = FIRST_PAUSE;
+        let mut failed = false;
+        loop {
+            match request().await {
+                Err(failure) if failure.is_temporary() => {
+                    if !failed && self.failing.replace(self.failing.get() + 1) == 0 {
+                        self.output.remark(format!("{} Trying again until the service answers.", failure.sentence()));
+                    }
+                    failed = true;
+                    machine::pause(pause_before_next(failure.retry_after(), pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answered => {
+                    let is_last = failed && self.failing.replace(self.failing.get() - 1) == 1;
+                    if is_last && answered.is_ok() {
+                        self.output.remark(format!("{} answers again.", self.address));
+                    }
+                    return answered;
+                }
+            }
+        }
+    }
+}
+
+/// Sends a request at most this many times, while its failure is temporary. The request must have an idempotency key.
+pub async fn repeat_at_most<T>(times: u32, request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..times {
+        match request().await {
+            Err(failure) if failure.is_temporary() => {
+                machine::pause(pause_before_next(failure.retry_after(), pause)).await;
+                pause *= 2;
+            }
+            answered => return answered,
+        }
+    }
+    request().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_that_the_service_asks_for_is_kept_within_minutes() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pause_before_next(None, seconds(2)), seconds(2));
+        assert_eq!(pause_before_next(Some(seconds(60)), seconds(2)), seconds(60));
+        assert_eq!(pause_before_next(Some(seconds(0)), seconds(2)), seconds(2));
+        assert_eq!(pause_before_next(Some(seconds(86_400)), seconds(30)), seconds(300));
+    }
+}

@@ -1,0 +1,191 @@
+//! `waypost publish`: publishes an event.
+
+use std::{
+    fs,
+    io::{self, Read},
+};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::patience::repeat_at_most;
+use crate::{
+    failure::Failure,
+    machine,
+    output::{Output, visible_line},
+    service::{Call, Service},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost publish --type booking.created --data @booking.json
+  jq -n '{bookingIdentifier: \"B-1001\"}' | waypost publish --type booking.created --data -
+  waypost publish --type booking.created --data '{\"number\": 1001}' --subject B-1001 --idempotency-key booking-1001-created
+
+It needs an application with the right to publish; `waypost trigger` sends test events without it. If no answer comes,
+the request is repeated with the same idempotency key, so that the event is published once.";
+
+/// How often a request is sent while the service gives no answer.
+const TIMES: u32 = 3;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Publish {
+    /// The event type, such as booking.created.
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: String,
+    /// The data: a JSON object, `@` and the name of a file with one, or `-` for standard input. It is sent unchanged.
+    #[arg(long, value_name = "DATA")]
+    data: String,
+    /// The subject, such as a booking number. Defaults to the one in the data.
+    #[arg(long, value_name = "TEXT")]
+    subject: Option<String>,
+    /// A text that identifies this event: for 24 hours, a repetition with it publishes nothing new. Defaults to a random one.
+    #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    data: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Published {
+    event_identifier: String,
+    kept: bool,
+    deliveries: Vec<NewDelivery>,
+    #[serde(default)]
+    warnings: Vec<Warning>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NewDelivery {
+    delivery_identifier: String,
+    webhook_identifier: String,
+}
+
+#[derive(Deserialize)]
+struct Warning {
+    pointer: String,
+    detail: String,
+}
+
+impl Publish {
+    pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
+        let data = data_of(&self.data)?;
+        let key = self.idempotency_key.map_or_else(machine::random_text, Ok)?;
+        let body = Body { kind: &self.kind, data: &data, subject: self.subject.as_deref() };
+        let path = ["webhook", "event"];
+        let send = async || service.text(Call { key: Some(key.clone()), ..Call::post(&path, &body) }).await;
+        let answered = repeat_at_most(TIMES, send).await;
+        if answered.as_ref().is_err_and(Failure::is_temporary) {
+            output.remark(format!(
+                "The event may have been published. Repeat the command with `--idempotency-key {key}`: it is published once."
+            ));
+        }
+        let text = answered?;
+        if output.json {
+            return Ok(output.raw(text.trim_end())?);
+        }
+        Ok(output.text(shown(&service.read(&text)?))?)
+    }
+}
+
+/// The data that an argument names, as they were given: a parsed value would lose digits of numbers.
+fn data_of(argument: &str) -> Result<Box<RawValue>, Failure> {
+    let text = match argument.strip_prefix('@') {
+        Some(path) => fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("--data: {path} cannot be read: {error}")))?,
+        None if argument == "-" => {
+            let mut text = String::new();
+            let unreadable = |error| Failure::Usage(format!("--data: standard input cannot be read: {error}"));
+            io::stdin().read_to_string(&mut text).map_err(unreadable)?;
+            text
+        }
+        None => argument.to_owned(),
+    };
+    serde_json::from_str(text.trim()).map_err(|error| Failure::Usage(format!("--data is not JSON: {error}")))
+}
+
+/// Reads a key that a header can have.
+fn idempotency_key(text: &str) -> Result<String, String> {
+    let is_plain = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_graphic());
+    if is_plain { Ok(text.to_owned()) } else { Err("it must have visible ASCII characters only".to_owned()) }
+}
+
+fn shown(published: &Published) -> String {
+    let event = visible_line(&published.event_identifier);
+    let warnings: String = published.warnings.iter().map(shown_warning).collect();
+    if !published.kept {
+        return format!(
+            "Published {event}, but no webhook matched it, so it is not stored.{warnings}\n`waypost webhooks` lists the \
+             webhooks; `waypost webhooks show ID` shows types and filter of one."
+        );
+    }
+    let lines: String = published.deliveries.iter().map(shown_delivery).collect();
+    let count = published.deliveries.len();
+    let deliveries = if count == 1 { "delivery" } else { "deliveries" };
+    format!(
+        "Published {event}: {count} {deliveries}.{lines}{warnings}\n`waypost why {event}` shows what became of them."
+    )
+}
+
+fn shown_delivery(NewDelivery { delivery_identifier, webhook_identifier }: &NewDelivery) -> String {
+    format!("\n  {} to {}", visible_line(delivery_identifier), visible_line(webhook_identifier))
+}
+
+fn shown_warning(Warning { pointer, detail }: &Warning) -> String {
+    let name = if pointer.is_empty() { "data" } else { pointer };
+    format!("\n  warning: `{}` {}", visible_line(name), visible_line(detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_keep_their_digits_wherever_they_come_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.json");
+        fs::write(&path, "{\"total\": 1.10}\n").expect("it can be written");
+        for argument in [r#"{"total": 1.10}"#.to_owned(), format!("@{}", path.display())] {
+            assert_eq!(data_of(&argument).expect("JSON").get(), r#"{"total": 1.10}"#);
+        }
+        for wrong in ["{", "@/nothing/there", ""] {
+            assert!(data_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_key_can_be_sent_in_a_header() {
+        assert!(idempotency_key("booking-1001:created").is_ok());
+        for wrong in ["", "a b", "ü", "a\n"] {
+            assert!(idempotency_key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_publication_is_shown_with_its_deliveries_or_the_reason_for_none() {
+        let text = |published: &str| shown(&serde_json::from_str(published).expect("a publication"));
+        let one = text(
+            r#"{"eventIdentifier":"evt_1","kept":true,"deliveries":[{"deliveryIdentifier":"dlv_1",
+            "webhookIdentifier":"whk_1"}],"warnings":[{"in":"data","pointer":"/status","code":"required",
+            "detail":"is missing"}]}"#,
+        );
+        assert_eq!(
+            one,
+            "Published evt_1: 1 delivery.\n  dlv_1 to whk_1\n  warning: `/status` is missing\n`waypost why evt_1` shows \
+             what became of them."
+        );
+        let none = text(r#"{"eventIdentifier":"evt_1","kept":false,"deliveries":[]}"#);
+        assert!(none.contains("no webhook matched it"), "{none}");
+    }
+}

@@ -1,0 +1,294 @@
+//! The explanation of a delivery. Cause and remedy are the service's; this program only adds its own commands.
+
+use serde::Deserialize;
+
+use crate::output::{BOLD, DIM, colour_of, short_time, visible_line};
+
+/// The maximum number of characters of a response that are quoted.
+const QUOTED: usize = 200;
+/// The width of the names on the left.
+const NAMES: usize = 10;
+/// The least width of the texts beside them.
+const LEAST: usize = 30;
+
+/// The members of a webhook that an explanation needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    pub id: String,
+    name: String,
+    paused_until: Option<String>,
+}
+
+/// The members of a delivery that its explanation needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Diagnosed {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    subject: Option<String>,
+    #[serde(default)]
+    test: bool,
+    status: String,
+    pub webhook_identifier: String,
+    attempt_count: u64,
+    next_attempt_date: Option<String>,
+    waiting_for: Option<String>,
+    held_by: Option<String>,
+    cancel_reason: Option<String>,
+    erased_date: Option<String>,
+    advice: Option<Advice>,
+    attempts: Vec<Attempt>,
+}
+
+/// The service's diagnosis. A service of an earlier version has none.
+#[derive(Deserialize)]
+struct Advice {
+    cause: String,
+    meaning: String,
+    remedy: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt {
+    attempt_date: String,
+    http_status: Option<u64>,
+    error: Option<String>,
+    location: Option<String>,
+    response_body: Option<String>,
+}
+
+impl Attempt {
+    fn outcome(&self) -> String {
+        match (self.http_status, &self.error, &self.location) {
+            (Some(status), _, Some(location)) => format!("{status} to {}", visible_line(location)),
+            (Some(status), _, None) => status.to_string(),
+            (None, Some(error), _) => visible_line(error),
+            (None, None, _) => "no answer".to_owned(),
+        }
+    }
+}
+
+/// The explanation of a delivery to a webhook, if that still exists.
+pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usize>) -> String {
+    let test = if delivery.test { "  (test)" } else { "" };
+    let subject = delivery.subject.as_deref().map(|subject| format!("  {}", visible_line(subject)));
+    let title = format!(
+        "{BOLD}{}{BOLD:#}  {}{}{test}",
+        visible_line(&delivery.id),
+        visible_line(&delivery.kind),
+        subject.unwrap_or_default()
+    );
+    let id = visible_line(&delivery.webhook_identifier);
+    let to = webhook.map_or_else(|| id.clone(), |webhook| format!("{} ({id})", visible_line(&webhook.name)));
+    let colour = colour_of(&delivery.status);
+    let status = format!("{colour}{}{colour:#}", visible_line(&delivery.status));
+    let texts = [
+        ("webhook", Some(to)),
+        ("happened", Some(happened(delivery))),
+        ("response", response(delivery)),
+        ("waits", waits(delivery, webhook)),
+        ("cause", delivery.advice.as_ref().map(|advice| visible_line(&advice.meaning))),
+        ("remedy", delivery.advice.as_ref().map(|advice| visible_line(&advice.remedy))),
+    ];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some(named(name, &text?, width)));
+    let next = next_commands(delivery).into_iter().map(|command| format!("  {command}"));
+    let next: Vec<_> = next.collect();
+    let next = if next.is_empty() { None } else { Some(format!("Next:\n{}", next.join("\n"))) };
+    [title, format!("{}{status}", label("status"))].into_iter().chain(texts).chain(next).collect::<Vec<_>>().join("\n")
+}
+
+fn label(name: &str) -> String {
+    format!("{DIM}{name:<NAMES$}{DIM:#}")
+}
+
+/// A text beside its name, in lines of this width.
+fn named(name: &str, text: &str, width: Option<usize>) -> String {
+    let width = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(LEAST));
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    format!("{}{}", label(name), lines.join(&format!("\n{}", " ".repeat(NAMES))))
+}
+
+/// The outcome so far.
+fn happened(delivery: &Diagnosed) -> String {
+    let count = delivery.attempt_count;
+    let attempts = if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") };
+    let last = delivery.attempts.last();
+    let at = last.map(|last| format!(" at {}", short_time(&last.attempt_date))).unwrap_or_default();
+    let outcome = last.map(|last| format!(" The last one{at}: {}.", last.outcome())).unwrap_or_default();
+    match (delivery.status.as_str(), delivery.cancel_reason.as_deref()) {
+        ("delivered", _) => format!("Delivered on attempt {count}{at}."),
+        ("failed", _) => format!("Not delivered after {attempts}.{outcome} No further attempt follows."),
+        ("retrying", _) => format!("Not delivered yet, after {attempts}.{outcome}"),
+        ("pending", _) if count > 0 => format!("It is sent again, after {attempts}.{outcome}"),
+        ("pending", _) => "No attempt has been made yet.".to_owned(),
+        ("cancelled", Some("owner")) => format!("Cancelled on request, after {attempts}."),
+        ("cancelled", Some("erased")) => "Cancelled: the content of its event was erased.".to_owned(),
+        ("cancelled", Some("expired")) => "Cancelled: it waited longer than deliveries are kept.".to_owned(),
+        ("cancelled", Some("webhook-removed")) => "Cancelled: its webhook was removed.".to_owned(),
+        ("cancelled", Some("webhook-disabled")) => "Cancelled: its webhook was disabled.".to_owned(),
+        ("cancelled", Some(reason)) => format!("Cancelled: {}.", visible_line(reason)),
+        (status, _) => format!("{} after {attempts}.{outcome}", visible_line(status)),
+    }
+}
+
+/// The beginning of the endpoint's last response, unless the delivery has arrived.
+fn response(delivery: &Diagnosed) -> Option<String> {
+    let body = delivery.attempts.last().filter(|_| delivery.status != "delivered")?.response_body.as_deref()?;
+    let body = visible_line(body.trim());
+    Some(if body.chars().count() > QUOTED { body.chars().take(QUOTED).chain(['…']).collect() } else { body })
+}
+
+/// The reason for its wait, and the end of the wait; `None` if it is final.
+fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
+    if !["pending", "retrying"].contains(&delivery.status.as_str()) {
+        return None;
+    }
+    let next = delivery.next_attempt_date.as_deref().map(|date| visible_line(&short_time(date)));
+    let at = |text: &str| next.as_ref().map_or_else(String::new, |next| format!("{text} {next}"));
+    Some(match delivery.waiting_for.as_deref() {
+        Some("schedule") => format!("For its next attempt on the retry schedule{}.", at(", at")),
+        Some("breaker") => format!("Until the endpoint responds again{}.", at("; it is checked at")),
+        Some("pause") => {
+            let until = webhook.and_then(|webhook| webhook.paused_until.as_deref());
+            let end = until.map(|until| format!(", at {}", visible_line(&short_time(until))));
+            format!("Until the pause of its webhook ends{}.", end.unwrap_or_else(|| ", when you resume it".to_owned()))
+        }
+        Some("order") => {
+            let before = delivery.held_by.as_deref().map(visible_line).unwrap_or_default();
+            format!("Until {before}, the previous delivery about the same subject, has ended.")
+        }
+        Some("rate") => format!("For its turn, by the webhook's limit of attempts per second{}.", at(", at")),
+        Some("reader") => "Until a program reads the webhook's feed.".to_owned(),
+        Some("limit") => "For other attempts to finish: too many are under way.".to_owned(),
+        Some(other) => format!("{}{}.", visible_line(other), at(", until")),
+        None => "Its attempt begins now or is under way.".to_owned(),
+    })
+}
+
+/// The commands for the next step, to paste.
+fn next_commands(delivery: &Diagnosed) -> Vec<String> {
+    let [id, webhook] = [&delivery.id, &delivery.webhook_identifier].map(|id| visible_line(id));
+    let resend = format!("waypost resend {id}");
+    let show = format!("waypost show {id}");
+    let enable = format!("waypost webhooks change {webhook} --enable");
+    let test = format!("waypost webhooks test {webhook}");
+    let cause = delivery.advice.as_ref().map(|advice| advice.cause.as_str());
+    match (delivery.status.as_str(), cause) {
+        ("delivered", _) => Vec::new(),
+        _ if delivery.erased_date.is_some() || delivery.cancel_reason.as_deref() == Some("webhook-removed") => {
+            Vec::new()
+        }
+        (_, Some("disabled" | "gone")) => vec![enable, test, resend],
+        (_, Some("paused-by-owner")) => vec![format!("waypost webhooks resume {webhook}")],
+        (_, Some("paused")) => vec![test],
+        (_, Some("held")) => {
+            delivery.held_by.iter().map(|before| format!("waypost why {}", visible_line(before))).collect()
+        }
+        (_, Some("rate-limited")) => vec![format!("waypost webhooks show {webhook}")],
+        (_, Some("redirected")) => {
+            vec![format!("waypost webhooks change {webhook} --url https://NEW-ADDRESS"), resend]
+        }
+        (_, Some("reported" | "unconfirmed" | "interrupted")) => vec![show, resend],
+        (_, Some(_)) => vec![show, test, resend],
+        _ if delivery.waiting_for.as_deref() == Some("reader") => vec![format!("waypost webhooks show {webhook}")],
+        ("pending" | "retrying", None) => vec![show],
+        (_, None) => vec![resend],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    fn explained(members: &str, width: Option<usize>) -> String {
+        let delivery = format!(
+            r#"{{"id":"dlv_1","type":"booking.created","webhookIdentifier":"whk_1","attempts":[
+            {{"attemptDate":"2026-11-20T09:45:10.412Z","httpStatus":500,"responseBody":"out of\u001b memory"}}],{members}}}"#
+        );
+        let delivery = serde_json::from_str(&delivery).expect("a delivery");
+        let webhook = Webhook {
+            id: "whk_1".to_owned(),
+            name: "Booking sync".to_owned(),
+            paused_until: Some("2026-11-21T06:00:00.000Z".to_owned()),
+        };
+        strip_str(&shown(&delivery, Some(&webhook), width)).to_string()
+    }
+
+    #[test]
+    fn a_failing_delivery_is_explained_by_the_advice_of_the_service() {
+        let text = explained(
+            r#""status":"retrying","attemptCount":2,"subject":"B-1","waitingFor":"schedule",
+            "nextAttemptDate":"2026-11-20T09:50:21.007Z",
+            "advice":{"cause":"broken","meaning":"The endpoint failed.","remedy":"Look for an error in its log."}"#,
+            None,
+        );
+        let expected = "\
+dlv_1  booking.created  B-1
+status    retrying
+webhook   Booking sync (whk_1)
+happened  Not delivered yet, after 2 attempts. The last one at 2026-11-20 09:45:10Z: 500.
+response  out of\u{fffd} memory
+waits     For its next attempt on the retry schedule, at 2026-11-20 09:50:21Z.
+cause     The endpoint failed.
+remedy    Look for an error in its log.
+Next:
+  waypost show dlv_1
+  waypost webhooks test whk_1
+  waypost resend dlv_1";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_wait_names_its_end_and_the_command_that_ends_it() {
+        let advice = |cause: &str| format!(r#""advice":{{"cause":"{cause}","meaning":"It waits.","remedy":"Do."}}"#);
+        let open = r#""status":"pending","attemptCount":0"#;
+        for (members, wait, command) in [
+            (
+                format!(r#""waitingFor":"pause",{}"#, advice("paused-by-owner")),
+                "2026-11-21 06:00:00Z",
+                "webhooks resume whk_1",
+            ),
+            (format!(r#""waitingFor":"order","heldBy":"dlv_0",{}"#, advice("held")), "Until dlv_0", "why dlv_0"),
+            (format!(r#""waitingFor":"breaker",{}"#, advice("paused")), "responds again", "webhooks test whk_1"),
+            (r#""waitingFor":"reader""#.to_owned(), "reads the webhook's feed", "webhooks show whk_1"),
+            (r#""waitingFor":"moonlight""#.to_owned(), "moonlight", "show dlv_1"),
+        ] {
+            let text = explained(&format!("{open},{members}"), None);
+            assert!(text.contains(wait) && text.ends_with(&format!("waypost {command}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_delivery_that_has_arrived_or_cannot_be_sent_needs_no_command() {
+        let delivered = explained(r#""status":"delivered","attemptCount":1,"test":true"#, None);
+        assert!(delivered.contains("(test)") && !delivered.contains("Next:"), "{delivered}");
+        assert!(delivered.ends_with("Delivered on attempt 1 at 2026-11-20 09:45:10Z."), "{delivered}");
+        let removed = explained(r#""status":"cancelled","attemptCount":0,"cancelReason":"webhook-removed""#, None);
+        assert!(!removed.contains("Next:"), "{removed}");
+    }
+
+    #[test]
+    fn long_texts_are_wrapped_to_the_terminal() {
+        let meaning = "The endpoint failed while it handled the event. ".repeat(4);
+        let members = format!(
+            r#""status":"failed","attemptCount":10,"advice":{{"cause":"broken","meaning":"{meaning}","remedy":"Do."}}"#
+        );
+        let text = explained(&members, Some(80));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("          ")), "{text}");
+    }
+}
