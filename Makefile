@@ -46,7 +46,7 @@ SHOW_TIMETABLE = python3 tests/timetable.py show
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run catalogue test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build package reproduce sbom pin sam-local sam-api sam-events sam-events-programs deploy provision application panel delivery rotate-data-keys \
+.PHONY: help run catalogue test build-tests simulate deploy-test browser-test receiver-test panel-pictures fuzz check lint format clippy docs dependencies audit audit-template audit-advisories bench build command-line package reproduce sbom pin sam-local sam-api sam-events sam-events-programs deploy provision application panel delivery rotate-data-keys \
 	rotate-signing-key failing-webhooks geo-ip-rollback geo-ip-update geo-ip-unblock geo-ip-lookup demo-provider clean-data tools python-tools node-tools receiver-tools deploy-tools audit-tools rust
 
 help: ## Lists the commands
@@ -240,9 +240,19 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-package: build ## Zips the functions as SAM does, and builds waypost-admin, into target/packages, with checksums
+# The command line runs on integrators' machines: on every processor of its architecture, and with glibc 2.17 (of 2012) or later.
+# cargo-lambda would choose the processors of Lambda. Other flags than those of the functions need a separate folder.
+COMMAND_LINE = target/command-line
+command-line: deploy-tools ## Builds waypost for Linux on x86-64 and arm64 into target/command-line
+	for architecture in x86_64 aarch64; do \
+		$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) --config 'build.rustflags=["-Ctarget-cpu=generic"]' \
+			--target "$$architecture-unknown-linux-gnu.2.17" --target-dir $(COMMAND_LINE)/build \
+			--lambda-dir "$(COMMAND_LINE)/$$architecture" --package waypost --bin waypost || exit 1; \
+	done
+
+package: build command-line ## Zips the functions as SAM does, and builds waypost-admin and waypost, into target/packages, with checksums
 	cargo build --release --locked $(REPRODUCIBLE) --package waypost-admin
-	.venv-deploy/bin/python operator/package.py target/lambda target/release/waypost-admin target/packages
+	.venv-deploy/bin/python operator/package.py target/lambda target/release/waypost-admin $(COMMAND_LINE) target/packages
 
 # A clean build of HEAD with newly installed tools, in a folder with a random name.
 reproduce: ## Builds HEAD in another folder, and compares the programs with those in target/lambda (FUNCTION= for one)
