@@ -10,6 +10,7 @@ import { Empty, Waiting } from "../parts/empty.js";
 import { useExpiredCursor } from "../parts/expired_cursor.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
+import { NotFound } from "../parts/search.js";
 import { Problem } from "../parts/problem.js";
 import { Switch } from "../parts/field.js";
 import { counted } from "../parts/words.js";
@@ -49,9 +50,10 @@ export default function Deliveries({ query }) {
       ${isLooking && html`<${Looking} ...${list} />`}
       ${!list.data && !list.error && !isLooking && html`<${Waiting} what="Loading deliveries" lines="8" />`}
       ${list.data && !isStale && !isLooking && !items.length && html`<${Nothing} query=${query} hasMore=${list.data.cursor}
-        hasWebhooks=${webhooks === undefined || webhooks.length > 0} />`}
+        ...${{ types, webhooks }} />`}
       ${items.length > 0 && !isLooking && html`
-        <${DeliveryTable} ...${{ items, fresh, types, webhooks, selection, isStale }} />`}
+        <${DeliveryTable} ...${{ items, fresh, types, webhooks, selection, isStale }}
+          byEvent=${Boolean(query.subject || query.event)} />`}
       <${Selection} items=${items.filter(({ id }) => selection.chosen.has(id))} ...${{ selection, reload: list.reload }} />
       ${list.data && !isStale && !isLooking && html`<${Paging} query=${query} list=${list.data} />`}
     <//>`;
@@ -82,7 +84,7 @@ const Looking = ({ looked, stop }) => html`
     <p><button type="button" onClick=${stop}>Stop</button></p>
   <//>`;
 
-function Nothing({ query, hasMore, hasWebhooks }) {
+function Nothing({ query, hasMore, types, webhooks }) {
   if (hasMore) {
     return html`<${Empty} icon="search" title="No match so far">
       <p>Older deliveries have not been searched. Continue, or use “Created” to narrow the search.</p><//>`;
@@ -91,7 +93,7 @@ function Nothing({ query, hasMore, hasWebhooks }) {
     const { status = "", subject, event } = query;
     const others = Object.keys(query).some((name) => !["subject", "event", "live", "cursor"].includes(name));
     return html`<${Empty} icon="filter" title="No delivery matches these filters">
-      ${subject && html`<p>No delivery in this view has the subject <code dir="auto">${subject}</code>. Enter the whole subject.</p>`}
+      ${subject && html`<${NotFound} ...${{ subject, types, webhooks: webhooks ?? [] }} />`}
       ${status.includes("failed") && !status.includes("retrying") && html`
         <p>Deliveries that are still being retried are under${" "}
         <a href=${address("/deliveries", { ...query, cursor: "", status: "retrying" })}>Retrying</a>.</p>`}
@@ -99,7 +101,7 @@ function Nothing({ query, hasMore, hasWebhooks }) {
         <p><a href=${address("/deliveries", { subject, event })}>Search all deliveries for <bdi>${subject ?? event}</bdi></a></p>`}
       <p><a href="/panel/deliveries">Show all deliveries</a></p><//>`;
   }
-  if (!hasWebhooks) {
+  if (webhooks?.length === 0) {
     return html`
       <${Empty} icon="webhooks" title="Start with a webhook">
         <p>A webhook defines where events are sent. Create one and send it a test event. The delivery then appears

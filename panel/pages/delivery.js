@@ -1,5 +1,5 @@
 // The page of a delivery: its status and cause, its attempts, its event, and the actions on it.
-import { html, useEffect, useState } from "../parts/html.js";
+import { html, useState } from "../parts/html.js";
 import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
 import { Action } from "../parts/action.js";
@@ -22,12 +22,10 @@ import { Verdict } from "../parts/verdict.js";
 import { Waiting } from "../parts/empty.js";
 import { mayHaveFailed } from "../parts/counts.js";
 import { labelOf, useTypes } from "../parts/known.js";
-import { say } from "../parts/notices.js";
-import { attemptAfter, lastAttemptNumber } from "../parts/resent.js";
+import { ResendOutcome, attemptAfter, lastAttemptNumber, paceAfter } from "../parts/resent.js";
 import { useAction, useLoad, usePolling } from "../parts/load.js";
 import { addressOf } from "../words/address.js";
 import { DELIVERY } from "../words/statuses.js";
-import { outcomeOf } from "../words/results.js";
 import { targetOf } from "../words/requests.js";
 
 const SOON = 30_000;
@@ -47,8 +45,10 @@ async function read(id) {
 const WATCH_MS = 60_000;
 
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
-function pace(delivery, isWatched) {
+function pace(delivery, isWatched, resent) {
   if (isWatched) return 1000;
+  const soon = delivery && resent && !attemptAfter(delivery, resent.number) && paceAfter(resent.time);
+  if (soon) return soon;
   if (delivery?.heldBy || ["pause", "reader"].includes(delivery?.waitingFor)) return 5000;
   if (!delivery?.nextAttemptDate && delivery?.status !== "pending") return null;
   return new Date(delivery.nextAttemptDate ?? 0) - Date.now() < SOON ? 1000 : 5000;
@@ -59,7 +59,9 @@ export default function Delivery({ parts: [, id], query }) {
   const loaded = useLoad(() => read(id), [id]);
   const { delivery, webhook } = loaded.data ?? {};
   const [watchedUntil, watch] = useState(0);
-  const every = pace(delivery, Date.now() < watchedUntil);
+  // The last resend by this page: its time, and the number of the last attempt before it.
+  const [resent, expect] = useState(null);
+  const every = pace(delivery, Date.now() < watchedUntil, resent);
   usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);
   const above = html`<a href="/panel/deliveries">Deliveries</a> <span aria-hidden="true">/</span> <span>${id}</span>`;
   if (!delivery) {
@@ -70,30 +72,20 @@ export default function Delivery({ parts: [, id], query }) {
       <//>`;
   }
   const recovered = () => watch(Date.now() + WATCH_MS);
-  const shown = { delivery, webhook, types, above, query, recovered, reload: loaded.reload, error: loaded.error };
+  const shown = { delivery, webhook, types, above, query, recovered, resent, expect, reload: loaded.reload, error: loaded.error };
   return html`<${Shown} ...${shown} />`;
 }
 
-function Shown({ delivery, webhook, types, above, query, recovered, reload, error }) {
+function Shown({ delivery, webhook, types, above, query, recovered, resent, expect, reload, error }) {
   const [open, show] = useState("");
   const close = () => show("");
-  // The number of the last attempt before a resend, until the outcome of the resend is shown.
-  const [resentAfter, expect] = useState(null);
   const resend = useAction(async () => {
-    const resent = await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
-    expect(lastAttemptNumber(resent));
+    const after = await post(`/webhook/delivery/${encodeURIComponent(delivery.id)}/resend`);
+    expect({ time: Date.now(), number: lastAttemptNumber(after), isPushed: Boolean(webhook.eventUrl) });
     close();
-    say(webhook.eventUrl ? `Resent: attempt ${delivery.attemptCount + 1} is on its way.`
-      : "Resent: the delivery is in the webhook’s feed again.");
     go(address(`/deliveries/${delivery.id}`), { replace: true });
     await reload();
   });
-  useEffect(() => {
-    const attempt = resentAfter !== null && attemptAfter(delivery, resentAfter);
-    if (!attempt) return;
-    say(outcomeOf(attempt));
-    expect(null);
-  }, [delivery, resentAfter]);
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
   const canRetry = useCanRetry(delivery, webhook);
@@ -115,14 +107,15 @@ function Shown({ delivery, webhook, types, above, query, recovered, reload, erro
     <${Page} title=${title} window="${title}, ${delivery.status}" above=${above} beside=${beside}
       lead=${html`<${Lead} delivery=${delivery} webhook=${webhook} />`}>
       <${Problem} refusal=${(open === "again" ? null : resend.refusal) ?? error} />
+      <${ResendOutcome} resent=${resent} delivery=${delivery} />
       <${Verdict} delivery=${delivery} webhook=${webhook} />
-      <${DataWarnings} warnings=${delivery.eventWarnings} />
       <${Card} title="Attempts">
         <${Timeline} delivery=${delivery} chosen=${chosen} choose=${choose} />
         ${delivery.attempts.length > 0
           ? html`<${Attempts} ...${{ delivery, chosen, choose }} />`
           : html`<p class="faint">No attempts yet.</p>`}
       <//>
+      <${DataWarnings} warnings=${delivery.eventWarnings} />
       <${EventContent} delivery=${delivery} erased=${reload} />
       <${Card} title="Details"><${Details} delivery=${delivery} /><//>
       ${open === "again" && html`<${Again} webhook=${webhook} resend=${resend} close=${close} />`}

@@ -20,6 +20,7 @@ import { PublicKeys } from "../parts/webhook_keys.js";
 import { Ending, Rotation } from "../parts/webhook_rotation.js";
 import { Disabling, Pausing, Stop } from "../parts/webhook_stop.js";
 import { Waiting } from "../parts/empty.js";
+import { WaitingDeliveries } from "../parts/webhook_waiting.js";
 import { focusTitle } from "../parts/focus.js";
 import { webhookOf } from "../parts/event_filter.js";
 import { labelOf, useTypes } from "../parts/known.js";
@@ -96,6 +97,7 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
       lead=${html`<${Badge} tone=${tone} icon=${icon}>${word}<//> <code class="break">${addressOf(webhook)}</code>`}>
       <${Problem} refusal=${test.refusal ?? enable.refusal ?? resume.refusal ?? error} />
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
+      <${WaitingDeliveries} webhook=${webhook} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
       <${Latest} ...${{ webhook, latest, stats, canRetry, types }} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} />
@@ -162,16 +164,12 @@ const Signing = ({ until }) => html`
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook }) => {
-  const { id, delivery, headers, createdDate, lastReadDate, lastUpdate, maxAttemptsPerSecond, metadata, oldestUnreadDate, order,
-    payload, retries, timeoutSeconds, version } = webhook;
+  const { id, delivery, headers, createdDate, lastUpdate, maxAttemptsPerSecond, metadata, order, payload, retries, timeoutSeconds,
+    version } = webhook;
   return html`
   <dl class="facts">
     <div><dt>Identifier</dt><dd><${Identifier} id=${id} what="the webhook’s identifier" /></dd></div>
-    ${delivery === "pull" ? html`
-      <div><dt>Feed last read</dt><dd>${lastReadDate ? html`<${Time} date=${lastReadDate} as="both" />` : "Never"}</dd></div>
-      <div><dt>Oldest unread delivery</dt><dd>${oldestUnreadDate
-        ? html`<${Time} date=${oldestUnreadDate} as="both" />` : "None"}</dd></div>`
-    : html`
+    ${delivery === "push" && html`
       <div><dt>Custom headers</dt><dd>${Object.keys(headers).join(", ") || "None"}</dd></div>
       <div><dt>Attempts per second</dt><dd>${maxAttemptsPerSecond ? `At most ${maxAttemptsPerSecond}`
         : "No limit"}</dd></div>

@@ -6,7 +6,7 @@ import { Guide } from "../parts/guide.js";
 import { LinkButton } from "../parts/action.js";
 import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
-import { Success, useDays } from "../parts/success.js";
+import { Overview, Success, useStats } from "../parts/success.js";
 import { Trouble } from "../parts/webhook_trouble.js";
 import { counted } from "../parts/words.js";
 import { webhooks } from "../parts/known.js";
@@ -17,7 +17,7 @@ import { healthOf } from "../words/health.js";
 export default function Webhooks() {
   const list = useLoad(webhooks, []);
   usePolling(list.reload, 10_000, Boolean(list.data));
-  const days = useDays(list.data);
+  const stats = useStats(list.data);
   const add = html`<${LinkButton} to="/panel/webhooks/new" kind="primary" icon="plus">New webhook<//>`;
   return html`
     <${Page} title="Webhooks" lead=${html`Endpoints that receive events. <${Guide}>Guide for receivers<//>`} beside=${list.data?.length > 0 && add}>
@@ -29,8 +29,8 @@ export default function Webhooks() {
             event.</p>
           <p>${add}</p>
         <//>`}
-      ${list.data?.length > 0 && html`<ul class="cards">
-        ${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} day=${days[webhook.id]} />`)}</ul>`}
+      ${list.data?.length > 0 && html`<${Overview} webhooks=${list.data} stats=${stats} /><ul class="cards">
+        ${list.data.map((webhook) => html`<${Card} key=${webhook.id} webhook=${webhook} day=${stats[webhook.id]?.last24Hours} />`)}</ul>`}
     <//>`;
 }
 

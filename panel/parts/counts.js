@@ -5,18 +5,24 @@ import { counted } from "./words.js";
 const PAGE_SIZE = 100;
 const MAX_PAGES = 10;
 
-/** Counts the deliveries that match these filters of the API and `isWanted`. Reads at most a thousand. */
-export async function count(filters, isWanted = () => true) {
+/** The deliveries that match these filters of the API, from at most `pages` pages. `exact` means that these are all. */
+export async function collect(filters, pages = MAX_PAGES) {
   // Pages may repeat a delivery of the last minutes.
-  const found = new Set();
+  const found = new Map();
   let cursor;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
+  for (let page = 0; page < pages; page += 1) {
     const list = await get("/webhook/delivery/list", { ...filters, limit: PAGE_SIZE, cursor });
-    list.items.filter(isWanted).forEach((delivery) => found.add(delivery.id));
+    list.items.forEach((delivery) => found.set(delivery.id, delivery));
     cursor = list.nextCursor;
     if (!cursor) break;
   }
-  return { found: found.size, exact: !cursor };
+  return { items: [...found.values()], exact: !cursor };
+}
+
+/** Counts the deliveries that match these filters of the API and `isWanted`. Reads at most a thousand. */
+export async function count(filters, isWanted = () => true) {
+  const { items, exact } = await collect(filters);
+  return { found: items.filter(isWanted).length, exact };
 }
 
 /** The latest deliveries of a webhook. `exact` is false if an empty list does not mean that there are none. */

@@ -5,6 +5,7 @@ import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
 import { bySection, sectionLabel } from "./known.js";
 import { useMedia } from "./load.js";
+import { Search } from "./search.js";
 import { DELIVERY } from "../words/statuses.js";
 import { RESULTS } from "../words/results.js";
 
@@ -31,15 +32,6 @@ export function filtersOf({ status, type, webhook, event, subject, result, perio
   const last = result && (/^\d+$/.test(result) ? { lastHttpStatus: result } : { lastErrorCode: result });
   return { status, type, webhookIdentifier: webhook, eventIdentifier: event, subject, ...last, createdFrom: since || from,
     createdUntil: to };
-}
-
-/** Opens the page or the view of an identifier; any other text is a subject, such as a booking's number. */
-function find(text, query) {
-  const id = text.trim();
-  if (id.startsWith("dlv_")) return go(`/panel/deliveries/${encodeURIComponent(id)}`);
-  if (id.startsWith("evt_")) return go(address("/deliveries", { event: id }));
-  if (id.startsWith("whk_")) return go(address("/deliveries", { ...query, cursor: "", webhook: id }));
-  return go(address("/deliveries", { ...query, cursor: "", event: "", subject: id }));
 }
 
 export function DeliveryFilters({ query, types, webhooks }) {
@@ -69,7 +61,8 @@ export function DeliveryFilters({ query, types, webhooks }) {
   const count = countOf(query);
   return html`
     <section class="filters" aria-label="Filters">
-      <div class="filter-row">${isWide && statuses}<${Search} key=${query.subject ?? query.event} query=${query} /></div>
+      <div class="filter-row">${isWide && statuses}<${Search}
+        key=${query.subject ?? query.event} ...${{ query, types, webhooks }} /></div>
       ${isWide ? fields : html`
         <details class="folded" open=${isOpen} onToggle=${(event) => open(event.target.open)}>
           <summary>Filters${count ? ` (${count})` : ""}</summary>${statuses}${fields}</details>`}
@@ -90,27 +83,6 @@ function Statuses({ chosen = "", choose }) {
         <button type="button" key=${status} class=${tone} aria-pressed=${on.has(status) ? "true" : "false"}
           onClick=${() => toggle(status)}><${Icon} name=${icon} />${word}</button>`)}
     </div>`;
-}
-
-/** One field for a subject or an identifier. It shows the current filter, and removes it when the field is emptied. */
-function Search({ query }) {
-  const searched = query.subject ?? query.event ?? "";
-  const [text, type] = useState(searched);
-  const clear = () => go(address("/deliveries", { ...query, cursor: "", event: "", subject: "" }));
-  const submit = (event) => {
-    event.preventDefault();
-    if (text.trim()) find(text, query);
-    else if (searched) clear();
-  };
-  return html`
-    <form class="search" role="search" onSubmit=${submit}>
-      <${Icon} name="search" />
-      <input type="text" dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject or identifier"
-        placeholder="Subject (B-1001), delivery or event id" spellcheck="false" autocomplete="off" autocapitalize="off"
-        value=${text} onInput=${(event) => type(event.target.value)} />
-      ${searched && html`<button type="button" class="quiet" aria-label="Clear the search" title="Clear the search"
-        onClick=${clear}><${Icon} name="failed" /></button>`}
-    </form>`;
 }
 
 /** Types in the order of the catalogue, named with their section. */

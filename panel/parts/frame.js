@@ -6,7 +6,11 @@ import { IS_FRAMED } from "../embedding.js";
 import { leave, may, session } from "../session.js";
 import { Icon } from "./icon.js";
 import { Time, zone } from "./time.js";
+import { useTroubled } from "./known.js";
 import { useOnline } from "./load.js";
+import { Resending } from "./resending.js";
+import { useSearchKey } from "./search.js";
+import { retryAll, useOutage } from "./outage.js";
 
 const PAGES = [
   ["deliveries", "Deliveries", "integrations.read"],
@@ -16,6 +20,8 @@ const PAGES = [
   ["applications", "Applications", "account.read"],
   ["links", "Panel links", "integrations.read"],
 ];
+
+const attention = (count) => (count === 1 ? "1 needs attention" : `${count} need attention`);
 
 /** The first page that the session permits; without any, a page that says which scope is missing. */
 export const firstPage = () => (PAGES.find(([, , scope]) => may(scope)) ?? PAGES[0])[0];
@@ -32,6 +38,8 @@ export function Frame({ children }) {
   const { parts: [current = firstPage(), ...below] } = useHere();
   const { entity, ends, name, note } = session();
   const isOnline = useOnline();
+  const troubled = useTroubled();
+  useSearchKey();
   const menu = useRef(null);
   // On a phone the menu is one line that scrolls: shows the current page's entry.
   useEffect(() => {
@@ -48,7 +56,9 @@ export function Frame({ children }) {
         <nav aria-label="Pages" ref=${menu}>
           <ul>${pages.map(([page, label]) => html`
             <li><a href="/panel/${page}" aria-current=${current === page ? (below.length ? "true" : "page")
-              : undefined}><${Icon} name=${page} /><span>${label}</span></a></li>`)}
+              : undefined}><${Icon} name=${page} /><span>${label}</span>${page === "webhooks" && troubled > 0 && html`
+              <span class="number" title=${attention(troubled)}><span aria-hidden="true">${troubled}</span><span class="unseen">, ${
+              attention(troubled)}</span></span>`}</a></li>`)}
           </ul>
         </nav>
         <div class="who">
@@ -60,13 +70,24 @@ export function Frame({ children }) {
         </div>
       </header>
       <main id="content" tabIndex="-1">
-        <div role="status">${!isOnline && html`<p class="note offline"><${Icon} name="warning" /> <strong>You are offline.</strong>${" "}
-          This page keeps its content and your input, and continues when the connection is back.</p>`}</div>
+        <div role="status"><${Connection} isOnline=${isOnline} /></div>
+        <${Resending} />
         ${note && html`<p class="note"><${Icon} name="info" /> ${note}</p>`}
         ${children}
         <p class="zone">Times are in your time zone, ${zone()}.</p>
       </main>
     </div>`;
+}
+
+/** What is wrong between the page and the service, and that the page continues by itself. */
+function Connection({ isOnline }) {
+  const since = useOutage();
+  if (isOnline && !since) return null;
+  return html`
+    <p class="note offline"><${Icon} name="warning" /> <strong>${isOnline ? "The service cannot be reached." : "You are offline."}</strong>${" "}
+      This page keeps its content${since && html`, as of <${Time} date=${since} as="clock" />,`} and your input. It continues
+      ${isOnline ? " by itself when the service responds again." : " when the connection is back."}
+      ${isOnline && html`${" "}<button type="button" class="small" onClick=${retryAll}>Try now</button>`}</p>`;
 }
 
 /** Moves the focus to the content. A link to a fragment would change the address, and with it the view. */

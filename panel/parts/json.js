@@ -1,7 +1,8 @@
 // JSON for people: formatted and coloured, without markup from its content. The text is never rebuilt from parsed
 // values, so that numbers keep their digits, and members their order and repetitions.
-import { html, useState } from "./html.js";
+import { html, useMemo, useState } from "./html.js";
 import { Copy } from "./copy.js";
+import { counted } from "./words.js";
 
 /** The tokens of valid JSON: strings, numbers, words and punctuation. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[-+.\w]+|[{}[\],:]/g;
@@ -89,17 +90,38 @@ export function memberOf(text, name) {
 
 /** Above this size a text is not coloured: the browser would have tens of thousands of elements to draw. */
 const COLOURED = 60_000;
+/** The lines that are shown of a longer text until a person unfolds it. */
+const FOLDED = 100;
 
-function Formatted({ text }) {
-  const parts = laidOut(readable(text));
-  if (text.length > COLOURED) return parts.map((part) => part.text).join("");
-  return parts.map((part) => (part.kind ? html`<span class=${part.kind}>${part.text}</span>` : part.text));
+/** The first lines of a text in parts, each `{text, kind}`. */
+function beginning(parts, lines) {
+  const kept = [];
+  let left = lines;
+  for (const part of parts) {
+    const found = part.text.split("\n");
+    if (found.length > left) return [...kept, { ...part, text: found.slice(0, left).join("\n") }];
+    left -= found.length - 1;
+    kept.push(part);
+  }
+  return kept;
 }
 
-/** Any text. JSON is formatted, without escapes, and can also be shown raw. Copying takes the raw text. */
+const linesOf = (parts) => parts.reduce((sum, { text }) => sum + text.split("\n").length - 1, 1);
+
+const Parts = ({ parts, isColoured }) => (isColoured
+  ? parts.map(({ kind, text }) => (kind ? html`<span class=${kind}>${text}</span>` : text)) : parts.map(({ text }) => text).join(""));
+
+/**
+ * Any text. JSON is formatted, without escapes, and can also be shown raw. Of a long text, the first lines are shown until a
+ * person unfolds it. Copying takes the whole raw text.
+ */
 export function Text({ text, what }) {
   const canFormat = isJson(text);
   const [isRaw, show] = useState(false);
+  const [isWhole, unfold] = useState(false);
+  const parts = useMemo(() => (canFormat && !isRaw ? laidOut(readable(text)) : [{ text }]), [text, canFormat, isRaw]);
+  const lines = linesOf(parts);
+  const isLong = lines > FOLDED;
   return html`
     <div class="code">
       <div class="tools">
@@ -107,7 +129,10 @@ export function Text({ text, what }) {
           onClick=${() => show(!isRaw)}>Raw</button>`}
         <${Copy} text=${text} what=${what} label="Copy" />
       </div>
-      <pre tabIndex="0" role="region" aria-label=${what} dir=${canFormat ? undefined : "auto"}><code>${canFormat && !isRaw
-        ? html`<${Formatted} text=${text} />` : text}</code></pre>
+      <pre tabIndex="0" role="region" aria-label=${what} dir=${canFormat ? undefined : "auto"}><code><${Parts}
+        parts=${isLong && !isWhole ? beginning(parts, FOLDED) : parts} isColoured=${text.length <= COLOURED} /></code></pre>
+      ${isLong && html`<p class="fold"><button type="button" class="small" aria-expanded=${isWhole ? "true" : "false"}
+        onClick=${() => unfold(!isWhole)}>${isWhole ? `Show the first ${FOLDED} lines` : `Show all ${counted(lines, "line", "lines")}`}
+        </button></p>`}
     </div>`;
 }

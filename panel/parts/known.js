@@ -1,6 +1,8 @@
 // Data that many pages use: the event types, which do not change while the panel is open, and the webhooks.
+import { useEffect, useState } from "./html.js";
 import { get } from "../api.js";
-import { useLoad } from "./load.js";
+import { may } from "../session.js";
+import { useLoad, usePolling } from "./load.js";
 
 let catalogue = null;
 
@@ -13,7 +15,48 @@ export function eventTypes() {
   return catalogue;
 }
 
-export const webhooks = () => get("/webhook/list");
+/** The number of webhooks that need attention, as of the last list that any page has read. */
+let troubled = 0;
+/** When the list was last requested. */
+let requested = 0;
+const listeners = new Set();
+
+export async function webhooks() {
+  requested = Date.now();
+  const list = await get("/webhook/list");
+  troubled = list.filter(needsAttention).length;
+  listeners.forEach((listener) => listener(troubled));
+  return list;
+}
+
+/** Whether deliveries to a webhook do not arrive, and not because its owner wants it so. */
+export const needsAttention = ({ deliveryState, disabledReason, pausedBy }) =>
+  Boolean(disabledReason) || deliveryState === "failing" || (deliveryState === "paused" && pausedBy !== "owner");
+
+/** How old the number may become, in milliseconds. */
+const TROUBLED_MS = 60_000;
+
+/** The number of webhooks that need attention. It is read only if no page reads the list of webhooks. */
+export function useTroubled() {
+  const [count, become] = useState(troubled);
+  const read = async () => {
+    if (Date.now() - requested < TROUBLED_MS || !may("integrations.read")) return;
+    // A failed call is repeated after the next interval.
+    await webhooks().catch(() => null);
+  };
+  useEffect(() => {
+    become(troubled);
+    listeners.add(become);
+    // The page that is drawn now may read the list itself.
+    const timer = setTimeout(read, 1000);
+    return () => {
+      clearTimeout(timer);
+      listeners.delete(become);
+    };
+  }, []);
+  usePolling(read, TROUBLED_MS / 2, true);
+  return count;
+}
 
 /** The event types; empty until they are loaded. */
 export const useTypes = () => useLoad(eventTypes, []).data ?? [];

@@ -1,12 +1,14 @@
 // The state of reads and actions at the API: data, progress and error.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
+import { awaits, isAway } from "./outage.js";
 
 /** The interval at which a page tries again while the service is down, in milliseconds. */
 const RECOVERY_MS = 5000;
 
 /**
  * Reads when `inputs` change, and again when a missing connection or the service is back. With `keep`, the previous data
- * remains until the new data arrives. `cached` returns data of these inputs to show at once, if there is any.
+ * remains until the new data arrives. `cached` returns data of these inputs to show at once, if there is any. An outage is an
+ * error only without data: otherwise the frame of the page reports it.
  */
 export function useLoad(read, inputs, { keep = false, cached } = {}) {
   const [state, become] = useState(() => ({ loading: true, data: cached?.() }));
@@ -33,20 +35,22 @@ export function useLoad(read, inputs, { keep = false, cached } = {}) {
     return () => { generation.current += 1; };
   }, inputs);
   const isWaiting = Boolean(state.error?.isOutage);
-  usePolling(load, RECOVERY_MS, isWaiting);
+  const hasData = state.data !== undefined;
+  usePolling(load, RECOVERY_MS, isWaiting, true);
   useEffect(() => {
     if (!isWaiting) return undefined;
     addEventListener("online", load);
     return () => removeEventListener("online", load);
   }, [isWaiting]);
-  return { ...state, reload: load, replace: (data) => become({ data, loading: false }) };
+  useEffect(() => (isWaiting && hasData ? awaits(load) : undefined), [isWaiting, hasData]);
+  return { ...state, error: isWaiting && hasData ? undefined : state.error, reload: load, replace: (data) => become({ data, loading: false }) };
 }
 
 /**
  * Calls `act` at an interval of `every` milliseconds while `wanted`, the page is visible, and there is a connection; never
- * concurrently.
+ * concurrently. During an outage only `recovers` is called.
  */
-export function usePolling(act, every, wanted) {
+export function usePolling(act, every, wanted, recovers = false) {
   const latest = useRef(act);
   latest.current = act;
   useEffect(() => {
@@ -54,7 +58,8 @@ export function usePolling(act, every, wanted) {
     let timer = null;
     let over = false;
     const tick = async () => {
-      if (document.visibilityState === "visible" && navigator.onLine) await latest.current();
+      const mayAct = document.visibilityState === "visible" && navigator.onLine && (recovers || !isAway());
+      if (mayAct) await latest.current();
       if (!over) timer = setTimeout(tick, every);
     };
     timer = setTimeout(tick, every);

@@ -1,6 +1,10 @@
 // The outcome of resent deliveries: each is read again until its next attempt has ended.
+import { html } from "./html.js";
 import { get } from "../api.js";
+import { Icon } from "./icon.js";
+import { Time } from "./time.js";
 import { forEachOf } from "./load.js";
+import { outcomeOf, succeeded } from "../words/results.js";
 
 /** The pauses between the readings, in milliseconds. A delivery that waits for longer, as for a reader, is not followed. */
 const PAUSES_MS = [1000, 1000, 2000, 4000, 8000, 16_000, 30_000];
@@ -33,4 +37,25 @@ export async function followResent(resent, report, isWanted) {
     if (ended.size) await report(ended);
     if (!open.size) return;
   }
+}
+
+/** How long the page of a delivery is read often after a resend, as pairs of a time since the resend and an interval, in ms. */
+const PACES_MS = [[10_000, 1000], [30_000, 2000], [120_000, 5000]];
+
+/** The interval at which the page of a delivery reads it, some time after a resend; `null` when that time is over. */
+export const paceAfter = (since) => PACES_MS.find(([end]) => Date.now() - since < end)?.[1] ?? null;
+
+/** What became of a resend. `resent` has its time and the number of the last attempt before it. */
+export function ResendOutcome({ resent, delivery }) {
+  const attempt = resent && attemptAfter(delivery, resent.number);
+  const isLate = resent && !attempt && paceAfter(resent.time) === null;
+  // The live region is there before its content, so that screen readers announce it.
+  return html`
+    <div role="status" class="resent">${resent && html`
+      <p class="note"><${Icon} name=${attempt ? (succeeded(attempt) ? "delivered" : "failed") : "pending"} />${" "}
+        Resent at <${Time} date=${new Date(resent.time).toISOString()} as="clock" />. ${attempt
+        ? html`<strong>${outcomeOf(attempt)}</strong>`
+        : isLate ? "It was not attempted yet. The status below says what it waits for."
+        : resent.isPushed ? `Waiting for the response to attempt ${resent.number + 1}…` : "Waiting for a reader of the feed…"}</p>`}
+    </div>`;
 }

@@ -75,7 +75,7 @@ export function useNow(every = 1000) {
 }
 
 /** A time, without its day if that is today. */
-const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString()
+export const ofToday = (date) => (new Date(date).toDateString() === new Date().toDateString()
   ? new Intl.DateTimeFormat(LANGUAGE, clock).format(new Date(date)) : inZone(date, { seconds: false }));
 
 /** A time to the second, without its day if that is today. */

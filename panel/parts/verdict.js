@@ -7,7 +7,8 @@ import { displayed } from "./json.js";
 import { counted } from "./words.js";
 import { causeNamed, causeOf } from "../words/causes.js";
 import { result } from "../words/results.js";
-import { DELIVERY, waits } from "../words/statuses.js";
+import { DELIVERY } from "../words/statuses.js";
+import { HEADLINES, waits } from "../words/waiting.js";
 
 const attempts = (count) => counted(count, "attempt", "attempts");
 
@@ -23,21 +24,23 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
   if (cancelReason === "expired") return "Cancelled: it waited longer than deliveries are kept";
   if (cancelReason) return "Cancelled: the webhook was disabled before the delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
-  if (waitingFor === "pause") return "Waiting for the end of the webhook’s pause";
-  if (heldBy) return "Waiting for the previous delivery about the same subject";
-  if (waitingFor === "reader") return "Waiting for a program to read the webhook’s feed";
-  return attemptCount ? "Waiting to be resent" : "Waiting for the first attempt";
+  return HEADLINES[heldBy ? "order" : waitingFor] ?? (attemptCount ? "Waiting to be resent" : "Waiting for the first attempt");
 }
 
 /** The cause of the status: of the last attempt, or of the whole webhook. */
-function causeFor({ status, waitingFor, attempts: made, erasedDate, cancelReason }, webhook) {
+function causeFor({ status, waitingFor, attempts: made, createdDate, erasedDate, cancelReason }, webhook) {
   if (status === "delivered" || cancelReason === "owner") return null;
   if (status === "cancelled") return webhook && !webhook.enabled && !erasedDate ? causeNamed("disabled") : null;
   if (waitingFor === "breaker") return causeNamed("paused");
   if (waitingFor === "pause") return causeNamed("paused-by-owner");
   if (waitingFor === "order") return causeNamed("held");
+  if (waitingFor === "rate") return causeNamed("rate-limited");
+  if (waitingFor === "reader") return isUnread(createdDate, webhook) ? causeNamed("unread") : null;
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
+
+/** Whether no program has read the feed since this time. The time of the last reading is exact to a few minutes. */
+const isUnread = (date, webhook) => webhook && !(webhook.lastReadDate >= date);
 
 const QUOTED = 200;
 
@@ -64,28 +67,45 @@ function askedFor({ nextAttemptDate, attempts: made, waitingFor }) {
   return Math.abs(new Date(nextAttemptDate) - end) <= TOLERANCE_MS ? last.retryAfterSeconds : null;
 }
 
-function Next({ delivery }) {
+function Next({ delivery, webhook }) {
   const asked = askedFor(delivery);
-  const reason = asked === null ? waits(delivery)
+  const reason = asked === null ? waits(delivery, webhook)
     : html`because the endpoint asked to wait ${span(asked)} (<code>Retry-After</code>)`;
   return html`<strong><${Countdown} before="in " until=${delivery.nextAttemptDate} /></strong>${
     !isOver(delivery.nextAttemptDate) && html`, <${Time} date=${delivery.nextAttemptDate} />`}${reason && html`, ${reason}`}.`;
 }
 
+/** What must happen before the next attempt, if no time is set for it. */
+function Condition({ delivery: { createdDate, heldBy, subject, waitingFor }, webhook }) {
+  if (heldBy) {
+    return html`<p>It is sent when <a href="/panel/deliveries/${heldBy}">the previous delivery${subject && html` about${" "}
+      <bdi>${subject}</bdi>`}</a> is delivered, has failed permanently or is cancelled.</p>`;
+  }
+  if (waitingFor === "pause") {
+    return html`<p>It is sent when the pause ends: ${webhook?.pausedUntil
+      ? html`<strong><${Time} date=${webhook.pausedUntil} as="both" /></strong>` : "when someone resumes the webhook"}.</p>`;
+  }
+  if (waitingFor !== "reader") return null;
+  return html`<p>It is in the feed, unread since <strong><${Time} date=${createdDate} as="both" /></strong>. The feed was${" "}
+    ${webhook?.lastReadDate ? html`last read <${Time} date=${webhook.lastReadDate} as="distance" />` : "never read"}.</p>`;
+}
+
 export function Verdict({ delivery, webhook }) {
   const { tone, icon } = DELIVERY[delivery.status];
   const cause = causeFor(delivery, webhook);
-  const answer = beginning(delivery.attempts.at(-1)?.responseBody);
+  const last = delivery.attempts.at(-1);
+  const answer = beginning(last?.responseBody);
+  // What the endpoint said, or why there was no response, precedes what it usually means.
+  const own = cause && delivery.status !== "pending" && (answer || last?.errorDetail);
   return html`
     <section class="verdict ${tone}" aria-label="Status">
       <span class="medal"><${Icon} name=${icon} /></span>
       <div>
         <h2>${headline(delivery)}</h2>
-        ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} /></p>`}
-        ${delivery.heldBy && html`<p>It is sent when <a href="/panel/deliveries/${delivery.heldBy}">the previous
-          delivery</a> is delivered, has failed permanently or is cancelled.</p>`}
+        ${delivery.nextAttemptDate && html`<p>${"Next attempt: "}<${Next} delivery=${delivery} webhook=${webhook} /></p>`}
+        <${Condition} delivery=${delivery} webhook=${webhook} />
+        ${own && html`<p>${answer ? "The endpoint responded: " : "Reason: "}<span class="outside" dir="auto">${own}</span></p>`}
         ${cause && html`<${Why} cause=${cause} />`}
-        ${cause && answer && html`<p>Response: <span class="outside" dir="auto">${answer}</span></p>`}
         ${delivery.status === "cancelled" && !cause && !delivery.erasedDate && html`<p>${
           webhook ? CANCELLED[delivery.cancelReason] ?? ENABLED_AGAIN : REMOVED}</p>`}
       </div>

@@ -1,5 +1,5 @@
 // The fields of a webhook: as typed, and as the API accepts them.
-import { html } from "./html.js";
+import { html, useLayoutEffect, useState } from "./html.js";
 import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
 import { EventPicker } from "./event_picker.js";
@@ -68,13 +68,22 @@ export function finished(form, more = {}) {
     properties: { violations } });
 }
 
+/** The members of the folded fields. */
+const MORE = ["eventFilter", "headers", "payload", "maxAttemptsPerSecond", "order", "signature"];
+
+/** Where the events are sent, and which; the other fields are folded, unless the webhook is `kept`, or one of them is wrong. */
 export function WebhookFields({ form, change, refusal, forgive, kept = false }) {
   const set = (name) => (value) => {
     change({ ...form, [name]: value });
     forgive(name);
   };
   const fault = (field) => refusal?.violation(field);
+  const [isOpen, open] = useState(kept);
+  const isFaulty = MORE.some(fault);
+  // Before the focus moves to the first error, which must be visible.
+  useLayoutEffect(() => { if (isFaulty) open(true); }, [isFaulty]);
   return html`
+    <h2>Where</h2>
     <${TextField} label="Name" hint="Helps you recognize the webhook in lists." value=${form.name} change=${set("name")}
       fault=${fault("name")} autocomplete="off" required />
     <${SelectField} label="Delivery" value=${form.delivery} change=${set("delivery")} fault=${fault("delivery")}
@@ -83,7 +92,15 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
       hint="The endpoint that receives the events: https, at a public host. Query values are not shown again."
       value=${form.eventUrl} change=${set("eventUrl")} fault=${fault("eventUrl")}
       placeholder="https://hooks.example.com/waypost" autocomplete="off" spellcheck="false" required />`}
+    <h2>What</h2>
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
+    <details class="more" open=${isOpen || isFaulty} onToggle=${(event) => open(event.currentTarget.open)}>
+      <summary>More settings <small>filter, ${form.delivery === "push" && "headers, rate, "}body, order, signature</small></summary>
+      <${MoreFields} ...${{ form, change, refusal, forgive, kept, set, fault }} />
+    </details>`;
+}
+
+const MoreFields = ({ form, change, refusal, forgive, kept, set, fault }) => html`
     <${FilterField} value=${form.eventFilter} eventList=${form.eventList} change=${(text) =>
       change({ ...form, eventFilter: text })} refusal=${refusal} forgive=${forgive} />
     ${form.delivery === "push" && html`<${HeaderFields} headers=${form.headers} change=${set("headers")}
@@ -106,7 +123,6 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${
         kept ? " If you turn this off, the public keys stop working at once." : ""}`} options=${SIGNATURES} />`;
-}
 
 function HeaderFields({ headers, change, fault, kept }) {
   const set = (at, member, value) => change(headers.map((header, index) =>

@@ -22,14 +22,3 @@ export const CONNECTION = {
   connected: { tone: "good", icon: "delivered", word: "Connected" },
   broken: { tone: "bad", icon: "warning", word: "Broken" },
 };
-
-/** The reason why an open delivery waits, as the end of a sentence about its next attempt. */
-export function waits({ waitingFor }) {
-  if (waitingFor === "schedule") return "on the retry schedule";
-  if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits for the endpoint to respond";
-  if (waitingFor === "pause") return "when the pause of the webhook ends";
-  if (waitingFor === "rate") return "when the webhook’s limit of attempts per second permits it";
-  if (waitingFor === "reader") return "when a program reads the webhook’s feed";
-  if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
-  return "";
-}

@@ -1,0 +1,106 @@
+// The search of the deliveries: by a subject, an identifier, the name of a webhook, or an event type.
+import { html, useEffect, useId, useState } from "./html.js";
+import { get } from "../api.js";
+import { address, go } from "../address.js";
+import { Icon } from "./icon.js";
+import { useAction } from "./load.js";
+import { labelOf } from "./known.js";
+
+/** The filters that a search replaces. */
+const NONE = { cursor: "", event: "", subject: "" };
+
+const lower = (text) => text.trim().toLowerCase();
+
+/** The webhooks and types whose name contains a text, as `{words, query}`. */
+export function named(text, types, webhooks, isWanted = (name, searched) => name.includes(searched)) {
+  const searched = lower(text);
+  const hooks = webhooks.filter(({ name }) => isWanted(lower(name), searched))
+    .map(({ id, name }) => ({ words: name, query: { webhook: id } }));
+  const kinds = types.filter(({ value }) => isWanted(value, searched) || isWanted(lower(labelOf(types, value)), searched))
+    .map(({ value }) => ({ words: `${labelOf(types, value)} (${value})`, query: { type: value } }));
+  return [...hooks, ...kinds];
+}
+
+/** The view of a text. The service finds only whole subjects, so that other capitals are tried one by one. */
+async function viewOf(text, query, types, webhooks) {
+  const id = text.trim();
+  if (id.startsWith("dlv_")) return `/panel/deliveries/${encodeURIComponent(id)}`;
+  if (id.startsWith("evt_")) return address("/deliveries", { event: id });
+  if (id.startsWith("whk_")) return address("/deliveries", { ...query, ...NONE, webhook: id });
+  const [same] = named(id, types, webhooks, (name, searched) => name === searched);
+  if (same) return address("/deliveries", { ...query, ...NONE, ...same.query });
+  const found = await Promise.all([...new Set([id, id.toUpperCase(), id.toLowerCase()])].map(async (subject) => {
+    const { items } = await get("/webhook/delivery/list", { subject, limit: 1 });
+    return items.length > 0 && subject;
+  }));
+  const subject = found.find(Boolean);
+  const [only, ...others] = subject ? [] : named(id, types, webhooks);
+  if (only && !others.length) return address("/deliveries", { ...query, ...NONE, ...only.query });
+  return address("/deliveries", { ...query, ...NONE, subject: subject || id });
+}
+
+/** One field. It shows the current subject or event, and removes it when the field is emptied. `/` moves the focus to it. */
+export function Search({ query, types, webhooks }) {
+  const searched = query.subject ?? query.event ?? "";
+  const [text, type] = useState(searched);
+  const names = useId();
+  const clear = () => go(address("/deliveries", { ...query, ...NONE }));
+  const search = useAction(async () => {
+    const view = await viewOf(text, query, types, webhooks);
+    // The field shows what was found, or is empty for a webhook or a type, which other fields show.
+    type(new URLSearchParams(view.split("?")[1]).get("subject") ?? "");
+    go(view);
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    if (search.busy) return;
+    if (text.trim()) search.run();
+    else if (searched) clear();
+  };
+  return html`
+    <form class="search" role="search" onSubmit=${submit} aria-busy=${search.busy ? "true" : undefined}>
+      <${Icon} name="search" />
+      <input type="text" dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
+        aria-keyshortcuts="/" title="Press / to search" list=${names} data-search
+        placeholder="Booking (B-1001), id, webhook, type" spellcheck="false" autocomplete="off" autocapitalize="off"
+        value=${text} onInput=${(event) => type(event.target.value)} />
+      <datalist id=${names}>
+        ${webhooks.map(({ id, name }) => html`<option key=${id} value=${name}>Webhook</option>`)}
+        ${types.map(({ label, value }) => html`<option key=${value} value=${value}>${label}</option>`)}
+      </datalist>
+      ${searched && html`<button type="button" class="quiet" aria-label="Clear the search" title="Clear the search"
+        onClick=${clear}><${Icon} name="failed" /></button>`}
+      ${search.refusal && html`<p class="fault" role="alert">${search.refusal.message}</p>`}
+    </form>`;
+}
+
+/** What a search without a result could mean, and what cannot be found. */
+export function NotFound({ subject, types, webhooks }) {
+  const others = named(subject, types, webhooks).slice(0, 5);
+  return html`
+    <p>No delivery in this view has the subject <code dir="auto">${subject}</code>, also not in capital or small letters.</p>
+    ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
+      href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
+    <p>Subjects are found only as a whole: enter <code>B-1001</code>, not <code>1001</code>. The data of events, such as the name
+      of a guest, cannot be searched.</p>`;
+}
+
+/** The search field of the current page; otherwise that of the deliveries. */
+const FIELD = "main [data-search], main input[type='search']";
+
+/** `/` moves the focus to the search of the page, or opens the deliveries and their search. */
+export function useSearchKey() {
+  useEffect(() => {
+    const press = (event) => {
+      const { target, key, altKey, ctrlKey, metaKey } = event;
+      const isTyped = target.closest?.("input, select, textarea, dialog") || document.querySelector("dialog[open]");
+      if (key !== "/" || altKey || ctrlKey || metaKey || isTyped) return;
+      event.preventDefault();
+      if (!document.querySelector(FIELD)) go("/panel/deliveries");
+      // The page may have to be drawn first.
+      setTimeout(() => document.querySelector(FIELD)?.focus());
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}

@@ -1,0 +1,38 @@
+// The reasons why open deliveries wait, in words.
+
+/** The wait of a delivery with an attempt ahead, as the end of a sentence about that attempt. */
+export function waits({ waitingFor }, webhook) {
+  if (waitingFor === "schedule") return "on the retry schedule";
+  if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits for the endpoint to respond";
+  if (waitingFor === "rate") return `when the webhook’s limit of ${perSecond(webhook)} permits it`;
+  if (waitingFor === "limit") return "when other deliveries have finished; too many are being sent at once";
+  return "";
+}
+
+/** The limit of a webhook, if it still has one. */
+const perSecond = (webhook) => {
+  const most = webhook?.maxAttemptsPerSecond;
+  return most ? `${most} ${most === 1 ? "attempt" : "attempts"} per second` : "attempts per second";
+};
+
+/** The wait of a delivery without an earlier attempt, as a headline; `undefined` if it waits for nothing in particular. */
+export const HEADLINES = {
+  breaker: "Waiting for the endpoint to respond: the webhook is paused",
+  limit: "Waiting until other deliveries have finished",
+  order: "Waiting for the previous delivery about the same subject",
+  pause: "Waiting for the end of the webhook’s pause",
+  rate: "Waiting for its turn: the webhook’s rate is limited",
+  reader: "Waiting for a program to read the webhook’s feed",
+};
+
+/** What several deliveries of a webhook wait for, after their number. Those without a reason are due or being sent. */
+export const reasonsOf = (webhook) => ({
+  sending: "due now, or being sent",
+  limit: "until other deliveries have finished",
+  rate: `for the webhook’s limit of ${perSecond(webhook)}`,
+  order: "for their turn, after the previous delivery about the same subject",
+  breaker: "until the endpoint responds",
+  pause: "for the end of the pause",
+  schedule: "for their next attempt, on the retry schedule",
+  reader: "for a program that reads the feed",
+});
