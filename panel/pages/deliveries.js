@@ -43,7 +43,7 @@ export default function Deliveries({ query }) {
   return html`
     <${Page} title="Deliveries" beside=${html`
       <${Calm} webhooks=${webhooks ?? []} /><${Switch} label="Live" value=${isLive} change=${toggle} />`}>
-      <${Attention} webhooks=${webhooks ?? []} />
+      ${!query.subject && !query.event && html`<${Attention} webhooks=${webhooks ?? []} />`}
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>

@@ -9,18 +9,15 @@ import { healthOf } from "../words/health.js";
 /** The number of webhooks that are named; the list of webhooks has the others. */
 const MOST = 5;
 
-/** Also those that their owner paused: somebody may have forgotten it. */
-const isShown = (webhook) => needsAttention(webhook) || webhook.deliveryState === "paused";
-
 /** When it began: that of its failures, if the service paused it for them. */
 const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
 
 /** The calm line, in the line of the title, so that the list keeps its height. */
-export const Calm = ({ webhooks }) => (webhooks.length > 0 && !webhooks.some(isShown)
+export const Calm = ({ webhooks }) => (webhooks.length > 0 && !webhooks.some(needsAttention)
   ? html`<span class="faint">No webhook needs attention</span>` : null);
 
 export function Attention({ webhooks }) {
-  const troubled = webhooks.filter(isShown);
+  const troubled = webhooks.filter(needsAttention);
   if (!troubled.length) return null;
   return html`
     <section class="attention" aria-label="What needs attention">

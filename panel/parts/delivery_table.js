@@ -78,7 +78,8 @@ function Row({ item, types, webhook, areKnown, isFresh, selection, byEvent }) {
           href="/panel/deliveries/${item.id}">${label}</a>${" "}<code>${item.type}</code></td>
         <td class="subject" dir="auto" title=${item.subject}>${item.subject}</td>
         <td class="webhook-cell" dir="auto" title=${target}>${webhook ? name : html`<span class="faint">${name}</span>`}</td>`}
-      <td class="tries" title=${lastResult(item)}><${Tries} item=${item} webhook=${webhook} result=${selection && selection.results.get(item.id)} /></td>
+      <td class="tries" title=${lastResult(item)}><${Tries} ...${{ item, webhook, byEvent }}
+        result=${selection && selection.results.get(item.id)} /></td>
       <td class="when">${byEvent ? html`<${Time} date=${item.lastUpdate} as="distance" />` : html`<span class="faint">${
         clockOf(item.createdDate)} · </span><${Time} date=${item.createdDate} as="distance" />`}</td>
     </tr>`;
@@ -91,10 +92,10 @@ const lastAttempt = ({ lastHttpStatus, lastErrorCode, status }) => ({ httpStatus
 const lastResult = (item) => (item.attemptCount > 0 ? resultOf(lastAttempt(item)) : undefined);
 
 /** The attempts of a delivery, or the result of its resending. */
-function Tries({ item, webhook, result }) {
+function Tries({ item, webhook, byEvent, result }) {
   if (result === "sending") return html`<span class="faint">Resending…</span>`;
   if (result?.detail) return html`<span class="refused" title=${result.detail}>Not resent: ${result.detail}</span>`;
-  const last = item.attemptCount > 0 && shortResult(lastAttempt(item));
+  const last = !byEvent && item.attemptCount > 0 && shortResult(lastAttempt(item));
   const isResent = result === "sent" || result?.attempt;
   const isWaiting = !isResent && (item.waitingFor || item.nextAttemptDate) && webhook?.enabled !== false;
   return html`${item.attemptCount}<span class="faint">${last && ` · ${last}`}${(isResent || isWaiting) && " · "}${

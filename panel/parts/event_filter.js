@@ -14,10 +14,12 @@ import { counted } from "./words.js";
 
 const MEMBER = "eventFilter";
 
-const PLACEHOLDER = `{
-  "propertyIdentifier": ["PRP-118", "PRP-204"],
-  "booking": {"price": {"total": {"amount": [{"numeric": [">=", 1000]}]}}}
-}`;
+const PLACEHOLDER = [
+  "{",
+  '  "propertyIdentifier": ["PRP-118", "PRP-204"],',
+  '  "booking": {"price": {"total": {"amount": [{"numeric": [">=", 1000]}]}}}',
+  "}",
+].join("\n");
 
 /** The maximum number of events that are shown. */
 const SHOWN = 20;

@@ -29,9 +29,9 @@ export async function webhooks() {
   return list;
 }
 
-/** Whether deliveries to a webhook do not arrive, and not because its owner wants it so. */
-export const needsAttention = ({ deliveryState, disabledReason, pausedBy }) =>
-  Boolean(disabledReason) || deliveryState === "failing" || (deliveryState === "paused" && pausedBy !== "owner");
+/** Whether deliveries to a webhook do not arrive: it fails, is paused, or was disabled by the service. */
+export const needsAttention = ({ deliveryState, disabledReason }) =>
+  ["failing", "paused"].includes(deliveryState) || Boolean(disabledReason);
 
 /** How old the number may become, in milliseconds. */
 const TROUBLED_MS = 60_000;

@@ -1,7 +1,7 @@
 // The search of the deliveries: by a subject, an identifier, the name of a webhook, or an event type.
-import { html, useEffect, useId, useState } from "./html.js";
+import { html, useEffect, useId, useRef, useState } from "./html.js";
 import { get } from "../api.js";
-import { address, go } from "../address.js";
+import { address, go, mayLeave } from "../address.js";
 import { Icon } from "./icon.js";
 import { useAction } from "./load.js";
 import { labelOf } from "./known.js";
@@ -21,7 +21,7 @@ export function named(text, types, webhooks, isWanted = (name, searched) => name
   return [...hooks, ...kinds];
 }
 
-/** The view of a text. The service finds only whole subjects, so that other capitals are tried one by one. */
+/** The view of a text: a name adds a filter, a subject replaces all of them. The service finds only whole subjects, so that other capitals are tried one by one. */
 async function viewOf(text, query, types, webhooks) {
   const id = text.trim();
   if (id.startsWith("dlv_")) return `/panel/deliveries/${encodeURIComponent(id)}`;
@@ -36,14 +36,23 @@ async function viewOf(text, query, types, webhooks) {
   const subject = found.find(Boolean);
   const [only, ...others] = subject ? [] : named(id, types, webhooks);
   if (only && !others.length) return address("/deliveries", { ...query, ...NONE, ...only.query });
-  return address("/deliveries", { ...query, ...NONE, subject: subject || id });
+  return address("/deliveries", { subject: subject || id });
 }
+
+/** Whether the next search that is drawn gets the focus. */
+let isWanted = false;
 
 /** One field. It shows the current subject or event, and removes it when the field is emptied. `/` moves the focus to it. */
 export function Search({ query, types, webhooks }) {
   const searched = query.subject ?? query.event ?? "";
   const [text, type] = useState(searched);
   const names = useId();
+  const field = useRef(null);
+  useEffect(() => {
+    // After the title, which gets the focus on a new page.
+    if (isWanted) requestAnimationFrame(() => field.current?.focus());
+    isWanted = false;
+  }, []);
   const clear = () => go(address("/deliveries", { ...query, ...NONE }));
   const search = useAction(async () => {
     const view = await viewOf(text, query, types, webhooks);
@@ -60,9 +69,9 @@ export function Search({ query, types, webhooks }) {
   return html`
     <form class="search" role="search" onSubmit=${submit} aria-busy=${search.busy ? "true" : undefined}>
       <${Icon} name="search" />
-      <input type="text" dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
+      <input type="text" ref=${field} dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
         aria-keyshortcuts="/" title="Press / to search" list=${names} data-search
-        placeholder="Booking (B-1001), id, webhook, type" spellcheck="false" autocomplete="off" autocapitalize="off"
+        placeholder="Booking, id, webhook or type" spellcheck="false" autocomplete="off" autocapitalize="off"
         value=${text} onInput=${(event) => type(event.target.value)} />
       <datalist id=${names}>
         ${webhooks.map(({ id, name }) => html`<option key=${id} value=${name}>Webhook</option>`)}
@@ -96,9 +105,11 @@ export function useSearchKey() {
       const isTyped = target.closest?.("input, select, textarea, dialog") || document.querySelector("dialog[open]");
       if (key !== "/" || altKey || ctrlKey || metaKey || isTyped) return;
       event.preventDefault();
-      if (!document.querySelector(FIELD)) go("/panel/deliveries");
-      // The page may have to be drawn first.
-      setTimeout(() => document.querySelector(FIELD)?.focus());
+      const field = document.querySelector(FIELD);
+      if (field) field.focus();
+      if (field || !mayLeave()) return;
+      isWanted = true;
+      go("/panel/deliveries");
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);

@@ -25,14 +25,14 @@ export const HEADLINES = {
   reader: "Waiting for a program to read the webhook’s feed",
 };
 
-/** What several deliveries of a webhook wait for, after their number. Those without a reason are due or being sent. */
+/** What deliveries of a webhook wait for, after their number and "wait" or "waits". Those without a reason are to be sent now. */
 export const reasonsOf = (webhook) => ({
-  sending: "due now, or being sent",
+  sending: "to be sent: due now, or under way",
   limit: "until other deliveries have finished",
   rate: `for the webhook’s limit of ${perSecond(webhook)}`,
-  order: "for their turn, after the previous delivery about the same subject",
+  order: "for the previous delivery about the same subject",
   breaker: "until the endpoint responds",
   pause: "for the end of the pause",
-  schedule: "for their next attempt, on the retry schedule",
+  schedule: "for the next attempt, on the retry schedule",
   reader: "for a program that reads the feed",
 });

@@ -110,6 +110,7 @@ impl Linker {
             };
         }
         module.body += rest;
+        module.body = without_indentation(&module.body);
         Ok(module)
     }
 }
@@ -125,6 +126,12 @@ fn without_comments(source: &str) -> String {
         !was_inside && !line.starts_with("//")
     };
     source.split_inclusive('\n').filter(is_code).collect()
+}
+
+/// The source without the indentation of its lines, which browsers ignore in markup too. No text of the panel has a line
+/// break of its source.
+fn without_indentation(source: &str) -> String {
+    source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).collect()
 }
 
 /// The position and the keyword of the next `import` or `export` at the beginning of a line or after a statement.
@@ -234,7 +241,7 @@ mod tests {
         let expected = "const $0 = ({ default: [1] });\n\
             const $1 = (() => {\nconst { default: table } = $0;\nfunction Page() {}\n\nreturn { default: Page };\n})();\n\
             const $2 = (() => {\nvar n=1;function f(){}\nreturn { x: n, y: f };\n})();\n\
-            const $3 = (() => {\nconst a = 1;\nasync function b() {\n  await a;\n}\n\n\nreturn { a: a, b: b, x: $2.x };\n})();\n\
+            const $3 = (() => {\nconst a = 1;\nasync function b() {\nawait a;\n}\n\n\nreturn { a: a, b: b, x: $2.x };\n})();\n\
             const $4 = (() => {\nconst { default: Page } = $1;\nconst { a: a, b: c } = $3;\nPage(a, c);\n\nreturn {  };\n})();\n";
         assert_eq!(script, Ok(expected.to_owned()));
     }
