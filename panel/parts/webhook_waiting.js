@@ -3,7 +3,7 @@ import { html } from "./html.js";
 import { address } from "../address.js";
 import { Card } from "./card.js";
 import { Problem } from "./problem.js";
-import { Countdown, Time } from "./time.js";
+import { Countdown, Time, isOver } from "./time.js";
 import { collect } from "./counts.js";
 import { useLoad, usePolling } from "./load.js";
 import { LANGUAGE } from "./words.js";
@@ -50,7 +50,7 @@ function End({ reason, those, exact, webhook }) {
   }
   const first = those.map(({ nextAttemptDate }) => nextAttemptDate).filter(Boolean).sort()[0];
   const next = reason === "breaker" ? webhook.pausedUntil ?? first : exact && reason !== "sending" && first;
-  if (!next) return null;
+  if (!next || isOver(next)) return null;
   return html`; ${reason === "breaker" ? "next check" : "the first"} <${Countdown} before="in " brief until=${next} />${" "}
     (<${Time} date=${next} as="clock" />)`;
 }

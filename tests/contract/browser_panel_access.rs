@@ -25,9 +25,10 @@ async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static st
     vec![
         ("deliveries".to_owned(), "booking.created"),
         ("deliveries?status=pending&type=booking.created".to_owned(), "No delivery matches these filters"),
+        ("deliveries?subject=B-20417".to_owned(), "500 Internal Server Error"),
         (format!("deliveries/{failed}"), "What to do"),
         ("webhooks".to_owned(), "attempts failed"),
-        ("webhooks/new".to_owned(), "Custom headers"),
+        ("webhooks/new".to_owned(), "More settings"),
         (format!("webhooks/{}", hook.id), "Performance"),
         (format!("webhooks/{}/edit", hook.id), "Custom headers"),
         ("event-types?search=booking".to_owned(), "booking.created"),

@@ -118,7 +118,7 @@ async fn a_support_person_finds_the_cause_of_a_failure_in_one_click(suite: Arc<S
         entity.until_status(id, &["failed", "delivered"]).await;
     }
     let browser = at(&entity, "/panel/deliveries").await;
-    browser.fill("Subject or identifier", "B-1001\u{e007}").await;
+    browser.fill("Subject, identifier, webhook or type", "B-1001\u{e007}").await;
     browser.until_says("2 deliveries in total").await;
     browser.run("document.querySelectorAll('tbody .badge.bad').forEach((badge) => badge.closest('tr').querySelector('a').click())").await;
     let page = browser.until_says("What to do").await;
@@ -207,7 +207,7 @@ async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>
     receiver.on("/hook", [Behaviour::status(204)]);
     let browser = at(&entity, "/panel/deliveries").await;
     browser.until_says("B-2002").await;
-    browser.fill("Subject or identifier", "B-1001\u{e007}").await;
+    browser.fill("Subject, identifier, webhook or type", "B-1001\u{e007}").await;
     browser.until_at("subject=B-1001").await;
     until("the list has only this subject", LONG, async || (!browser.text().await.contains("B-2002")).then_some(()))
         .await;
@@ -293,7 +293,7 @@ async fn a_page_without_a_connection_stays_and_continues(suite: Arc<Suite>) {
     set_offline(&browser, true).await;
     browser.until_says("You are offline").await;
     browser.click("Delivered").await;
-    let page = browser.until_says("The service cannot be reached").await;
+    let page = browser.until_says("This page keeps its content, as of").await;
     assert!(page.contains("B-1001"), "the page keeps its content: {page}");
     set_offline(&browser, false).await;
     let page = browser.until_says("No delivery matches these filters").await;

@@ -59,7 +59,7 @@ async fn every_page_is_pictured(suite: Arc<Suite>) {
         (format!("deliveries/{delivery}"), "What to do", "delivery"),
         ("webhooks".to_owned(), "attempts failed", "webhooks"),
         (format!("webhooks/{failing}"), "Performance", "webhook"),
-        ("webhooks/new".to_owned(), "Custom headers", "new-webhook"),
+        ("webhooks/new".to_owned(), "More settings", "new-webhook"),
         ("event-types?search=cancel".to_owned(), "booking.cancelled", "event-types"),
         ("providers".to_owned(), "Not connected", "providers"),
         ("applications".to_owned(), "Night audit", "applications"),
