@@ -55,7 +55,7 @@ function Type({ label, value, webhooks }) {
         what="the type ${value}" quiet /></span></td>
       <td class="webhook-cell">${webhooks.length
         ? webhooks.map(({ id, name: hook }, at) => html`${at > 0 && ", "}<a href="/panel/webhooks/${id}"><bdi>${hook}</bdi></a>`)
-        : html`<span class="faint">None</span>`}</td>
+        : html`<span class="faint">No webhook</span>`}</td>
       <td><a href=${address("/deliveries", { type: value })} aria-label="Deliveries of ${label}">Deliveries</a>${" "}
         <button type="button" class="small" aria-expanded=${isOpen ? "true" : "false"} aria-controls=${isOpen ? name : undefined}
           aria-label="Sample and schema of ${label}" onClick=${() => open(!isOpen)}>Sample and schema</button></td>

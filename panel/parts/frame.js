@@ -79,7 +79,7 @@ export function Frame({ children }) {
     </div>`;
 }
 
-/** What is wrong between the page and the service, and that the page continues by itself. */
+/** A missing connection or an outage, and that the page continues by itself. */
 function Connection({ isOnline }) {
   const since = useOutage();
   if (isOnline && !since) return null;

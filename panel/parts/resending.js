@@ -100,7 +100,7 @@ export function Resending() {
   const isSending = current.phase === "sending";
   return html`
     <p class="note" role=${isSending ? undefined : "status"}><${Icon} name="resend" /> ${isSending ? `Resending: ${sent + refused} of ${current.count}.`
-      : `${counted(sent, "delivery", "deliveries")} resent.`} ${sent > 0 && outcomeWords(outcomes)}
+      : `${counted(sent, "delivery", "deliveries")} resent.`} ${!isSending && sent > 0 && outcomeWords(outcomes)}
       ${refused > 0 && ` ${counted(refused, "delivery was", "deliveries were")} not resent.`}${" "}
       <a href=${current.view}>Show them</a>${" "}
       ${isSending ? html`<button type="button" class="small" onClick=${stopResending}>Stop</button>`

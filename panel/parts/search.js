@@ -56,7 +56,7 @@ export function Search({ query, types, webhooks }) {
   const clear = () => go(address("/deliveries", { ...query, ...NONE }));
   const search = useAction(async () => {
     const view = await viewOf(text, query, types, webhooks);
-    // The field shows what was found, or is empty for a webhook or a type, which other fields show.
+    // The field shows the subject that was found; it is empty for a webhook or a type, which other fields show.
     type(new URLSearchParams(view.split("?")[1]).get("subject") ?? "");
     go(view);
   });
@@ -83,7 +83,7 @@ export function Search({ query, types, webhooks }) {
     </form>`;
 }
 
-/** What a search without a result could mean, and what cannot be found. */
+/** The help after a search without a result: similar names, and the limits of the search. */
 export function NotFound({ subject, types, webhooks }) {
   const others = named(subject, types, webhooks).slice(0, 5);
   return html`

@@ -95,7 +95,7 @@ export function Verdict({ delivery, webhook }) {
   const cause = causeFor(delivery, webhook);
   const last = delivery.attempts.at(-1);
   const answer = beginning(last?.responseBody);
-  // What the endpoint said, or why there was no response, precedes what it usually means.
+  // The response of the endpoint, or the reason why there is none, precedes its usual meaning.
   const own = cause && delivery.status !== "pending" && (answer || last?.errorDetail);
   return html`
     <section class="verdict ${tone}" aria-label="Status">
