@@ -1,5 +1,4 @@
-//! What the panel says about deliveries that wait, about resends, and about an outage. Runs on demand only: `make
-//! browser-test`.
+//! Waiting deliveries, resends and outages in the panel. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -87,7 +86,7 @@ async fn a_resending_continues_while_the_person_is_on_another_page(suite: Arc<Su
     browser.run("document.querySelector('thead input').click()").await;
     browser.click("Resend 6 deliveries").await;
     browser.until_says("You can leave this page").await;
-    browser.click("Webhooks").await;
+    browser.click("Event types").await;
     browser.until_says("6 deliveries resent.").await;
     browser.until_says("6 delivered.").await;
     browser.click("Show them").await;
