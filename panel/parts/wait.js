@@ -6,8 +6,8 @@ import { Countdown, Time } from "./time.js";
 export function Wait({ delivery: { heldBy, nextAttemptDate, waitingFor }, webhook }) {
   if (webhook?.enabled === false) return null;
   if (waitingFor === "order") {
-    return html`<span>after ${heldBy ? html`<a class="above-row" href="/panel/deliveries/${heldBy}">the previous delivery</a>`
-      : "the previous delivery"}</span>`;
+    return html`<span>after ${heldBy ? html`<a class="above-row" href="/panel/deliveries/${heldBy}">the previous one</a>`
+      : "the previous one"}</span>`;
   }
   if (waitingFor === "reader") return html`<span>waits for a reader</span>`;
   if (waitingFor === "limit") return html`<span>after other deliveries</span>`;
