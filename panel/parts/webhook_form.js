@@ -38,8 +38,8 @@ export const typed = ({ name, delivery, eventUrl = "", eventList, eventFilter, h
 /** The text as a number; `null` for an empty field. Any other text is sent unchanged, so that the API refuses it. */
 const numberOf = (text) => (text.trim() === "" ? null : Number.isNaN(Number(text)) ? text : Number(text));
 
-const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, timeoutSeconds, retries,
-  signature }) => ({
+const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, maxAttemptsPerSecond, timeoutSeconds,
+  retries, signature }) => ({
   name: name.trim(),
   delivery,
   eventList: eventList ?? [],

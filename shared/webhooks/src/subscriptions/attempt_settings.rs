@@ -1,5 +1,5 @@
-//! The settings of a webhook's attempts: how long its endpoint may take for its response, and how often a failed attempt
-//! is repeated. The table has only values that differ from the default.
+//! The settings of a webhook's attempts: how long its endpoint may take for its response, and how often a failed
+//! attempt is repeated. The table has only values that differ from the default.
 
 use std::time::Duration;
 
