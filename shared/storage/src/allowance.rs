@@ -28,8 +28,8 @@ pub enum Allowance {
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
-    /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events, and
-    /// may cause thousands of attempts.
+    /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events,
+    /// and may cause thousands of attempts.
     Replays,
     /// Test events of a managing entity.
     Tests,

@@ -192,8 +192,8 @@ impl EventItem {
         numbered.map(|(ordinal, target)| (DeliveryId::of(&self.sk, ordinal), target))
     }
 
-    /// The event with one more target, and the change that adds it. Lost if the targets have changed since they were read,
-    /// or the content is erased. Targets are only added at the end, so that every delivery keeps its number.
+    /// The event with one more target, and the change that adds it. Lost if the targets have changed since they were
+    /// read, or the content is erased. Targets are only added at the end, so that every delivery keeps its number.
     pub(crate) fn with_target(&self, target: Target) -> Result<(Self, Change), TableError> {
         const ADDING: &str = "adding a target to an event";
         let mut added = self.clone();
@@ -316,8 +316,8 @@ impl Events {
     }
 
     /// An eventually consistent read of an event, at half the cost; may be `None` for an event that was written moments
-    /// ago. A stored event changes only when it is erased, or a replay adds a target: a stale read still has the content,
-    /// or lacks a target whose delivery has a head. Concurrent readers of one event share the read.
+    /// ago. A stored event changes only when it is erased, or a replay adds a target: a stale read still has the
+    /// content, or lacks a target whose delivery has a head. Concurrent readers of one event share the read.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<Arc<StoredEvent>>, TableError> {
         let read = |event: EventId| {
             let events = self.clone();
@@ -359,8 +359,8 @@ impl Events {
         Ok(StoredEvent { item, body })
     }
 
-    /// A page of the events of one shard after a position and before a time, the oldest first, without their bodies. The
-    /// read is consistent.
+    /// A page of the events of one shard after a position and before a time, the oldest first, without their bodies.
+    /// The read is consistent.
     pub(crate) async fn of_shard(
         &self,
         shard: u8,

@@ -39,7 +39,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Whether a replay added the delivery: nobody requested its first attempt, and it does not wait for its turn.
+/// Whether a replay added the delivery: no person requested its first attempt, and it has no turn.
 pub(super) fn is_replayed(delivery: &DeliveryFacts<'_>) -> bool {
     let first = delivery.versions.first().and_then(|version| version.item.as_deref());
     first.is_some_and(|head| head.get("outOfTurn").is_some() && text(head, "askedAt").is_empty())

@@ -34,8 +34,8 @@ struct Counted {
 pub(crate) struct AttemptMetric {
     published: Time,
     is_first: bool,
-    /// Whether the delivery is in its first schedule. A delivery that was resent manually, or replayed, has no meaningful
-    /// latency.
+    /// Whether the delivery is in its first schedule. A delivery that was resent manually, or replayed, has no
+    /// meaningful latency.
     is_in_first_schedule: bool,
     began: Time,
     ended: Time,

@@ -1,5 +1,5 @@
-//! Replaying a range of events to a webhook: each event that matches the webhook as it is now, and has no delivery to it,
-//! gets one that is due now, the oldest first.
+//! Replaying a range of events to a webhook: each event that matches the webhook as it is now, and has no delivery to
+//! it, gets one that is due now, the oldest first.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use storage::TableError;
 
 /// How many events are looked at, and get their deliveries, at once. Each may have a body of 256 KiB.
 const AT_ONCE: usize = 25;
-/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take 16 000
-/// units a second, and a sweep works on eight jobs at once.
+/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take 16
+/// 000 units a second, and a sweep works on eight jobs at once.
 const UNIT_TAKES: Duration = Duration::from_millis(1);
 /// After this time a page looks at no further event. A page must take less than the lease of a job.
 const LIMIT: Duration = Duration::from_secs(3);

@@ -1,5 +1,5 @@
-//! The replays of a webhook that are under way, and the progress of each. A replay adds a delivery only where the webhook
-//! has none, so working through a part of a range again changes nothing.
+//! The replays of a webhook that are under way, and the progress of each. A replay adds a delivery only where the
+//! webhook has none, so working through a part of a range again changes nothing.
 
 use std::time::Duration;
 
@@ -104,8 +104,8 @@ impl Replays {
         self.0.iter().map(|replay| replay.until + SETTLED).min().map_or(Step::Over, Step::Wait)
     }
 
-    /// Records that a part of a replay was worked on up to a position, or to its end. Has no effect on a replay that was
-    /// requested again in the meantime: it begins again.
+    /// Records that a part of a replay was worked on up to a position, or to its end. Has no effect on a replay that
+    /// was requested again in the meantime: it begins again.
     pub(super) fn done(&mut self, worked_on: &Replay, part: &KeyRange, position: Option<&ListPosition>) {
         for replay in self.0.iter_mut().filter(|replay| *replay == worked_on) {
             replay.left = match position {

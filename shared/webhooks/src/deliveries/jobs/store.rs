@@ -178,8 +178,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Adds a scope to the replays of a webhook. The record of the request, if it has an idempotency key, is written with
-    /// the job.
+    /// Adds a scope to the replays of a webhook. The record of the request, if it has an idempotency key, is written
+    /// with the job.
     pub(in crate::deliveries) async fn replay(
         &self,
         entity: &AuthorizedEntity,

@@ -103,7 +103,7 @@ impl KeyRange {
         Self { to: self.to.min(position.just_before()), ..self }
     }
 
-    /// The smallest range that also holds what was created from `since` until `until`.
+    /// The smallest range that also holds everything created from `since` until `until`.
     pub(crate) fn extended(self, since: Time, until: Time) -> Self {
         Self { from: self.from.min(body_at(since)), to: self.to.max(body_at(until)) }
     }

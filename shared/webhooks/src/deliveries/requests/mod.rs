@@ -1,4 +1,5 @@
-//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing the content of an event.
+//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing the content
+//! of an event.
 
 pub mod cancel;
 pub mod erase;

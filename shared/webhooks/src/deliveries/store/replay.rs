@@ -1,9 +1,9 @@
-//! Adding a delivery to an event for a webhook that the event was not published to. One transaction adds the webhook as a
-//! target of the event and inserts the head of its delivery, which is due now: so a delivery without a due time belongs
-//! to a publication, and the sweep that has passed the event need not look at it again.
+//! Adding a delivery to an event for a webhook that the event was not published to. One transaction adds the webhook as
+//! a target of the event and inserts the head of its delivery, which is due now: so a delivery without a due time
+//! belongs to a publication, and the sweep that has passed the event need not look at it again.
 //!
-//! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and every
-//! delivery its own number, however often or at the same time pages are repeated.
+//! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and
+//! every delivery its own number, however often or at the same time pages are repeated.
 
 use crate::{
     deliveries::{
