@@ -42,7 +42,11 @@ async fn every_wait_is_named_in_the_list_and_counted_on_the_webhook(suite: Arc<S
     let ordered = hook("Ordered", json!({ "eventUrl": busy, "order": "subject" })).await;
     let read = hook("Read", json!({ "delivery": "pull" })).await;
     let paused = hook("Resting", json!({ "eventUrl": receiver.on("/fine", [Behaviour::status(204)]) })).await;
-    entity.post(&format!("/webhook/{paused}/pause")).json(&json!({ "until": "2099-01-01T00:00:00Z" })).expect(200).await;
+    entity
+        .post(&format!("/webhook/{paused}/pause"))
+        .json(&json!({ "until": "2099-01-01T00:00:00Z" }))
+        .expect(200)
+        .await;
     publish(&entity).await;
     publish(&entity).await;
     let browser = at(&entity, "/panel/deliveries").await;
@@ -123,10 +127,8 @@ async fn the_menu_counts_the_webhooks_that_need_attention(suite: Arc<Suite>) {
     let browser = at(&entity, "/panel/event-types").await;
     browser.until_says("booking.created").await;
     let count = "return document.querySelector('nav .number')?.textContent ?? ''";
-    until("the menu has the number", LONG, async || {
-        (browser.run(count).await == "1, 1 needs attention").then_some(())
-    })
-    .await;
+    until("the menu has the number", LONG, async || (browser.run(count).await == "1, 1 needs attention").then_some(()))
+        .await;
     assert_eq!(browser.serious_faults().await, [""; 0]);
     browser.close().await;
 }

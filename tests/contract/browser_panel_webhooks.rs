@@ -97,7 +97,7 @@ async fn events_are_counted_and_then_replayed(suite: Arc<Suite>) {
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     let event = published["eventIdentifier"].as_str().expect("openapi.yaml says so");
-    aged(suite.table(), event).await;
+    aged(&suite.table(), event).await;
     entity.changed(&hook.id, json!({ "enabled": true })).await;
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;

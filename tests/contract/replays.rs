@@ -54,7 +54,7 @@ pub async fn aged(table: &Table, event: &str) -> String {
 async fn unmatched(suite: &Suite, entity: &Entity, data: Value) -> String {
     let published = entity.publish_of_type(UNWANTED, data).await.json();
     assert_eq!((&published["kept"], &published["deliveries"]), (&json!(true), &json!([])), "{published:#}");
-    aged(suite.table(), published["eventIdentifier"].as_str().expect("openapi.yaml says so")).await
+    aged(&suite.table(), published["eventIdentifier"].as_str().expect("openapi.yaml says so")).await
 }
 
 /// Waits until the index of events shows all of them.

@@ -105,11 +105,18 @@ impl Dispatcher {
     ) -> (Result<HttpResponse, AttemptError>, Time, bool) {
         // The end is taken inside, since the mark may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
-        let ((outcome, ended), was_slow) = match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            Ok(exchanged) => (exchanged, false),
-            Err(_) => (join!(exchange, self.note_slow(entity, webhook)).0, true),
-        };
-        (outcome, ended, was_slow)
+        match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
+            // A webhook's own timeout may be as short as the duration of a slow exchange.
+            Ok((outcome @ Err(AttemptError::Timeout(_)), ended)) => {
+                self.note_slow(entity, webhook).await;
+                (outcome, ended, true)
+            }
+            Ok((outcome, ended)) => (outcome, ended, false),
+            Err(_) => {
+                let ((outcome, ended), ()) = join!(exchange, self.note_slow(entity, webhook));
+                (outcome, ended, true)
+            }
+        }
     }
 
     /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
