@@ -123,7 +123,7 @@ async fn the_menu_counts_the_webhooks_that_need_attention(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     entity.hook("https://hooks.example.com/fine").await;
     let paused = entity.hook("https://hooks.example.com/paused").await;
-    entity.post(&format!("/webhook/{}/pause", paused.id)).expect(200).await;
+    entity.post(&format!("/webhook/{}/pause", paused.id)).json(&json!({})).expect(200).await;
     let browser = at(&entity, "/panel/event-types").await;
     browser.until_says("booking.created").await;
     let count = "return document.querySelector('nav .number')?.textContent ?? ''";
