@@ -39,7 +39,8 @@ const OWN_FORM: [(&str, &str); 4] = [
 ];
 
 /// Members of a response that the result of its tool lacks, with the reason.
-const LACKING: [(&str, &str, &str); 3] = [
+const LACKING: [(&str, &str, &str); 4] = [
+    ("resend_delivery", "advice", "the next attempt has not begun; `show_delivery` shows it later"),
     ("resend_delivery", "attempts", "the next attempt has not begun; `show_delivery` shows it later"),
     ("resend_delivery", "event", "`show_delivery` shows it"),
     ("resend_delivery", "eventWarnings", "`show_delivery` shows them"),

@@ -391,7 +391,7 @@ fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
     desk.write("samconfig-staging.yaml", chosen);
     fs::remove_dir_all(desk.path("target/lambda")).expect("the programs were there");
     let said = desk.succeeds(&["deploy", "staging", "--version", version], &[]);
-    assert!(said.contains("does not know Tracing"), "{said}");
+    assert!(said.contains("This version has no parameter Tracing"), "{said}");
     let calls = desk.calls_of("sam");
     assert_eq!(calls.len(), 3, "one package and two deployments: {calls:?}");
     assert!(parameters_of(&calls[2]).contains(&"LogLevel=debug"), "{}", calls[2]);

@@ -63,7 +63,7 @@ const OF_CODE: [(&str, &str, &str); 30] = [
 ];
 
 /// The other texts with one of several values, each with the reason why no enumeration has exactly these.
-const OTHERS: [(&str, &str); 25] = [
+const OTHERS: [(&str, &str); 26] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("AuthorizationServerMetadata/code_challenge_methods_supported", "the names of RFC 7636"),
     ("AuthorizationServerMetadata/grant_types_supported", "the names of RFC 6749"),
@@ -72,6 +72,7 @@ const OTHERS: [(&str, &str); 25] = [
     ("ClientAuthenticationMethods", "the names of RFC 7591"),
     ("ConnectionErrorCode", "those of `GrantError::shown`, and of `AttemptError` in the crate `outbound`"),
     ("DataWarning/in", "of the parts, only `data`"),
+    ("DeliveryAdvice/cause", "the codes of `advice.json`, whose order a test of `advice.rs` compares with `Cause`"),
     ("JsonWebKey/alg", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/kty", "the names of RFC 7518 and RFC 8037"),

@@ -46,7 +46,7 @@ async fn a_webhook_without_retries_makes_one_attempt_and_one_more_for_each_resen
     let failed = entity.until_status(&delivery, &["failed", "retrying"]).await;
     assert_eq!((&failed["status"], &failed["attemptCount"]), (&json!("failed"), &json!(1)), "{failed:#}");
     assert!(failed.get("nextAttemptDate").is_none(), "{failed:#}");
-    entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(200).await;
+    entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
     let again = entity.until_delivery(&delivery, "has a second attempt", |shown| shown["attemptCount"] == 2).await;
     assert_eq!(again["status"], "failed", "{again:#}");
     assert_eq!(receiver.received("/").len(), 2);

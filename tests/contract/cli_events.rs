@@ -47,7 +47,7 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     let entity = suite.entity().await;
     let cli = Cli::of(&suite, &entity);
     let receiver = Receiver::start().await;
-    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(500, &[], "no database")])).await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(503, &[("retry-after", "3600")], "no database")])).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-82" })).await;
     entity.until_status(&delivery, &["retrying"]).await;
     let explained = until("the delivery is found by its subject", LONG, async || {
@@ -58,7 +58,7 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     let shown = entity.delivery(&delivery).await;
     let advice = &shown["advice"];
     assert_eq!(advice["cause"], "broken", "{shown:#}");
-    for part in [text(advice, "meaning"), text(advice, "remedy"), "no database", "500", "on the retry schedule"] {
+    for part in [text(advice, "meaning"), text(advice, "remedy"), "no database", "503", "on the retry schedule"] {
         assert!(explained.contains(part), "{part} in {explained}");
     }
     assert!(explained.contains(&format!("waypost resend {delivery}")), "{explained}");

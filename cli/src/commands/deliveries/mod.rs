@@ -21,8 +21,8 @@ Examples:
   waypost deliveries --follow
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
 
-With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. One
-that had ended before and is sent again is printed if it stays open for a few seconds.";
+With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. A
+delivery that had ended before and is sent again is printed if it stays open for a few seconds.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

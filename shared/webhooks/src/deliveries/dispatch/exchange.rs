@@ -106,7 +106,7 @@ impl Dispatcher {
         // The end is taken inside, since the mark may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            // A webhook's own timeout may be as short as the duration of a slow exchange.
+            // The timeout of a webhook may be as short as the duration from which an exchange is slow.
             Ok((outcome @ Err(AttemptError::Timeout(_)), ended)) => {
                 self.note_slow(entity, webhook).await;
                 (outcome, ended, true)

@@ -28,5 +28,5 @@ pub(super) async fn work_through(
     })
     .await?;
     tracing::info!(webhookId = %webhook, cancelled, waiting, "cancelled one page of deliveries");
-    Ok(pass.end_page(waiting > 0, page.end.as_ref(), now))
+    Ok(PageResult::of_pass(pass, waiting > 0, page.end.as_ref(), now))
 }

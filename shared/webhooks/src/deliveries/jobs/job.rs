@@ -146,6 +146,17 @@ pub(super) enum PageResult {
     Over,
 }
 
+impl PageResult {
+    /// The result of a page of a pass, which found deliveries or none, and reached this position or the end.
+    pub(super) fn of_pass(pass: Passes, found: bool, end: Option<&ListPosition>, now: Time) -> Self {
+        let pass = pass.after_page(found, end);
+        let is_over = pass.left.is_empty() && !pass.is_done();
+        let next = pass.next(now);
+        let progress = Progress::Passed(pass);
+        if is_over { Self::Wait(progress, next) } else { Self::Next(progress) }
+    }
+}
+
 /// An entry of the index of due jobs and turns.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -317,6 +328,20 @@ mod tests {
 
     fn scope(since: i64, until: i64, include: Include) -> RecoveryScope {
         RecoveryScope { since: at(since), until: at(until), include }
+    }
+
+    #[test]
+    fn a_page_of_a_pass_leads_to_the_next_one_or_to_a_later_pass() {
+        let (removed, pause) = (at(1_795_167_900_000), Duration::from_secs(20));
+        let settled = removed + Duration::from_secs(150);
+        let position = ListPosition::parse("dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a position");
+        let begun = PageResult::of_pass(Passes::new(removed), true, Some(&position), removed);
+        assert!(matches!(begun, PageResult::Next(_)), "{begun:?}");
+        let waits = PageResult::of_pass(Passes::new(removed), true, None, removed);
+        assert!(matches!(waits, PageResult::Wait(_, time) if time == removed + pause), "{waits:?}");
+        let last = Passes::new(removed).after_page(false, None).next_pass(settled);
+        let last = PageResult::of_pass(last, false, None, settled);
+        assert!(matches!(&last, PageResult::Next(Progress::Passed(pass)) if pass.is_done()), "{last:?}");
     }
 
     #[test]

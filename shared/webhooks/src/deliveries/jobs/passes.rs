@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::deliveries::{
-    jobs::job::{PageResult, Progress},
-    queries::range::{KeyRange, ListPosition},
-};
+use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
 /// How long after the change a delivery may still begin to wait: its attempt or its publication may be under way, and
@@ -48,21 +45,13 @@ impl Passes {
 
     /// The time of the next pass: soon if this pass found deliveries, since others may have had an attempt under way;
     /// otherwise a few minutes after the change.
-    fn next(&self, now: Time) -> Time {
+    pub(super) fn next(&self, now: Time) -> Time {
         let pause = now + LOOK_INTERVAL;
         if self.found { pause } else { pause.max(self.since + SETTLED) }
     }
 
-    /// The result of a page of this pass, which found deliveries or none, and reached this position or the end.
-    pub(super) fn end_page(self, found: bool, end: Option<&ListPosition>, now: Time) -> PageResult {
-        let pass = self.after_page(found, end);
-        let is_over = pass.left.is_empty() && !pass.is_done();
-        let next = pass.next(now);
-        let progress = Progress::Passed(pass);
-        if is_over { PageResult::Wait(progress, next) } else { PageResult::Next(progress) }
-    }
-
-    fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
+    /// This pass after a page that found deliveries or none, and reached this position or the end.
+    pub(super) fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
             Some(position) => self.left.after(position),
             None => KeyRange::nothing(),
@@ -96,17 +85,6 @@ mod tests {
         assert_eq!(first.next(REMOVED), REMOVED + SETTLED);
         assert!(first.next_pass(REMOVED + SETTLED).after_page(false, None).is_done());
         assert_eq!(Passes::new(REMOVED).after_page(true, None).next(REMOVED), REMOVED + LOOK_INTERVAL);
-    }
-
-    #[test]
-    fn a_page_leads_to_the_next_one_or_to_a_later_pass() {
-        let position = ListPosition::parse("dlv_01m7w5gmev32p3wwt3y0b8j32h").expect("a position");
-        assert!(matches!(Passes::new(REMOVED).end_page(true, Some(&position), REMOVED), PageResult::Next(_)));
-        let waits = Passes::new(REMOVED).end_page(true, None, REMOVED);
-        assert!(matches!(waits, PageResult::Wait(_, time) if time == REMOVED + LOOK_INTERVAL), "{waits:?}");
-        let last = Passes::new(REMOVED).next_pass(REMOVED).after_page(false, None).next_pass(REMOVED + SETTLED);
-        let last = last.end_page(false, None, REMOVED + SETTLED);
-        assert!(matches!(&last, PageResult::Next(Progress::Passed(pass)) if pass.is_done()), "{last:?}");
     }
 
     #[test]

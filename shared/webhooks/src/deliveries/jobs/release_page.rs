@@ -36,5 +36,5 @@ pub(super) async fn work_through(
     let released =
         count_done(page.found, |id| async move { deliveries.release_unread(&id, webhook, now).await }).await?;
     tracing::info!(webhookId = %webhook, released, unread, "released one page of feed deliveries");
-    Ok((pass.end_page(unread > 0, page.end.as_ref(), now), released))
+    Ok((PageResult::of_pass(pass, unread > 0, page.end.as_ref(), now), released))
 }

@@ -36,7 +36,7 @@ pub(super) async fn work_through(
     let page = deliveries.of_group(webhook, IndexGroup::Waiting, &pass.left, PAGE).await?;
     let made_due = count_done(page.found, |id| async move { resume(deliveries, webhook, &id, now).await }).await?;
     tracing::info!(webhookId = %webhook, madeDue = made_due, lookedAt = page.looked_at, "resumed one page of deliveries");
-    Ok((pass.end_page(made_due > 0, page.end.as_ref(), now), made_due))
+    Ok((PageResult::of_pass(pass, made_due > 0, page.end.as_ref(), now), made_due))
 }
 
 /// Makes a delivery due now, unless it does not wait for the end of a pause.
