@@ -57,7 +57,7 @@ pub fn random_text() -> Result<String, Failure> {
 }
 
 /// Opens an address in the browser. Returns whether a program that does so was started.
-pub fn open_in_browser(address: &str) -> bool {
+pub async fn open_in_browser(address: &str) -> bool {
     let mut command = if cfg!(target_os = "macos") {
         Command::new("open")
     } else if cfg!(windows) {
@@ -71,7 +71,10 @@ pub fn open_in_browser(address: &str) -> bool {
         return false;
     };
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    let Ok(mut child) = command.spawn() else { return false };
+    // Some openers stay until the browser is closed; one that fails ends at once.
+    pause(Duration::from_secs(1)).await;
+    !child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| !status.success()))
 }
 
 /// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first

@@ -87,7 +87,7 @@ export function Search({ query, types, webhooks }) {
 export function NotFound({ subject, types, webhooks }) {
   const others = named(subject, types, webhooks).slice(0, 5);
   return html`
-    <p>No delivery in this view has the subject <code dir="auto">${subject}</code>, also not in capital or small letters.</p>
+    <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
     ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
     <p>Subjects are found only as a whole: enter <code>B-1001</code>, not <code>1001</code>. The data of events, such as the name

@@ -69,7 +69,7 @@ export function finished(form, more = {}) {
 }
 
 /** The members of the folded fields. */
-const MORE = ["eventFilter", "headers", "payload", "maxAttemptsPerSecond", "order", "signature"];
+const MORE = ["eventFilter", "headers", "maxAttemptsPerSecond", "timeoutSeconds", "retries", "payload", "order", "signature"];
 
 /** Where the events are sent, and which; the other fields are folded, unless the webhook is `kept`, or one of them is wrong. */
 export function WebhookFields({ form, change, refusal, forgive, kept = false }) {
@@ -95,7 +95,7 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
     <h2>What</h2>
     <${EventPicker} chosen=${form.eventList} change=${set("eventList")} fault=${fault("eventList")} />
     <details class="more" open=${isOpen || isFaulty} onToggle=${(event) => open(event.currentTarget.open)}>
-      <summary>More settings <small>filter, ${form.delivery === "push" && "headers, rate, "}body, order, signature</small></summary>
+      <summary>More settings <small>filter, ${form.delivery === "push" && "headers, rate, timeout, retries, "}body, order, signature</small></summary>
       <${MoreFields} ...${{ form, change, refusal, forgive, kept, set, fault }} />
     </details>`;
 }

@@ -72,7 +72,7 @@ const OTHERS: [(&str, &str); 26] = [
     ("ClientAuthenticationMethods", "the names of RFC 7591"),
     ("ConnectionErrorCode", "those of `GrantError::shown`, and of `AttemptError` in the crate `outbound`"),
     ("DataWarning/in", "of the parts, only `data`"),
-    ("DeliveryAdvice/cause", "the codes of `advice.json`, whose order a test of `advice.rs` compares with `Cause`"),
+    ("DeliveryAdvice/cause", "the codes of `advice.json` that `DeliveryView::cause` returns"),
     ("JsonWebKey/alg", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/crv", "the names of RFC 7518 and RFC 8037"),
     ("JsonWebKey/kty", "the names of RFC 7518 and RFC 8037"),

@@ -47,7 +47,8 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     let entity = suite.entity().await;
     let cli = Cli::of(&suite, &entity);
     let receiver = Receiver::start().await;
-    let hook = entity.hook(&receiver.on("/", [Behaviour::answer(503, &[("retry-after", "3600")], "no database")])).await;
+    let hook =
+        entity.hook(&receiver.on("/", [Behaviour::answer(503, &[("retry-after", "3600")], "no database")])).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-82" })).await;
     entity.until_status(&delivery, &["retrying"]).await;
     let explained = until("the delivery is found by its subject", LONG, async || {

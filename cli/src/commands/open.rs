@@ -49,7 +49,7 @@ impl Open {
         }
         let Link { url } = service.read(&text)?;
         let is_address = url.starts_with("https://") || url.starts_with("http://");
-        if !self.print && is_address && machine::open_in_browser(&url) {
+        if !self.print && is_address && machine::open_in_browser(&url).await {
             output.remark("The panel is open in your browser.");
             return Ok(());
         }

@@ -86,7 +86,7 @@ impl Publish {
         let path = ["webhook", "event"];
         let send = async || service.text(Call { key: Some(key.clone()), ..Call::post(&path, &body) }).await;
         let answered = repeat_at_most(TIMES, send).await;
-        if answered.as_ref().is_err_and(Failure::is_temporary) {
+        if answered.as_ref().is_err_and(|failure| failure.is_temporary() && failure.wait_for_limit().is_none()) {
             output.remark(format!(
                 "The event may have been published. Repeat the command with `--idempotency-key {key}`: it is published once."
             ));

@@ -22,12 +22,14 @@ Examples:
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
 
 With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. A
-delivery that had ended before and is sent again is printed if it stays open for a few seconds.";
+delivery that had ended before, or whose event is older, such as one that is sent again or replayed, is printed only if
+it is still open half a minute later.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Deliveries {
-    /// Only deliveries with failed attempts, whether they are being retried or have failed permanently.
+    /// Only deliveries with failed attempts, whether they are being retried or have failed permanently. With `--follow`,
+    /// only those that failed permanently.
     #[arg(long)]
     failed: bool,
     /// Only deliveries of events with this subject, such as a booking number.
