@@ -176,7 +176,7 @@ mod tests {
         );
         assert_eq!(
             line(r#""error":"connection: refused","next":"retry","nextAttemptDate":"2026-11-20T09:45:05.123Z""#),
-            "09:45:00Z ->     --- booking.created, attempt 2 of dlv_1 connection: refused 7 ms, again at 09:45:05Z"
+            "09:45:00Z ->     --- booking.created, attempt 2 of dlv_1 connection: refused 7 ms, next attempt at 09:45:05Z"
         );
         assert!(line(r#""httpStatus":500,"next":"exhausted""#).ends_with("7 ms, which was the last attempt"));
     }

@@ -58,7 +58,7 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     .await;
     let shown = entity.delivery(&delivery).await;
     let advice = &shown["advice"];
-    assert_eq!(advice["cause"], "broken", "{shown:#}");
+    assert_eq!(advice["cause"], "unavailable", "{shown:#}");
     for part in [text(advice, "meaning"), text(advice, "remedy"), "no database", "503", "on the retry schedule"] {
         assert!(explained.contains(part), "{part} in {explained}");
     }

@@ -158,7 +158,7 @@ async fn an_event_that_is_not_the_entitys_or_not_kept_looks_missing(suite: Arc<S
     let (unwanted, none) = published(&entity, json!({})).await;
     assert!(none.is_empty());
     let detail = text(&missing(&entity, &unwanted).await["detail"]);
-    assert!(detail.contains("without a matching webhook"), "{detail}");
+    assert!(detail.contains("`kept: false`"), "{detail}");
 
     entity.hook("http://127.0.0.1:9/").await;
     let (event, _) = published(&entity, json!({})).await;

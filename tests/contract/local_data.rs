@@ -48,7 +48,7 @@ async fn inconsistent_data_stop_the_start_and_are_cleaned_on_request(suite: Arc<
         let away = data.join("away");
         fs::rename(&path, &away).expect("it was made");
         let said = start().await;
-        assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
+        assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a backup"), "{said}");
         assert!(!path.exists(), "no new value hides that the old one is missing");
         fs::rename(&away, &path).expect("it is there");
     }

@@ -51,7 +51,7 @@ async fn a_port_in_use_is_reported(suite: Arc<Suite>) {
     let (_folder, data) = unused_folder();
     let port = suite.bundle().port.to_string();
     let said = refused_start(&[("PORT", port.clone()), ("DATA", data)]).await;
-    assert!(said.contains(&port) && said.contains("taken") && said.contains("PORT="), "{said}");
+    assert!(said.contains(&port) && said.contains("in use") && said.contains("PORT="), "{said}");
 }
 
 #[contract_test]

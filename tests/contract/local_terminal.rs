@@ -46,7 +46,7 @@ async fn requests_attempts_and_faults_are_shown_without_secrets(suite: Arc<Suite
         " GET    404 /nowhere ".to_owned(),
         " /api/public/demo/oauth2/callback ".to_owned(),
         format!(" ->     500 booking.created, attempt 1 of {delivery} "),
-        ", again at ".to_owned(),
+        ", next attempt at ".to_owned(),
         format!(" ->     204 booking.created, attempt 2 of {delivery} "),
     ] {
         assert!(shown.contains(&part), "no line has `{part}`: {shown}");

@@ -77,7 +77,7 @@ async fn a_code_opens_one_session(suite: Arc<Suite>) {
     assert_eq!((good.len(), refused.len()), (1, 7), "one of eight concurrent requests opens it");
     assert!(refused.iter().all(|answer| answer.json()["kind"] == "invalid-panel-code"));
     let problem = open(api, &made.code).refused(400, "invalid-panel-code").await;
-    assert!(text(&problem, "detail").contains("already used"), "{problem:#}");
+    assert!(text(&problem, "detail").contains("already been used"), "{problem:#}");
     let first = session_of(&good[0]);
     assert!(is_active(api, &first.token).await, "the existing session continues");
     renew(api, &first.cookie).expect(200).await;

@@ -28,10 +28,9 @@ use crate::{
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
 /// How far before the newest known delivery a list begins: an index may lag behind for about a minute.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(2);
-/// The shortest time between two lists of open deliveries, which the service limits for each entity.
-const OPEN_EVERY: Duration = Duration::from_secs(30);
-/// The maximum number of open deliveries that a round lists.
-const MOST_OPEN: usize = 1_000;
+/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists of an entity
+/// by the number of its webhooks.
+const MOST_OPEN: usize = 100;
 /// The maximum number of deliveries that a round looks up alone.
 const MOST_LOOKED_UP: usize = 20;
 
@@ -128,17 +127,12 @@ impl Follow<'_> {
             known.newest = Some(listed.created_date);
         }
         let mut last_looked_up = None;
-        let mut open_listed: Option<Instant> = None;
+        let mut is_first = true;
         loop {
             let begun = Instant::now();
             let from = known.recent_from();
             let recent = patience.repeat(async || self.recent(from).await).await?;
-            let is_first = open_listed.is_none();
-            let mut open = Vec::new();
-            if open_listed.is_none_or(|listed| listed.elapsed() >= OPEN_EVERY) {
-                open_listed = Some(begun);
-                open = patience.repeat(async || self.open().await).await?;
-            }
+            let open = patience.repeat(async || self.open().await).await?;
             if is_first {
                 self.begin(&open);
             }
@@ -157,6 +151,7 @@ impl Follow<'_> {
             known.forget_old();
             ended.retain(|found| !is_first && (!self.failed || found.listed.status == "failed"));
             self.show(ended, &mut names).await?;
+            is_first = false;
             machine::pause(begun.elapsed().max(SHORTEST_PAUSE)).await;
         }
     }

@@ -23,7 +23,7 @@ Examples:
 
 With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. A
 delivery that had ended before, or whose event is older, such as one that is sent again or replayed, is printed only if
-it is still open half a minute later.";
+it stays open for a few seconds.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -17,6 +17,6 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn introspect(introspection: &Introspection, call: Call) -> Result<Reply, Problem> {
-    let question = TokenForm::read(&posted(&call), "look at")?;
+    let question = TokenForm::read(&posted(&call), "introspect")?;
     Ok(uncached(Reply::ok(&introspection.introspect(&question, &context(&call), call.now).await?)?))
 }

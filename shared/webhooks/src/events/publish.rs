@@ -71,7 +71,7 @@ pub struct Publisher {
     queue: Queue,
     schedule: ScheduleSettings,
     subjects: SubjectMembers,
-    keeps_unmatched: bool,
+    unmatched: UnmatchedEvents,
     limits_waits: bool,
     pub(super) clock: SharedClock,
     pub(super) random: SharedRandom,
@@ -141,7 +141,7 @@ impl Publisher {
             queue,
             schedule,
             subjects,
-            keeps_unmatched: false,
+            unmatched: UnmatchedEvents { keep: false },
             limits_waits: false,
             clock,
             random,
@@ -157,7 +157,7 @@ impl Publisher {
     /// The publisher that treats events without a matching webhook as this setting says.
     #[must_use]
     pub fn with_unmatched(self, unmatched: UnmatchedEvents) -> Self {
-        Self { keeps_unmatched: unmatched.keep, ..self }
+        Self { unmatched, ..self }
     }
 
     /// Opens the connection to the queue before it is needed.
@@ -181,7 +181,8 @@ impl Publisher {
                 let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
                 let targets = targets(&mut event, &webhooks);
                 let count = targets.len();
-                let delivering = self.deliver(&event, targets, &webhooks).boxed();
+                let kept = !targets.is_empty() || self.keeps_unmatched(&event, &webhooks);
+                let delivering = self.deliver(&event, targets, &webhooks, kept).boxed();
                 Ok(counted(admitted, count, &webhooks, delivering).await?)
             }
         }
@@ -216,8 +217,13 @@ impl Publisher {
         // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
         let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
         let targets = targets(&mut event, &webhooks);
-        let plan =
-            PublicationPlan { event: event.id.clone(), timestamp: now, targets, warnings: event.warnings.clone() };
+        let plan = PublicationPlan {
+            event: event.id.clone(),
+            timestamp: now,
+            is_kept_unmatched: targets.is_empty() && self.keeps_unmatched(&event, &webhooks),
+            targets,
+            warnings: event.warnings.clone(),
+        };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
         let Some(first) = first else {
             // The filters were compared nevertheless.
@@ -227,7 +233,8 @@ impl Publisher {
         let event = content.event(first.event, first.timestamp, entity.id().clone(), &self.subjects)?;
         let event = Event { trace: trace.if_named(), warnings: first.warnings, ..event };
         let count = first.targets.len();
-        let delivering = self.deliver(&event, first.targets, &webhooks).boxed();
+        let kept = first.is_kept_unmatched || !first.targets.is_empty();
+        let delivering = self.deliver(&event, first.targets, &webhooks, kept).boxed();
         let published = counted(admitted, count, &webhooks, delivering).await?;
         Ok(Published { is_repeated, ..published })
     }
@@ -238,7 +245,8 @@ impl Publisher {
         let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
         let mut event = event.clone();
         let targets = targets(&mut event, &webhooks);
-        self.deliver(&event, targets, &webhooks).boxed().await.map(drop)
+        let kept = !targets.is_empty();
+        self.deliver(&event, targets, &webhooks, kept).boxed().await.map(drop)
     }
 
     /// Publishes an event to one webhook, regardless of its types and its filter, in one transaction with the record of
@@ -285,8 +293,8 @@ impl Publisher {
         event: &Event,
         targets: Vec<Target>,
         webhooks: &[Webhook],
+        kept: bool,
     ) -> Result<Published, TableError> {
-        let kept = !targets.is_empty() || self.keeps(event, webhooks);
         if kept {
             let first_attempt = self.first_attempt(event);
             let retention = self.schedule.retention;
@@ -335,8 +343,8 @@ impl Publisher {
 
     /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or asks for the
     /// events of an entity without webhooks.
-    fn keeps(&self, event: &Event, webhooks: &[Webhook]) -> bool {
-        self.keeps_unmatched && !webhooks.is_empty() && !event.is_internal()
+    fn keeps_unmatched(&self, event: &Event, webhooks: &[Webhook]) -> bool {
+        self.unmatched.keep && !webhooks.is_empty() && !event.is_internal()
     }
 
     fn is_late(&self, event: &Event) -> bool {

@@ -160,6 +160,7 @@ impl EventItem {
     pub(crate) fn new(event: &Event, targets: Vec<Target>, first_attempt: Time, retention: Duration) -> Self {
         let (pk, sk) = (shard_key(shard(&event.id)), event.id.clone());
         let subject_key = event.subject.as_ref().map(|subject| subject_key(&event.entity, subject));
+        let entity_key = if targets.is_empty() { unmatched_key(&event.entity) } else { entity_key(&event.entity) };
         Self {
             pk,
             sk,
@@ -174,7 +175,7 @@ impl EventItem {
             tracestate: event.trace.as_ref().and_then(Trace::tracestate).map(str::to_owned),
             content: None,
             erased_date: None,
-            entity_key: entity_key(&event.entity),
+            entity_key,
             subject_key,
             retention_days: event.retention_days,
             expires_at: (event.timestamp + event.retention_days.map_or(retention, retention::of_days)).as_seconds(),
@@ -198,8 +199,10 @@ impl EventItem {
         const ADDING: &str = "adding a target to an event";
         let mut added = self.clone();
         added.targets.push(target);
+        added.entity_key = entity_key(&self.owner_identifier);
         let change = Change::of(event_key(&self.sk))
             .set("targets", Value::of(&added.targets, ADDING)?)
+            .set("entityKey", added.entity_key.as_str())
             .only_if(is("targets", Value::of(&self.targets, ADDING)?))
             .only_if(is("entityKey", self.entity_key.as_str()))
             .only_if(absent("erasedDate"));
@@ -271,6 +274,9 @@ pub(super) struct PublicationPlan {
     pub(super) targets: Vec<Target>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<Violation>,
+    /// Whether an event without targets is stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_kept_unmatched: bool,
 }
 
 impl Events {
@@ -427,9 +433,14 @@ fn body_key(event: &EventId) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }
 
-/// The partition of an entity's events in the index.
+/// The partition of an entity's events in the index, apart from those without a delivery.
 pub(crate) fn entity_key(entity: &EntityId) -> String {
     format!("ENT#{entity}")
+}
+
+/// The partition of the events of an entity that no webhook matched. Lists of deliveries do not read them.
+pub(crate) fn unmatched_key(entity: &EntityId) -> String {
+    format!("UNMATCHED#{entity}")
 }
 
 /// The partition of the events about a subject in the index.
@@ -457,6 +468,11 @@ mod tests {
         let (added, change) = read.with_target(target("two")).expect("it can be written");
         assert_eq!(added.targets, [target("one"), target("two")]);
         assert_eq!(change.applied(&read).targets, added.targets);
+
+        let unmatched = EventItem::new(&event, Vec::new(), NOW, Duration::from_secs(60));
+        assert_eq!(unmatched.entity_key, unmatched_key(&event.entity));
+        let (_, change) = unmatched.with_target(target("one")).expect("it can be written");
+        assert_eq!(change.applied(&unmatched).entity_key, entity_key(&event.entity), "lists of deliveries read it now");
     }
 
     #[test]

@@ -26,8 +26,8 @@ const AT_ONCE: usize = 25;
 /// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take 16
 /// 000 units a second, and a sweep works on eight jobs at once.
 const UNIT_TAKES: Duration = Duration::from_millis(1);
-/// After this time a page looks at no further event. A page must take less than the lease of a job.
-const LIMIT: Duration = Duration::from_secs(3);
+/// After this time a page looks at no further event, so that other entities get their turns.
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// Works through a page of events; also returns the number of deliveries that it added.
 pub(super) async fn work_through(

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     deliveries::{
         error::DeliveryError,
-        queries::{filters::Filters, range::KeyRange},
+        queries::{filters::Filters, of_events::Included, range::KeyRange},
         store::Deliveries,
     },
     events::{
@@ -120,8 +120,10 @@ impl Deliveries {
     ) -> Result<FilterCheck, DeliveryError> {
         RequestLimits::new(self.table.clone()).count(Allowance::FilterChecks, entity, now).await?;
         let range = KeyRange::since(Time::from_millis(0));
-        let page = self.events_of(entity.id(), &range, &Filters::default(), i32::from(request.limit)).await?;
-        let kept: Vec<_> = page.found.into_iter().filter(|event| event.is_kept(now)).collect();
+        let limit = i32::from(request.limit);
+        let page = self.events_of(entity.id(), &range, &Filters::default(), Included::All, limit).await?;
+        let newest = page.found.into_iter().take(request.limit.into());
+        let kept: Vec<_> = newest.filter(|event| event.is_kept(now)).collect();
         let wanted = |event: &EventItem| catalogue::list_includes(&request.event_list, &event.r#type);
         let stored = async |event| if wanted(&event) { self.stored(event).await } else { Ok(None) };
         let mut stored = stream::iter(kept).map(stored).buffered(AT_ONCE);

@@ -15,6 +15,7 @@ use crate::deliveries::{
         cursor::{self, Cursor, List},
         filters::Filters,
         next_page::NextPage,
+        of_events::Included,
         page::{Filling, MAX_ENTRIES_READ},
         range::{KeyRange, ListPosition},
     },
@@ -171,7 +172,7 @@ impl Deliveries {
         let mut look = filling.limit + 1;
         loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
-            let page = self.events_of(filling.entity, &range, filling.filters, most).await?;
+            let page = self.events_of(filling.entity, &range, filling.filters, Included::WithDeliveries, most).await?;
             entries += page.looked_at;
             let candidates = filling.filters.candidates(page.found, &range);
             if let ControlFlow::Break(end) = self.fill(filling, candidates, page.end.is_some()).await? {

@@ -11,6 +11,7 @@ use crate::{
             filters::Filters,
             list::{Listing, range},
             next_page::NextPage,
+            of_events::{Included, position},
             page::{MAX_ENTRIES_READ, MAX_HEADS_READ},
             range::{KeyRange, ListPosition},
         },
@@ -20,7 +21,7 @@ use crate::{
     events::store::EventItem,
 };
 use auth::AuthorizedEntity;
-use base::{DeliveryId, EventId, Time, WebhookId};
+use base::{EventId, Time, WebhookId};
 use problem::{Problem, Query};
 use storage::TableError;
 
@@ -120,7 +121,7 @@ impl Deliveries {
         let mut look = limit + 1;
         let end = loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
-            let page = self.events_of(entity.id(), &range, filters, most).await?;
+            let page = self.events_of(entity.id(), &range, filters, Included::All, most).await?;
             entries += page.looked_at;
             // The range begins at the deployment's retention, and an event may be kept for less.
             found.extend(page.found.into_iter().filter(|event| event.is_kept(now)));
@@ -152,11 +153,6 @@ impl Deliveries {
         });
         Ok((try_join_all(listed).await?, end))
     }
-}
-
-/// The position of an event: that of its first delivery, so that the next page begins before the event.
-fn position(event: &EventId) -> ListPosition {
-    ListPosition::of(&DeliveryId::of(event, 0))
 }
 
 impl ListedEvent {

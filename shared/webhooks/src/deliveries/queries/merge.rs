@@ -19,6 +19,7 @@ use crate::{
             by_webhook::{self, Entry, INDEX_LAG, position_of_end},
             filters::Filters,
             next_page::{NextPage, Postponed},
+            of_events::Included,
             page::Filling,
             range::{KeyRange, ListPosition},
             streams::{Listed, MAX_NEW_READ, Merge, Source, Stream},
@@ -206,7 +207,7 @@ impl Deliveries {
             Source::New(new) => {
                 let new = range.clone().within(new.clone());
                 let all = Filters { kind: filters.kind, ..Filters::default() };
-                let page = self.events_of(entity, &new, &all, limit).await?;
+                let page = self.events_of(entity, &new, &all, Included::WithDeliveries, limit).await?;
                 let found = filters.candidates(page.found, range);
                 return Ok(Listed { found, looked_at: page.looked_at, end: page.end });
             }

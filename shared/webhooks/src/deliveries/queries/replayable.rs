@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures::{FutureExt, future::try_join_all};
-use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
     deliveries::{
         queries::{
             by_webhook::{Counted, Page},
-            range::{KeyRange, ListPosition},
+            of_events::{Included, Reading, partitions},
+            range::KeyRange,
         },
         store::Deliveries,
     },
@@ -24,10 +24,8 @@ use crate::{
     },
 };
 use auth::EntityId;
-use base::{DeliveryId, EventId, Time, logging};
-use storage::table::{Query, TableError};
-
-const LOOKING: &str = "looking for events to replay";
+use base::{EventId, Time, logging};
+use storage::table::TableError;
 
 /// How many entries of the index are read for a count.
 const MAX_ENTRIES: usize = 10_000;
@@ -46,14 +44,6 @@ pub(crate) struct Wanted<'a> {
     pub(crate) webhook: &'a Webhook,
     /// The types and groups of types; empty for every type.
     pub(crate) types: &'a [String],
-}
-
-/// An entry of the index of events.
-#[derive(Debug, Deserialize)]
-struct Entry {
-    #[serde(rename = "sk")]
-    id: EventId,
-    r#type: String,
 }
 
 impl Wanted<'_> {
@@ -84,8 +74,8 @@ impl Wanted<'_> {
 }
 
 impl Deliveries {
-    /// The first events of a range with a wanted type, the oldest first, among `limit` entries of the index. The index
-    /// may lag behind.
+    /// The first events of a range with a wanted type, the oldest first, among `limit` entries of each partition
+    /// of the index. The index may lag behind.
     pub(crate) async fn events_of_types(
         &self,
         entity: &EntityId,
@@ -93,22 +83,9 @@ impl Deliveries {
         wanted: Wanted<'_>,
         limit: i32,
     ) -> Result<Page<Vec<EventId>>, TableError> {
-        if range.is_empty() {
-            return Ok(Page::default());
-        }
-        let query = Query::index(store::BY_ENTITY, "entityKey", store::entity_key(entity));
-        let query = range.narrow(query, EventId::PREFIX).limit(limit).skipping_unreadable();
-        let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
-        let end = match page.next {
-            None => None,
-            Some(end) => {
-                let event = end.text("sk").and_then(EventId::parse);
-                let event = event.ok_or(TableError::Missing("the position of an event in its index"))?;
-                Some(ListPosition::of(&DeliveryId::of(&event, 0)))
-            }
-        };
-        let found = page.entries.into_iter().filter(|entry| wanted.includes_type(&entry.r#type));
-        Ok(Page { found: found.map(|entry| entry.id).collect(), looked_at, end })
+        let page = self.entries_of(partitions(entity, Included::All), range, Reading::OldestFirst, limit).await?;
+        let found = page.found.into_iter().filter(|entry| wanted.includes_type(&entry.r#type));
+        Ok(Page { found: found.map(|entry| entry.id).collect(), looked_at: page.looked_at, end: page.end })
     }
 
     /// An event that matches a webhook and has no delivery to it; `None` for any other. An event that cannot be read

@@ -154,7 +154,8 @@ mod tests {
     fn the_end_of_an_owners_pause_is_shown_in_place_of_the_next_probe() {
         let open = HealthItem { failing: true, open_until: Some(NOW + MINUTE), ..HealthItem::default() };
         let shown = |pause| {
-            let shown = failing(&Webhook { pause, ..webhook() }, open.clone(), NOW).expect("it is failing");
+            let shown =
+                failing(&Webhook { enabled: true, pause, ..webhook() }, open.clone(), NOW).expect("it is failing");
             (shown.paused_by_owner, shown.paused_until)
         };
         assert_eq!(shown(Some(Pause { since: NOW - MINUTE, until: None })), (true, None));
