@@ -24,12 +24,16 @@ const ATTEMPT: &str = "shared/webhooks/src/deliveries/state/attempt.rs";
 const DELIVERY: &str = "shared/webhooks/src/deliveries/state/delivery.rs";
 const WEBHOOK: &str = "shared/webhooks/src/subscriptions/webhook/mod.rs";
 const PAYLOAD: &str = "shared/webhooks/src/events/payload.rs";
+const ATTEMPT_SETTINGS: &str = "shared/webhooks/src/subscriptions/attempt_settings.rs";
 const SIGNATURE: &str = "shared/webhooks/src/subscriptions/endpoint/key_pair.rs";
 const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
 /// The texts with one of several values, each with its enumeration in the code: the file and the name.
-const OF_CODE: [(&str, &str, &str); 30] = [
+const OF_CODE: [(&str, &str, &str); 33] = [
+    ("WebhookRetries", ATTEMPT_SETTINGS, "Retries"),
+    ("WebhookRequest/retries", ATTEMPT_SETTINGS, "Retries"),
+    ("WebhookChange/retries", ATTEMPT_SETTINGS, "Retries"),
     ("Webhook/pausedBy", "shared/webhooks/src/subscriptions/webhook/status.rs", "PausedBy"),
     ("WebhookWithSecret/pausedBy", "shared/webhooks/src/subscriptions/webhook/status.rs", "PausedBy"),
     ("AttemptErrorCode", ATTEMPT, "ErrorCode"),

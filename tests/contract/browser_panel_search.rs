@@ -22,7 +22,7 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let address = receiver.on("/hook", [Behaviour::status(204)]);
-    let hook = json!({ "name": "Channel manager", "eventUrl": address, "eventList": ["booking.created"] });
+    let hook = json!({ "name": "Zephyr sync", "eventUrl": address, "eventList": ["booking.created"] });
     let hook = entity.hook_with(hook).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-1001" })).await;
     entity.until_status(&delivery, &["delivered"]).await;
@@ -31,8 +31,8 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
     let webhook = format!("webhook={}", hook.id);
     for (text, place) in [
         ("b-1001", "subject=B-1001"),
-        ("channel MANAGER", webhook.as_str()),
-        ("channel man", webhook.as_str()),
+        ("zephyr SYNC", webhook.as_str()),
+        ("zephyr s", webhook.as_str()),
         ("Booking.Created", "type=booking.created"),
     ] {
         browser.fill(FIELD, &format!("{text}\u{e007}")).await;
@@ -70,7 +70,8 @@ async fn the_deliveries_of_a_booking_are_grouped_by_event(suite: Arc<Suite>) {
     hook("Bookkeeping", receiver.on("/works", [Behaviour::status(204)])).await;
     hook("Housekeeping", receiver.on("/fails", [Behaviour::answer(500, &[], "no such room")])).await;
     for _ in 0..2 {
-        entity.publish(json!({ "bookingIdentifier": "B-1" })).await;
+        let event = json!({ "type": "booking.created", "data": { "bookingIdentifier": "B-1" } });
+        entity.publish_event(&event).await;
     }
     let browser = at(&entity, "/panel/deliveries?subject=B-1&live=on").await;
     browser.until_says("4 deliveries in total").await;

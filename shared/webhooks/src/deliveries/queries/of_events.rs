@@ -31,9 +31,9 @@ pub(super) struct Entry {
 /// The events that a list reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Included {
-    /// Those with deliveries.
+    /// Events with deliveries.
     WithDeliveries,
-    /// Those that no webhook matched, too.
+    /// Events without a matching webhook, too.
     All,
 }
 
