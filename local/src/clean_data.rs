@@ -144,7 +144,7 @@ mod tests {
         fs::write(data.secrets().join("task-key.json"), "{}").expect("written");
         fs::write(data.service_env(), "A=b").expect("written");
         drop(data);
-        assert!(kept(&folder).contains("there: task-key"), "{}", kept(&folder));
+        assert!(kept(&folder).contains("that you added: task-key"), "{}", kept(&folder));
         fs::write(folder.join("mine"), "").expect("written");
         clean(&folder, "yes").expect("removed");
         let left: Vec<_> = fs::read_dir(&folder).expect("it stays").flatten().map(|entry| entry.file_name()).collect();

@@ -243,7 +243,7 @@ mod tests {
             fs::rename(&path, &away).expect("moved");
             let said = check().expect_err("it is missing");
             let clean = format!("`make clean-data DATA='{}'`", folder.path().display());
-            assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a copy"), "{said}");
+            assert!(said.contains(&format!("{name}.json is missing")) && said.contains("from a backup"), "{said}");
             assert!(said.ends_with(&clean), "it names this folder: {said}");
             fs::write(&path, "{}").expect("written");
             let open = Secrets::open(&secrets, SigningAlgorithm::Es256).expect("read");

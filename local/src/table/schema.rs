@@ -202,7 +202,7 @@ mod tests {
         torn[100..].fill(0xa5);
         for content in [b"not a database, but a text of more than a hundred bytes".repeat(3), b"S".to_vec(), torn] {
             let said = said_of(&content);
-            assert!(said.contains("is damaged") && said.contains("put a copy of it in its place"), "{said}");
+            assert!(said.contains("is damaged") && said.contains("restore it from a backup"), "{said}");
             assert!(!said.contains("encrypt") && !said.contains("Database::"), "{said}");
         }
     }

@@ -193,7 +193,7 @@ mod tests {
             "`editions[0].accountId` is missing",
             "`editions[0].licenseKey` must be a string",
             "`editions[0].acountId` is not a member",
-            "`editions[1].url` must be an address",
+            "`editions[1].url` must be an https or http address",
             "`editions[1].sha256Url` must be a string",
             "`editions[2].source` must be",
             "`editions[3].token` must not be empty",

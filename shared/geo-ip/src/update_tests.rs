@@ -208,7 +208,7 @@ async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
     for (answer, words) in [
         (Answering::status(404), "no such file (status 404)"),
         (Answering::status(401), "refused the credentials"),
-        (Answering::status(429), "limit on downloads"),
+        (Answering::status(429), "download limit"),
         (Answering::status(503), "the server failed (status 503)"),
         (Answering::nothing(), "the connection broke"),
         (Answering::ok(newer.clone()).cut_after(newer.len() / 2), "the connection broke"),

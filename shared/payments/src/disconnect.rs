@@ -266,9 +266,9 @@ mod tests {
         let connection = connection();
         for (given_back, access, word) in [
             (GivenBack::Yes, "revoked", "has withdrawn"),
-            (GivenBack::Before, "already-revoked", "before"),
+            (GivenBack::Before, "already-revoked", "already withdrawn"),
             (GivenBack::NotOffered, "not-revoked", "offers no revocation"),
-            (GivenBack::NoProvider, "not-revoked", "no longer set up"),
+            (GivenBack::NoProvider, "not-revoked", "was removed from this deployment"),
             (GivenBack::Dead, "unknown", "did not confirm"),
             (GivenBack::Unreadable, "not-revoked", "could not be read"),
         ] {
