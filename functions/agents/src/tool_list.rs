@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_of_tools_has_at_most_55_000_bytes() {
+    fn the_list_of_tools_has_at_most_60_000_bytes() {
         let mut listing = Listing::default();
         let size = |tool: &Tool| {
             let input = (tool.input)();
@@ -73,7 +73,7 @@ mod tests {
             texts.iter().map(String::len).sum::<usize>()
         };
         let sizes: Vec<_> = tools::ALL.iter().map(size).collect();
-        assert!(sizes.iter().sum::<usize>() < 55_000, "{} of {sizes:?}", sizes.iter().sum::<usize>());
+        assert!(sizes.iter().sum::<usize>() < 60_000, "{} of {sizes:?}", sizes.iter().sum::<usize>());
     }
 
     #[test]

@@ -204,7 +204,7 @@ mod tests {
     fn a_failure_names_the_entity_the_provider_and_the_remedy() {
         for (error, parts) in [
             (CallbackError::Ended(Ended::Expired), ["expired", "ten minutes", "ask for a new link"]),
-            (CallbackError::Ended(Ended::Spent), ["already used", "list of connections", "ask for a new link"]),
+            (CallbackError::Ended(Ended::Spent), ["already been used", "list of connections", "ask for a new link"]),
             (CallbackError::TooSlow, ["try again", "Nothing is lost", "reload this page"]),
             (CallbackError::Late, ["not confirmed", "in a minute", "remove it there"]),
         ] {

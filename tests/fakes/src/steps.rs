@@ -153,8 +153,9 @@ impl Behaviour {
 
     /// Endless headers.
     pub fn endless_headers(pause: Duration) -> Self {
-        let header = b"X-Another: one\r\n".to_vec();
-        Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(header, pause)])
+        // Without a pause in large writes, so that a busy machine reaches the client's limit before its timeout.
+        let headers = b"X-Another: one\r\n".repeat(if pause.is_zero() { 4_096 } else { 1 });
+        Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(headers, pause)])
     }
 
     /// The behaviour, and then the end of the connection: the next request uses another connection, whose loss affects

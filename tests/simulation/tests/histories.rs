@@ -54,20 +54,24 @@ fn a_history_is_repeated_exactly() {
     }
 }
 
-/// A promise about readers that no history puts to the test would always be kept.
+/// A promise about readers that no history puts to the test would always be kept. Few answers of a history fail or are too
+/// late, so histories are run until there were enough.
 #[test]
 fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.kind == PlanKind::Feeds);
     let mut answers = BTreeMap::<_, usize>::new();
-    for plan in plans.take(12) {
+    for plan in plans.take(60) {
         let outcome = history::run(&plan, Journal::brief());
         assert!(outcome.broken.is_empty(), "{}: {:#?}", plan.command(), outcome.broken);
         for (outcome, count) in outcome.answers {
             *answers.entry(outcome).or_default() += count;
         }
+        let of = |outcome: &str| answers.get(outcome).copied().unwrap_or_default();
+        if of("confirmed") > 20 && of("failed") > 3 && of("expired") > 0 {
+            return;
+        }
     }
-    let of = |outcome: &str| answers.get(outcome).copied().unwrap_or_default();
-    assert!(of("confirmed") > 20 && of("failed") > 3 && of("expired") > 0, "{answers:?}");
+    panic!("{answers:?}");
 }
 
 /// The promise about the order of a subject is put to the test only if deliveries wait for each other. Many histories

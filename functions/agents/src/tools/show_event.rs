@@ -16,8 +16,8 @@ pub const SHOW_EVENT: Tool = Tool {
     name: "show_event",
     title: "Show an event",
     description: "Shows one event as it was published, with its deliveries: one for each webhook that it matched, \
-                  with its status. Use it to find out which webhooks got an event. Events that were \
-                  published with `kept: false` are not stored. `show_delivery` shows the attempts of one delivery.",
+                  with its status. Use it to find out which webhooks got an event. An event that was not \
+                  kept when it was published is unknown. `show_delivery` shows the attempts of one delivery.",
     input: || schemas::object(arguments::event(), &["eventIdentifier"]),
     output: || schemas::of("EventWithDeliveries"),
     scopes: &[IntegrationsRead],
