@@ -80,7 +80,7 @@ def fetch(environment, read, version):
 
 
 def listed(read, bucket):
-    """A sentence with the stored versions, the newest first."""
+    """A sentence with the stored versions, newest first."""
     found = aws(read["region"], "s3api", "list-objects-v2", "--bucket", bucket, "--prefix", key_of(read, "").removesuffix(".json"))
     objects = sorted((found or {}).get("Contents", []), key=lambda one: one["LastModified"], reverse=True)
     names = [one["Key"].rsplit("/releases/", 1)[1].removesuffix(".json") for one in objects]

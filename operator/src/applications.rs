@@ -136,12 +136,12 @@ impl OperatorsApplications {
         Ok(self.applications.show(&OPERATOR, client_id, &Notes::default()).await?)
     }
 
-    /// The applications that a managing entity manages, the newest first.
+    /// The applications that a managing entity manages, newest first.
     pub async fn of_owner(&self, owner: &EntityId) -> Result<Vec<Application>, ApplicationError> {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
-    /// All applications of the deployment, by managing entity, the newest first. Reads the whole table.
+    /// All applications of the deployment, by managing entity, newest first. Reads the whole table.
     pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
         let found =
             whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");

@@ -116,7 +116,7 @@ const MoreFields = ({ form, change, refusal, forgive, kept, set, fault }) => htm
       hint="How long the endpoint may take for its response, from 1 to 15 seconds." value=${form.timeoutSeconds}
       change=${set("timeoutSeconds")} fault=${fault("timeoutSeconds")} autocomplete="off" required />
       <${SelectField} label="Retries" value=${form.retries} change=${set("retries")} fault=${fault("retries")}
-      hint="How long a failed attempt is repeated. Choose less for events that are soon useless." options=${RETRIES} />`}
+      hint="How long failed attempts are retried. Choose less if events soon lose their value." options=${RETRIES} />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
       hint="In order, an event about a booking waits until the previous one is delivered, has failed permanently or is cancelled."
       options=${ORDERS} />

@@ -32,7 +32,7 @@ const MAXMIND: [(&str, &str); 8] = [
 /// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 9] = [
     ("WrongSha256", "the file's checksum does not match the provider's", 1),
-    ("CutOff", "the connection broke before the answer was complete", 1),
+    ("CutOff", "the connection broke before the response was complete", 1),
     ("NoAnswer", "the connection broke before the server answered", 2),
     ("Bomb", "more than", 1),
     ("Status401", "refused the credentials, or none are configured (status 401)", 1),

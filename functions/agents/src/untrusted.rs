@@ -42,13 +42,13 @@ pub fn schema(contract: &Map<String, Value>) -> Value {
             "untrusted": {
                 "type": "string",
                 "maxLength": MAX_LENGTH,
-                "description": "The text, possibly cut; JSON if it is not a string. Invisible characters are replaced \
-                 by U+FFFD.",
+                "description": "The text, possibly truncated; JSON if it is not a string. Invisible characters are \
+                 replaced by U+FFFD.",
             },
             "wholeLength": {
                 "type": "integer",
                 "minimum": MAX_LENGTH + 1,
-                "description": "The full length in characters, if the text was cut.",
+                "description": "The full length in characters, if the text was truncated.",
             },
         },
         "required": ["untrusted"],

@@ -18,7 +18,7 @@ const PHRASES: [(&str, &str); 12] = [
     ("are listed at …/webhook/list", "are listed by `list_webhooks`"),
     ("are listed at …/payment/connection/list", "are listed by `list_connections`"),
     ("in the Retry-After header", "that the detail names"),
-    ("sent before with another body", "sent before with other arguments"),
+    ("already used with a different body", "already used with different arguments"),
     ("with the same body", "with the same arguments"),
     ("Idempotency-Key", "`idempotencyKey`"),
 ];
@@ -92,7 +92,7 @@ mod tests {
             (webhook, "`list_event_types`"),
             (recovery, "is not an argument of this tool"),
             (query, "write `+` before the offset"),
-            (conflict, "`idempotencyKey` was sent before with other arguments"),
+            (conflict, "`idempotencyKey` was already used with different arguments"),
             (over, "`rotate_webhook_secret` gives it another secret"),
         ] {
             let said = said(problem);

@@ -16,7 +16,7 @@ Examples:
 
 Exit codes:
   0  done
-  1  failed on the way; the message says whether to run the command again
+  1  failed midway; the message says whether to run the command again
   2  the arguments are wrong; nothing was done
   3  refused: the named deployment or object does not exist, or its state does not allow this; nothing was done
 
@@ -70,7 +70,7 @@ impl Which {
                  --data .local",
             )),
             (Some(_), Some(_)) => {
-                Err(usage(ErrorKind::ArgumentConflict, "--stack and --data name two deployments; give one of them"))
+                Err(usage(ErrorKind::ArgumentConflict, "--stack and --data name two deployments; use only one"))
             }
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn read<'a>(source: &'a Source, own: Option<&[Type]>, mistakes: &mut 
 }
 
 fn entry(at: &RawValue) -> Result<Entry<'_>, String> {
-    let form = || "an entry is an object with exactly `label` and `value`, both texts".to_owned();
+    let form = || "an entry is an object with exactly `label` and `value`, both strings".to_owned();
     let members = Members::of(at).filter(|members| members.0.len() == 2).ok_or_else(form)?;
     let text = |name| members.get(name).and_then(|text| serde_json::from_str::<String>(text.get()).ok());
     let value = text("value").ok_or_else(form)?;

@@ -187,7 +187,7 @@ impl Details<'_> {
                 return Err(self.mistake_at(kind, &at, format!("the sample does not conform to the schema: {error}")));
             }
             if !value.pointer(subject).is_some_and(|subject| subject.is_string() || subject.is_number()) {
-                let message = format!("the sample has no text or number at `{subject}`, the subject of the type");
+                let message = format!("the sample has no string or number at `{subject}`, the subject of the type");
                 return Err(self.mistake_at(kind, &format!("/samples/{number}"), message));
             }
         }

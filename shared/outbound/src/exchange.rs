@@ -272,7 +272,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
         Unanswered::Failed(error) | Unanswered::Unsent(Some(error)) => error,
         Unanswered::NotHttp => AttemptError::Connect("the endpoint's response is not HTTP"),
         Unanswered::Unsent(None) | Unanswered::Broken => {
-            AttemptError::Connect("the endpoint closed the connection before its answer was complete")
+            AttemptError::Connect("the endpoint closed the connection before its response was complete")
         }
         Unanswered::HeadTooLong => AttemptError::Connect(
             "the endpoint's response has more than 1 MiB or 2 048 headers before its body, interim responses (1xx) included",

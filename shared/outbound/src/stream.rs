@@ -56,7 +56,7 @@ impl ResponseStream {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, AttemptError> {
         let chunk = timeout(self.idle, self.answered.chunk()).await;
         let chunk = chunk.map_err(|_| AttemptError::Timeout("the rest of the response did not arrive in time"))?;
-        chunk.map_err(|_| AttemptError::Connect("the connection broke before the answer was complete"))
+        chunk.map_err(|_| AttemptError::Connect("the connection broke before the response was complete"))
     }
 }
 

@@ -21,7 +21,7 @@ impl ConnectionListRequest {
 }
 
 impl Connections {
-    /// A page of an entity's connections, the newest first.
+    /// A page of an entity's connections, newest first.
     pub async fn page(
         &self,
         entity: &AuthorizedEntity,

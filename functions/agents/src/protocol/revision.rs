@@ -29,7 +29,7 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Every revision, the newest first.
+    /// Every revision, newest first.
     pub const ALL: [Self; 3] = [Self::July2026, Self::November2025, Self::June2025];
 
     /// The newest revision that begins with `initialize`.

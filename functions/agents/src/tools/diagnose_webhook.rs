@@ -69,11 +69,11 @@ fn output() -> Value {
             "waiting": counted("Open deliveries: `pending` or `retrying`."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),
-                "The causes that block the webhook itself, then the causes of failed attempts, the most frequent first, then its filter.",
+                "The causes that block the webhook itself, then those of failed attempts (most frequent first), then its filter.",
             ),
             "failures": schemas::list(
                 ["cause", "lastAttempt"].into_iter().fold(failure, schemas::requiring),
-                "The last undelivered deliveries, the newest first, five at most.",
+                "The last undelivered deliveries, newest first, five at most.",
             ),
         }),
         &["webhook", "stats", "recoverable", "waiting", "findings", "failures"],

@@ -15,7 +15,7 @@ use crate::{
 pub const LIST_WEBHOOKS: Tool = Tool {
     name: "list_webhooks",
     title: "List webhooks",
-    description: "Lists a managing entity's webhooks, the oldest first, each with its endpoint, its event types \
+    description: "Lists a managing entity's webhooks, oldest first, each with its endpoint, its event types \
                   and the state of its deliveries (`deliveryState`): `active`, `failing` (the last attempts failed), \
                   `paused` (deliveries wait; `pausedBy` says who paused it) or `disabled`. No signing secret is \
                   shown. Use it to find the identifier of a webhook; call `diagnose_webhook` for one that is \
@@ -33,6 +33,6 @@ async fn list(use_cases: &UseCases, entity: AuthorizedEntity, call: ToolCall) ->
 }
 
 fn output() -> Value {
-    let webhooks = schemas::list(schemas::of("Webhook"), "The webhooks, the oldest first.");
+    let webhooks = schemas::list(schemas::of("Webhook"), "The webhooks, oldest first.");
     schemas::object(json!({ "webhooks": webhooks }), &["webhooks"])
 }

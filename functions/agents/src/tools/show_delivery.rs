@@ -23,7 +23,7 @@ pub const SHOW_DELIVERY: Tool = Tool {
     name: "show_delivery",
     title: "Show a delivery",
     description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 attempts, \
-                  the oldest first, each with the status and the beginning of the endpoint's answer, or with the \
+                  oldest first, each with the status and the beginning of the endpoint's answer, or with the \
                   `errorCode` and the `errorDetail` of its failure. `durationMs` is in milliseconds. Use it to see a \
                   request and its answer; `resend_delivery` sends it again.",
     input: || schemas::object(arguments::delivery(), &["deliveryIdentifier"]),
@@ -57,6 +57,6 @@ pub fn output() -> Value {
     let mut delivery = schemas::of("Delivery");
     delivery["properties"]["attempts"]["maxItems"] = MAX_ATTEMPTS.into();
     delivery["properties"]["attempts"]["description"] =
-        "The last attempts, the oldest first. `attemptCount` is the total number.".into();
+        "The last attempts, oldest first. `attemptCount` is the total number.".into();
     delivery
 }

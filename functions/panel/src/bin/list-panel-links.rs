@@ -1,4 +1,4 @@
-//! GET …/panel/link/list: the links that can be opened, and those with an active session, the newest first, page by page.
+//! GET …/panel/link/list: the links that can be opened, and those with an active session, newest first, page by page.
 //! GET …/panel/link/{linkIdentifier}: one of them.
 
 use function::{Service, StartError};

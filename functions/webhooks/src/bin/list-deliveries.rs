@@ -1,4 +1,4 @@
-//! GET …/webhook/delivery/list: a managing entity's deliveries, the newest first, page by page.
+//! GET …/webhook/delivery/list: a managing entity's deliveries, newest first, page by page.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

@@ -1,4 +1,4 @@
-//! GET …/webhook/list: all webhooks of a managing entity, the oldest first.
+//! GET …/webhook/list: all webhooks of a managing entity, oldest first.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

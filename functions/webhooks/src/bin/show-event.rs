@@ -1,5 +1,5 @@
 //! GET …/webhook/event/{eventIdentifier}: one event with its deliveries. GET …/webhook/event: a managing entity's
-//! events, the newest first, page by page.
+//! events, newest first, page by page.
 
 use function::{Service, StartError};
 use functions_webhooks::event_id;

@@ -136,7 +136,7 @@ impl Arguments {
     async fn databases(&self, which: &Which) -> Result<GeoIpDatabases, Failure> {
         match &self.store {
             Some(_) if which.stack.is_some() || which.data.is_some() => {
-                Err(usage(ErrorKind::ArgumentConflict, "--store replaces --stack and --data; give one of them"))
+                Err(usage(ErrorKind::ArgumentConflict, "--store replaces --stack and --data; use only one"))
             }
             Some(store) => Ok(GeoIpDatabases::at(store, self.environment.as_deref()).await?),
             None if self.environment.is_some() => Err(usage(

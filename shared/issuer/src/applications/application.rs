@@ -31,7 +31,7 @@ pub struct Application {
     /// The texts that its owner keeps with it. An application of release 1.0 has none.
     #[serde(default)]
     pub metadata: Metadata,
-    /// Its secrets, the newest first: the live ones, and recently ended ones whose tokens may still be valid.
+    /// Its secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
     pub secrets: Vec<ClientSecret>,
     /// Its public keys, the oldest first.
     pub keys: Vec<ClientKey>,
@@ -57,12 +57,12 @@ impl Application {
         !earlier.scopes.without(self.scopes).is_empty()
     }
 
-    /// The secrets that are accepted at this time, the newest first.
+    /// The secrets that are accepted at this time, newest first.
     pub fn live_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_live(now))
     }
 
-    /// The secrets whose tokens may be valid at this time, the newest first: the live ones, and recently ended ones.
+    /// The secrets whose tokens may be valid at this time, newest first: the live ones, and recently ended ones.
     pub fn kept_secrets(&self, now: Time) -> impl Iterator<Item = &ClientSecret> {
         self.secrets.iter().filter(move |secret| secret.is_kept(now))
     }

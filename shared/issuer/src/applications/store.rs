@@ -83,7 +83,7 @@ impl Applications {
         Ok(self.pointers(owner.id()).await?.len())
     }
 
-    /// All applications that an entity owns, the newest first. The read is strongly consistent.
+    /// All applications that an entity owns, newest first. The read is strongly consistent.
     pub async fn of(&self, owner: &EntityId) -> Result<Vec<Application>, TableError> {
         let pointers = self.pointers(owner).await?;
         let found = try_join_all(pointers.iter().map(|pointer| self.find(&pointer.sk))).await?;

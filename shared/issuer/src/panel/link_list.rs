@@ -1,4 +1,4 @@
-//! Listing links, the newest first, a page at a time.
+//! Listing links, newest first, a page at a time.
 
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ impl LinkListRequest {
 }
 
 impl PanelLinks {
-    /// A page of the links of an entity that can be opened or whose session is still valid, the newest first.
+    /// A page of the links of an entity that can be opened or whose session is still valid, newest first.
     pub async fn list(
         &self,
         entity: &AuthorizedEntity,

@@ -34,7 +34,7 @@ pub struct PanelSession {
     pub(super) key_hash: String,
     /// How many keys were replaced.
     replaced: usize,
-    /// The times of the last replacements, the newest first.
+    /// The times of the last replacements, newest first.
     replaced_dates: Vec<Time>,
 }
 

@@ -261,7 +261,7 @@ impl IdempotencyError {
     pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
         match self {
             Self::Conflict => {
-                let detail = "This Idempotency-Key was sent before with another body; use a new key for a new request.";
+                let detail = "This Idempotency-Key was already used with a different body; use a new key.";
                 Problem::new(ProblemKind::IdempotencyConflict, detail)
             }
             Self::SecretOver { id } => {

@@ -353,7 +353,7 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let consequence = "the delivery is not announced, since its item cannot be read";
+        let consequence = "the delivery is not announced, because its item cannot be read";
         let postponed = skip_unreadable(postponed, delivery, consequence)?;
         let Some(head) = postponed.and_then(Written::done) else { return Ok(()) };
         // A delivery that was opened late has waited long enough for its message.

@@ -139,7 +139,7 @@ fn operations() -> Value {
             "action": "send",
             "channel": { "$ref": "#/channels/webhook" },
             "title": "Deliver an event",
-            "description": "Answer with a 2xx status within 15 seconds, or the webhook's `timeoutSeconds`; otherwise \
+            "description": "Respond with a 2xx status within 15 seconds, or the webhook's `timeoutSeconds`; otherwise \
                             the event is sent again. Accept members that you do not know: every object may get new \
                             ones at any time.",
         },

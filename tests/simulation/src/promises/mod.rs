@@ -27,7 +27,7 @@ pub enum Promise {
     /// Every acknowledged event reaches every webhook that wants it, or its delivery is final with a reason.
     Delivered,
     /// Everything open has a due time that the sweep looks at.
-    LookedAt,
+    Swept,
     /// The history has every request that an endpoint saw, except one for each death.
     Recorded,
     /// The attempts of a delivery do not overlap.
@@ -65,7 +65,7 @@ impl Promise {
     pub fn name(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
-            Self::LookedAt => "looked-at",
+            Self::Swept => "swept",
             Self::Recorded => "recorded",
             Self::OneAtATime => "one-at-a-time",
             Self::Order => "order",

@@ -28,11 +28,11 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
         }
         let shard = text(item, "dueShard");
         if !shard.is_empty() && (!is_queried(shard) || text(item, "dueAt").is_empty()) {
-            note(Promise::LookedAt, format!("{partition} is due at {:?} in the shard {shard:?}", item.get("dueAt")));
+            note(Promise::Swept, format!("{partition} is due at {:?} in the shard {shard:?}", item.get("dueAt")));
         }
     }
     if !rested {
-        note(Promise::LookedAt, "work was still due after the longest time".to_owned());
+        note(Promise::Swept, "work was still due after the longest time".to_owned());
     }
     for ((partition, event), item) in facts.state.table.items().filter(|((key, _), _)| key.starts_with("EVENTS#")) {
         let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
@@ -40,7 +40,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
         // Also if its publisher received an error.
         if heads < targets {
             note(
-                Promise::LookedAt,
+                Promise::Swept,
                 format!("{partition} {event} has {targets} deliveries, of which {heads} were opened"),
             );
         }
@@ -56,7 +56,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
             let may_lack = is_open && end <= opened;
             if (is_open != is_due && !may_lack) || is_open == text(head, "claimableAt").is_empty() {
                 let status = text(head, "status");
-                note(Promise::LookedAt, format!("{id} is {status} with the due time {:?}", text(head, "dueAt")));
+                note(Promise::Swept, format!("{id} is {status} with the due time {:?}", text(head, "dueAt")));
             }
         }
         let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
@@ -67,7 +67,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
             };
             let paused = webhook.last_paused(end).max(version.at);
             if end - paused > RESUMED_WITHIN && !webhook.was_off(paused, end) {
-                note(Promise::LookedAt, format!("{id} waited for the end of a pause that was over"));
+                note(Promise::Swept, format!("{id} waited for the end of a pause that was over"));
             }
         }
         let count = number(delivery.head, "attemptCount");

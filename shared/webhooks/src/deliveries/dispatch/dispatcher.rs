@@ -164,7 +164,7 @@ impl Dispatcher {
         tracing::error!(
             error = %logging::chain(&error),
             deliveryId = %claimed.delivery().id,
-            "an attempt cannot be made until an operator repairs the cause; the delivery waits"
+            "an attempt cannot be made until an operator fixes the cause; the delivery waits"
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);

@@ -107,7 +107,7 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
             Ok(one) => left.extend(one),
             Err(error) if is_unreadable(&error) => tracing::error!(
                 error = %logging::chain(&error),
-                "skipped a delivery of a feed, since it cannot be read"
+                "skipped a delivery of a feed, because it cannot be read"
             ),
             Err(error) => failed = failed.or(Some(error)),
         }

@@ -49,7 +49,7 @@ pub struct FilterCheck {
     events_read: usize,
     /// How many events would be delivered.
     match_count: usize,
-    /// The events of the wanted types, the newest first.
+    /// The events of the wanted types, newest first.
     items: Vec<CheckedEvent>,
 }
 
@@ -151,7 +151,7 @@ impl Deliveries {
                 tracing::error!(
                     error = %logging::chain(&error),
                     eventId = %id,
-                    "skipped an event in the dry run of a filter, since its body cannot be read"
+                    "skipped an event in the dry run of a filter, because its body cannot be read"
                 );
                 Ok(None)
             }

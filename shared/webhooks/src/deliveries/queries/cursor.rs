@@ -53,7 +53,7 @@ pub struct Cursor(String);
 impl Cursor {
     /// Takes the cursor from the query, and finishes the query: its violations come first.
     pub fn take_last(mut query: Query<'_>) -> Result<Option<Self>, Problem> {
-        let text = query.optional("cursor", "one text", Some);
+        let text = query.optional("cursor", "a single string", Some);
         query.finish()?;
         text.map(|text| Self::parse(text).ok_or_else(|| NotACursor.into())).transpose()
     }

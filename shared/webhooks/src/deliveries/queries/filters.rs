@@ -96,7 +96,7 @@ impl Filters {
 }
 
 fn take_type(query: &mut Query<'_>, entity: &EntityId) -> Option<&'static str> {
-    let text = query.optional("type", "one text", Some)?;
+    let text = query.optional("type", "a single string", Some)?;
     let found = catalogue::find(text).map(|found| found.value);
     query.violations.note("type", Rule::UnknownValue, found.ok_or_else(|| unknown::no_type(text, entity.as_str())))
 }

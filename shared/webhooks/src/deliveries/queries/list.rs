@@ -1,4 +1,4 @@
-//! Listing an entity's deliveries, the newest first, a page at a time.
+//! Listing an entity's deliveries, newest first, a page at a time.
 //!
 //! A list by webhook or by a state other than `delivered` is merged from the index partitions that hold these
 //! deliveries, and from the newest events, whose deliveries may be in no index yet (`merge`). Any other list
@@ -74,7 +74,7 @@ impl ListRequest {
 }
 
 impl Listing {
-    /// A page of an entity's deliveries, the newest first.
+    /// A page of an entity's deliveries, newest first.
     pub async fn list(&self, entity: &AuthorizedEntity, request: &ListRequest) -> Result<DeliveryPage, DeliveryError> {
         let ListRequest { filters, limit, cursor } = request;
         let start = match cursor {

@@ -1,4 +1,4 @@
-//! Listing an entity's events, the newest first, a page at a time.
+//! Listing an entity's events, newest first, a page at a time.
 
 use futures::future::try_join_all;
 use serde::Serialize;
@@ -81,7 +81,7 @@ impl EventListRequest {
 }
 
 impl Listing {
-    /// A page of an entity's events that a webhook wanted, the newest first.
+    /// A page of an entity's events that a webhook wanted, newest first.
     pub async fn list_events(
         &self,
         entity: &AuthorizedEntity,

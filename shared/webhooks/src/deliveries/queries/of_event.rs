@@ -37,7 +37,7 @@ pub struct EventWithDeliveries {
     /// When its content was erased; its data are empty then.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
-    /// One for each webhook that wanted the event, the newest first. Not part of the stored body.
+    /// One for each webhook that wanted the event, newest first. Not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<DeliveryView>,
 }

@@ -68,7 +68,7 @@ impl Deliveries {
                 tracing::error!(
                     error = %logging::chain(&error),
                     eventId = %entry.id,
-                    "skipped an event of a list, since its item cannot be read"
+                    "skipped an event of a list, because its item cannot be read"
                 );
                 Ok(None)
             }

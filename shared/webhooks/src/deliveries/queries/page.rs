@@ -70,7 +70,7 @@ impl<'a> Filling<'a> {
         false
     }
 
-    /// Adds the wanted deliveries of these, the newest first. Returns the position after which the next page begins if
+    /// Adds the wanted deliveries of these, newest first. Returns the position after which the next page begins if
     /// this one is full.
     fn add(&mut self, deliveries: impl Iterator<Item = Head>) -> Option<ListPosition> {
         let is_own = |head: &Head| head.delivery.owner_identifier == *self.entity;
@@ -95,7 +95,7 @@ fn was_indexed(head: &Head, at: Time) -> bool {
 }
 
 impl Filters {
-    /// The deliveries of these events that may be wanted, the newest first.
+    /// The deliveries of these events that may be wanted, newest first.
     pub(super) fn candidates(&self, events: Vec<EventItem>, range: &KeyRange) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for event in events.into_iter().map(Arc::new) {
@@ -108,7 +108,7 @@ impl Filters {
 }
 
 impl Deliveries {
-    /// Fills a page with candidates, the newest first. Breaks with the position after which the next page begins if
+    /// Fills a page with candidates, newest first. Breaks with the position after which the next page begins if
     /// this one is full, or if enough was read; `has_more` says whether more candidates follow. Breaks without a
     /// position if the webhook of the filters belongs to another entity.
     pub(super) async fn fill(

@@ -50,7 +50,7 @@ pub(super) struct Stream {
     pub(super) look: usize,
     /// Whether the stream is to be read before the merge continues.
     pub(super) is_due: bool,
-    /// Deliveries that were read and are not merged yet, the newest first.
+    /// Deliveries that were read and are not merged yet, newest first.
     found: VecDeque<Candidate>,
     /// How many entries the last read has looked at, including those that the filters exclude.
     looked_at: usize,
@@ -117,7 +117,7 @@ impl Merge {
         self.streams.iter().filter_map(|stream| stream.end.clone()).max()
     }
 
-    /// Takes the deliveries down to a position from all streams, the newest first.
+    /// Takes the deliveries down to a position from all streams, newest first.
     pub(super) fn take_until(&mut self, end: Option<&ListPosition>) -> Vec<Candidate> {
         let mut merged: BTreeMap<DeliveryId, Option<Arc<EventItem>>> = BTreeMap::new();
         for stream in &mut self.streams {
@@ -158,7 +158,7 @@ mod tests {
     use base::{EventId, Time, testing::CountingRandom};
     use proptest::prelude::*;
 
-    /// Deliveries of a source, the newest first.
+    /// Deliveries of a source, newest first.
     type Contents = Vec<DeliveryId>;
 
     fn delivery(millis: i64) -> DeliveryId {

@@ -246,7 +246,7 @@ impl Deliveries {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     deliveryId = %ended.last.delivery.id,
-                    "the next delivery about a subject was not woken; it is sent when the dispatcher looks at it again"
+                    "the next delivery about a subject was not woken; it is sent when the dispatcher checks it again"
                 );
                 None
             }

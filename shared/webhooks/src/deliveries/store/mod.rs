@@ -260,7 +260,7 @@ impl Deliveries {
     ) -> Result<Vec<StoredHead>, TableError> {
         let heads = ids.into_iter().map(async |id| {
             let head = self.table.read_eventual(head_key(id), "listing deliveries").await;
-            let head = skip_unreadable(head, id, "the delivery is skipped, since its item cannot be read");
+            let head = skip_unreadable(head, id, "the delivery is skipped, because its item cannot be read");
             head.map(|head| head.map_or(StoredHead::Unreadable, StoredHead::of))
         });
         try_join_all(heads).await

@@ -101,7 +101,7 @@ pub struct SealedSecret {
     pub key_pair: Option<SealedKeyPair>,
 }
 
-/// The scheme of a webhook with these secrets, the newest first.
+/// The scheme of a webhook with these secrets, newest first.
 pub(in crate::subscriptions) fn scheme(secrets: &[SealedSecret]) -> SignatureScheme {
     let has_pair = secrets.first().is_some_and(|current| current.key_pair.is_some());
     if has_pair { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }

@@ -30,7 +30,7 @@ struct WebhookItem {
     sk: String,
     #[serde(flatten)]
     webhook: Webhook,
-    /// The secrets that sign, the newest first.
+    /// The secrets that sign, newest first.
     signing_secrets: Vec<SealedSecret>,
 }
 
@@ -45,7 +45,7 @@ impl From<WebhookItem> for Webhook {
 #[derive(Debug)]
 pub(crate) struct SigningWebhook {
     pub(crate) webhook: Webhook,
-    /// The secrets that sign, the newest first, and perhaps some that no longer do.
+    /// The secrets that sign, newest first, and perhaps some that no longer do.
     pub(in crate::subscriptions) secrets: Vec<SealedSecret>,
 }
 
