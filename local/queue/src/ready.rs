@@ -1,4 +1,4 @@
-//! The order of receivable messages: the oldest first, and messages of noisy groups last.
+//! The order of receivable messages: oldest first, and messages of noisy groups last.
 //!
 //! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in
 //! flight, which are more than a tenth of the queue's; each message without a group counts as a separate group.

@@ -68,7 +68,7 @@ fn kind(schema: &Value) -> String {
     if !values.is_empty() {
         return values.join(", ");
     }
-    // Values may be added to those of a response.
+    // Later releases may add values to a response.
     let known: Vec<String> = list(schema, "examples").iter().map(code).collect();
     if !known.is_empty() {
         return format!("{} or a later value", known.join(", "));

@@ -33,7 +33,7 @@ pub struct Application {
     pub metadata: Metadata,
     /// Its secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
     pub secrets: Vec<ClientSecret>,
-    /// Its public keys, the oldest first.
+    /// Its public keys, oldest first.
     pub keys: Vec<ClientKey>,
     /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's
     /// name. Written even when empty, so that an update can set an entry in it.

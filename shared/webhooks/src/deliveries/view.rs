@@ -122,7 +122,7 @@ pub struct WholeDelivery {
     /// Why it has not arrived, and the remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
-    /// All attempts, the oldest first.
+    /// All attempts, oldest first.
     pub attempts: Vec<AttemptView>,
     /// The event, byte for byte as a webhook with `payload` `full` gets it.
     pub event: Box<RawValue>,
@@ -132,7 +132,7 @@ pub struct WholeDelivery {
 }
 
 impl WholeDelivery {
-    /// The delivery with its event and all of its attempts, the oldest first.
+    /// The delivery with its event and all of its attempts, oldest first.
     pub fn of(
         delivery: DeliveryView,
         attempts: Vec<AttemptView>,

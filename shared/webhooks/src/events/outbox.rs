@@ -195,7 +195,7 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    /// The events of a shard, the oldest first. Pages are read as they are needed, so that a slow publication at the
+    /// The events of a shard, oldest first. Pages are read as they are needed, so that a slow publication at the
     /// end of one page does not hold up the next.
     fn waiting(&self, shard: u64, now: Time) -> BoxStream<'_, Result<EventId, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {

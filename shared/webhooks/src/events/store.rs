@@ -365,7 +365,7 @@ impl Events {
         Ok(StoredEvent { item, body })
     }
 
-    /// A page of the events of one shard after a position and before a time, the oldest first, without their bodies.
+    /// A page of the events of one shard after a position and before a time, oldest first, without their bodies.
     /// The read is consistent.
     pub(crate) async fn of_shard(
         &self,

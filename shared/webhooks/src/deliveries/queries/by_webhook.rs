@@ -53,7 +53,7 @@ pub(crate) struct Counted {
 }
 
 impl Deliveries {
-    /// The first deliveries of a group in a range, the oldest first. The index may lag behind.
+    /// The first deliveries of a group in a range, oldest first. The index may lag behind.
     pub(crate) async fn of_group(
         &self,
         webhook: &WebhookId,

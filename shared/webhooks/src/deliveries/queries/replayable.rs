@@ -74,7 +74,7 @@ impl Wanted<'_> {
 }
 
 impl Deliveries {
-    /// The first events of a range with a wanted type, the oldest first, among `limit` entries of each partition
+    /// The first events of a range with a wanted type, oldest first, among `limit` entries of each partition
     /// of the index. The index may lag behind.
     pub(crate) async fn events_of_types(
         &self,

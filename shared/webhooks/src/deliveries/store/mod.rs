@@ -61,7 +61,7 @@ pub struct Deliveries {
 #[derive(Debug)]
 pub(crate) struct StoredDelivery {
     pub(crate) head: Head,
-    /// Every attempt, the oldest first.
+    /// Every attempt, oldest first.
     attempts: Vec<Attempt>,
     event: Box<RawValue>,
     event_warnings: Vec<Violation>,
@@ -135,7 +135,7 @@ pub(crate) fn skip_unreadable<T>(
     }
 }
 
-/// The attempts as their owner sees them, the oldest first. Addresses and headers of the oldest attempts are left out
+/// The attempts as their owner sees them, oldest first. Addresses and headers of the oldest attempts are left out
 /// where they would make the response too large.
 pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptView> {
     let mut left = MAX_REQUESTS;

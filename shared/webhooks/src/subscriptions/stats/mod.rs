@@ -53,7 +53,7 @@ pub struct WebhookStats {
     last24_hours: Summary,
     /// The current hour and the 168 before it.
     last7_days: Summary,
-    /// The hours of `last24_hours` that had attempts, the oldest first.
+    /// The hours of `last24_hours` that had attempts, oldest first.
     hours: Vec<Hour>,
 }
 

@@ -360,11 +360,11 @@ mod tests {
     fn kept_values_stay_with_their_server() {
         const KEPT: &str = r#"{"X-Key":"***"}"#;
         for (body, headers, fields) in [
-            // The server stays.
+            // The same server.
             (r#"{"eventUrl":"https://hotel.example.com/other?key=***"}"#, KEPT, vec![]),
             (r#"{"eventUrl":"https://HOTEL.example.com:443/other?key=***","headers":{"x-key":"***"}}"#, KEPT, vec![]),
             (r#"{"headers":{"X-Key":"***"}}"#, KEPT, vec![]),
-            // The host, or the port, is another.
+            // Another host or port.
             (r#"{"eventUrl":"https://other.example.com/hook?key=***"}"#, KEPT, vec!["eventUrl", "headers"]),
             (r#"{"eventUrl":"https://hotel.example.com.example.org/hook"}"#, KEPT, vec!["headers"]),
             (r#"{"eventUrl":"https://hotel.example.com:8443/hook"}"#, KEPT, vec!["headers"]),
@@ -375,7 +375,7 @@ mod tests {
                 KEPT,
                 vec!["headers.x-key"],
             ),
-            // Everything is given again, or left out.
+            // All values are given again, or omitted.
             (r#"{"eventUrl":"https://other.example.com/?key=new","headers":{"X-Key":"new"}}"#, KEPT, vec![]),
             (r#"{"eventUrl":"https://other.example.com/","headers":{}}"#, KEPT, vec![]),
             (r#"{"eventUrl":"https://other.example.com/"}"#, "{}", vec![]),

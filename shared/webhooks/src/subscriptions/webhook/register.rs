@@ -28,7 +28,7 @@ use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, SealError
 
 /// Registers webhooks.
 pub struct Registration {
-    /// The webhooks that exist.
+    /// Stores webhooks.
     pub webhooks: Webhooks,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,

@@ -100,7 +100,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(put).with_all(along), record, DOING).await.map(drop)
     }
 
-    /// All webhooks of an entity, the oldest first, including every webhook acknowledged before.
+    /// All webhooks of an entity, oldest first, including every webhook acknowledged before.
     pub(crate) async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
