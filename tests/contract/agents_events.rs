@@ -134,7 +134,7 @@ async fn events_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>)
         }
         assert!(pages.iter().all(|items| *items <= limit), "{pages:?}");
         let ids: Vec<_> = found.iter().map(|event| text(&event["id"])).collect();
-        assert!(ids.is_sorted_by(|one, next| one > next), "the newest first, each once: {ids:?}");
+        assert!(ids.is_sorted_by(|one, next| one > next), "newest first, each once: {ids:?}");
         assert_eq!(ids.iter().cloned().collect::<BTreeSet<_>>(), published, "{pages:?}");
         for event in &found {
             let webhooks: Vec<_> = webhooks(event).into_values().flatten().collect();

@@ -18,7 +18,7 @@ fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "36000")], "")
 }
 
-/// The identifiers in a list with these filters, the newest first.
+/// The identifiers in a list with these filters, newest first.
 async fn listed(entity: &Entity, filters: &str) -> Vec<String> {
     let listed = entity.get(&format!("/webhook/delivery/list?{filters}")).expect(200).await.json();
     assert!(listed.get("nextCursor").is_none(), "{filters}: {listed:#}");

@@ -13,7 +13,7 @@ const SERVER: &str = "/mcp";
 const ISSUER: &str = "/.well-known/oauth-authorization-server";
 const RESOURCE: &str = "/.well-known/oauth-protected-resource/mcp";
 
-/// The derived addresses, each with the one that it means.
+/// The derived addresses, each with its canonical address.
 const MEANT: &[(&str, &str)] = &[
     ("/mcp/", SERVER),
     ("/.well-known/oauth-authorization-server/mcp", ISSUER),

@@ -30,7 +30,7 @@ use storage::TableError;
 
 /// A list that is younger than this is not read again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
-/// From this age on, all calls wait for the one that reads. Before, they use the list in memory.
+/// From this age on, all calls wait for a new list. A younger list is used while one call reads.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
 /// How long a request waits for a read while the list in memory is recent enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 //!
 //! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
 //! this module repeats a request until its deadline. Batched writes are repeated only here: the SDK would repeat a call
-//! after some of its callers gave up, and carry out writes of which they no longer hear.
+//! after some of its callers gave up, and carry out writes whose outcome they never learn.
 
 use std::time::Duration;
 

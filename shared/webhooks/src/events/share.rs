@@ -188,7 +188,7 @@ fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
 
-/// How many deliveries an event counts for that goes to some webhooks of its entity; at least one.
+/// The number of deliveries that an event to `targets` of its entity's `webhooks` counts as: at least one.
 fn fan_out(targets: usize, webhooks: usize) -> u32 {
     targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }

@@ -146,7 +146,7 @@ impl ConcurrencyLimiter {
 
     /// How many of these permits a delivery may use, depending on whether it has waited.
     fn share(&self, whole: usize, has_waited: bool) -> usize {
-        // In the quick lane a delivery waits for a second at most, and then goes to the slow lane.
+        // In the quick lane a delivery waits for a second at most, and then moves to the slow lane.
         let comes_later = self.lane == Lane::Slow && !has_waited;
         if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole }
     }

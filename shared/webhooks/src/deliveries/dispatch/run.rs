@@ -57,7 +57,7 @@ const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 /// announce those that wait longer, so that they would have several messages.
 const MAX_SENT_BACK: usize = 600;
 /// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
-/// otherwise goes to the slow lane.
+/// otherwise moves to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;

@@ -1,7 +1,7 @@
 //! The batch of a read with an idempotency key: a repetition gives the same deliveries, while their leases last.
 //!
-//! The batch is stored before its deliveries are handed out, with the receipt of each. A repetition hands out again
-//! what the first request handed out, and what it no longer could. Deliveries that were answered are left out. The
+//! The batch is stored before its deliveries are handed out, with the receipt of each. A repetition hands out
+//! all of them again, including those that the first request did not reach, except deliveries that were answered. The
 //! record ends with the leases, so that a later repetition gets a new batch.
 
 use futures::{StreamExt, stream};

@@ -76,7 +76,7 @@ impl ErrorCode {
         Some((Self::parse(code)?, detail))
     }
 
-    /// Whether no outcome of the attempt became known: what it says about the endpoint or the reader is unknown as well.
+    /// Whether the outcome is unknown, so that the attempt says nothing about the endpoint or the reader.
     pub const fn is_unknown_outcome(self) -> bool {
         matches!(self, Self::Unconfirmed | Self::Interrupted)
     }

@@ -1,7 +1,7 @@
 //! Deliveries in the table. `state::transition` decides how an event changes a delivery; the store writes the
 //! difference between the head that was read and its new form, on condition that it is still as it was read, so that a
 //! repeated, late or reordered change has no effect. A few changes are made without a read, to save its cost: a claim,
-//! an extension, and those of deliveries of which only the identifier is known.
+//! an extension, and changes of deliveries known only by their identifier.
 //!
 //! | module | change |
 //! |---|---|
