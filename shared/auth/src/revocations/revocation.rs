@@ -8,7 +8,8 @@ use base::Time;
 /// How long the tokens of an application or a credential are revoked: the longest life of a token, and a few minutes
 /// for tokens that were being issued. An ended credential may have valid tokens for the same time.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
-/// The longest that a revocation may apply: that of a signing key, which warm functions use for some more minutes.
+/// The longest time for which a revocation applies: a revoked signing key is used by warm functions for some more
+/// minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
 /// How long after the removal of an application or a credential its tokens may seem to be issued: clocks differ, and
 /// tokens were being issued. An application that is registered again later has valid tokens.

@@ -28,8 +28,7 @@ use storage::{Allowance, TableError};
 const MAX_EVENTS: u16 = 100;
 /// How many bodies are read at once: each may have 256 KiB.
 const AT_ONCE: usize = 20;
-/// The steps after which a dry run looks at no further event: those of five events that take as many as publishing
-/// allows.
+/// The number of steps after which a dry run reads no further event: five times the most that publishing allows for one.
 const ENOUGH_STEPS: u32 = 5 * MAX_STEPS;
 
 /// A request for a dry run.

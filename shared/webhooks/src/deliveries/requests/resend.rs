@@ -81,7 +81,7 @@ impl Step {
         let Some(open) = head.state.open() else { return Self::Reopen };
         let is_claimed = open.claim.lease.is_some();
         match open.wait {
-            // Its time is that of the next look, which would hold it again.
+            // At its due time, the dispatcher would hold it again.
             Wait::Before(_) if !is_claimed => Self::AttemptNow,
             // A mere announcement would let a dispatcher hold it.
             _ if open.claimable_at() <= now && is_ordered && may_be_held(head, open) => Self::AttemptNow,

@@ -1,5 +1,6 @@
-//! The places of a delivery in the indexes: `byDue`, where the sweep finds it, and `byWebhook`, in which each group of a webhook's deliveries is a separate partition, with the newest delivery at its end, so that a
-//! list by webhook and state reads little more than it shows.
+//! The positions of a delivery in the indexes: `byDue`, where the sweep finds it, and `byWebhook`, where each group of a
+//! webhook's deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and state
+//! reads little more than it shows.
 //!
 //! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, put off, put into a
 //! feed, recorded or ended. An early retry changes no index.
