@@ -39,10 +39,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
         let heads = facts.deliveries.keys().filter(|id| id[4..].starts_with(&event[4..event.len() - 2])).count();
         // Also if its publisher received an error.
         if heads < targets {
-            note(
-                Promise::Swept,
-                format!("{partition} {event} has {targets} deliveries, of which {heads} were opened"),
-            );
+            note(Promise::Swept, format!("{partition} {event} has {targets} deliveries, of which {heads} were opened"));
         }
     }
     for (id, delivery) in &facts.deliveries {
