@@ -160,7 +160,7 @@ fn skip_missing<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T
     match read {
         Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
             let error = logging::chain(&error);
-            tracing::error!(error, eventId = %id, "an event is not replayed, because it cannot be read");
+            tracing::error!(error, eventId = %id, "an event is not replayed, since it cannot be read");
             Ok(None)
         }
         read => read.map(Some),
