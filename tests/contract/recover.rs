@@ -13,9 +13,9 @@ use crate::{
     delivery_list::{hook_for, publish},
     harness::{
         AwsCall, Behaviour, Bundle, Call, Entity, Hook, LONG, Receiver, Settings, Suite, Table, invalid_values,
-        is_limited, now, stored, until,
+        is_limited, now, stored, time, until,
     },
-    sweep::{LONG_AGO, overdue},
+    sweep::{LONG_AGO, overdue, sweep, swept_by_hand, until_first_sweep},
 };
 
 /// A schedule with one attempt.
@@ -295,6 +295,48 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     let job = format!("JOB#{}", hook.id);
     until("the recovery is over", LONG, async || table.item(&job, "RECOVER").await.is_none().then_some(())).await;
     assert!(bundle.stop().await.success());
+}
+
+/// A job of a later release once stopped the jobs of its entity after a rollback.
+#[contract_test]
+async fn a_job_that_cannot_be_read_holds_up_no_other_of_its_entity(suite: Arc<Suite>) {
+    let settings = swept_by_hand().with("RETRY_SCHEDULE", "0s");
+    let (setup, _permit) = suite.other_bundle_interposed(settings).await;
+    until_first_sweep(&setup).await;
+    let entity = Entity::new(&setup.api, "rolled-back".to_owned()).await;
+    let receiver = Receiver::start().await;
+    let table = Table::of(&setup.api.env);
+    let hook = hook_for(&entity, "booking.created", &receiver.on("/", [500, 200].map(Behaviour::status))).await;
+    let id = entity.publish(json!({})).await;
+    entity.until_status(&id, &["failed"]).await;
+    let job = |pk: &str, work: Value| {
+        json!({
+            "pk": { "S": pk }, "sk": { "S": "ARCHIVE" }, "entity": { "S": entity.id }, "version": { "N": "1" },
+            "webhook": { "S": hook.id }, "dueShard": { "S": format!("JOBS#{}", entity.id) }, "dueAt": { "S": LONG_AGO },
+            "expedited": { "M": {} }, "work": work,
+        })
+    };
+    let unknown = job("JOB#later", json!({ "M": { "archive": { "M": { "to": { "S": "a-private-place" } } } } }));
+    let malformed = job("JOB#malformed", json!({ "N": "5" }));
+    table.put_all([unknown.clone(), malformed.clone()]).await;
+    recovery(&entity, &hook, &json!({ "createdFrom": "2020-01-01T00:00:00Z" })).expect(202).await;
+    sweep(&setup).await;
+    entity.until_status(&id, &["delivered"]).await;
+    for mut before in [unknown, malformed] {
+        let pk = before["pk"]["S"].as_str().expect("a text").to_owned();
+        let after = table.item(&pk, "ARCHIVE").await.expect("it is kept");
+        assert!(time(&after["dueAt"]["S"]).as_second() > now() - 60, "{after:#}");
+        before["dueAt"] = after["dueAt"].clone();
+        assert_eq!(after, before, "nothing else is changed");
+        until("the log names the job", LONG, async || {
+            let logs = setup.bundle.logs();
+            let of_job = logs.lines().find(|line| line.contains("a job is put off") && line.contains(&pk));
+            of_job.map(|line| assert!(line.contains("ARCHIVE"), "{line}"))
+        })
+        .await;
+    }
+    assert!(!setup.bundle.logs().contains("a-private-place"), "the log has no content of jobs");
+    assert!(setup.bundle.stop().await.success());
 }
 
 #[contract_test]

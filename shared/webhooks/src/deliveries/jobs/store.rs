@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::deliveries::{
     error::DeliveryError,
     jobs::{
-        job::{ERASE, JobItem, RECOVER, REPLAY, Work, partition, partition_of_event, turn},
+        job::{DueJob, ERASE, JobItem, LEASE, RECOVER, REPLAY, Work, partition, partition_of_event, turn},
         passes::Passes,
         replays::ReplayScope,
         scope::RecoveryScope,
@@ -14,7 +14,7 @@ use crate::deliveries::{
 };
 use auth::AuthorizedEntity;
 use base::{EventId, Time, WebhookId};
-use storage::table::{Delete, Put, Table, TableError, Transaction, Write, Written, exists, is, is_new};
+use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists, is, is_new};
 use storage::{IdempotencyError, Record};
 
 /// The number of tries of a write that conflicts with others.
@@ -23,6 +23,7 @@ pub(super) const TRIES: usize = 20;
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
+const PUTTING_OFF: &str = "putting off a job";
 
 /// How long a temporary webhook exists after its feed was last read.
 pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
@@ -252,6 +253,11 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
+    /// Puts off a job that cannot be read. Lost when another sweep has taken it.
+    pub(super) async fn put_off(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
+        self.0.write(putting_off(job, now), PUTTING_OFF).await
+    }
+
     /// Writes an item on condition of the version that was read; version 0 means a new item.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
         self.0.write(next_version(item)?, WRITING).await
@@ -264,6 +270,12 @@ impl Jobs {
     }
 }
 
+/// Makes a job due again after the lease. A release that can read it finds everything else as it was.
+fn putting_off(job: &DueJob, now: Time) -> Change {
+    let change = Change::of((job.pk.clone(), job.sk.clone())).set("dueAt", now + LEASE);
+    change.only_if(is("dueAt", job.due_at))
+}
+
 /// The write of an item on condition of the version that was read.
 fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
     let read = item.version;
@@ -273,4 +285,28 @@ fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
 
 fn conflict() -> TableError {
     TableError::code(WRITING, "TransactionConflict")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use auth::EntityId;
+    use base::testing::CountingRandom;
+    use serde_json::json;
+
+    #[test]
+    fn a_job_that_is_put_off_is_due_after_the_lease_and_otherwise_unchanged() {
+        let due_at = Time::from_millis(1_795_167_900_000);
+        let now = due_at + Duration::from_secs(60);
+        let entity = EntityId::parse("demo-hotel").expect("an entity");
+        let job = JobItem::recovery(&entity, &WebhookId::new(due_at, &CountingRandom::default()), due_at);
+        let mut job = serde_json::to_value(&job).expect("it is JSON");
+        assert!(serde_json::from_value::<JobItem>(job.clone()).is_ok());
+        job["work"] = json!({ "archive": { "left": [1, 2] } });
+        assert!(serde_json::from_value::<JobItem>(job.clone()).is_err(), "this release has no such job");
+        let shown: DueJob = serde_json::from_value(job.clone()).expect("the entry of the index can be read");
+        let put_off = putting_off(&shown, now).applied(&job);
+        job["dueAt"] = json!(now + LEASE);
+        assert_eq!(put_off, job);
+    }
 }

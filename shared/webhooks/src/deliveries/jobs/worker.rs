@@ -122,12 +122,20 @@ impl Worker {
     }
 
     /// Works on one job; `None` when another sweep works on it. Returns the number of deliveries that it made due, and
-    /// the job if work remains.
+    /// the job if work remains. A job that cannot be read is put off, so that it holds up no other of its entity.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
-        let Some(mut item) = self.jobs.get(&due.pk, &due.sk).await?.filter(|item| item.due_at <= now) else {
-            return Ok(None);
+        let item = match self.jobs.get(&due.pk, &due.sk).await {
+            Err(TableError::Item { .. }) => {
+                let is_put_off = self.jobs.put_off(&due, now).await?.is_done();
+                if is_put_off {
+                    warn_of_unreadable(&due.pk, &due.sk);
+                }
+                return Ok(is_put_off.then_some((0, None)));
+            }
+            item => item?,
         };
+        let Some(mut item) = item.filter(|item| item.due_at <= now) else { return Ok(None) };
         let lease = random::uuid(&*self.random);
         item.lease = Some(lease.clone());
         item.due_at = now + LEASE;
@@ -162,7 +170,10 @@ impl Worker {
                 let page = erase_page::work_through(&self.deliveries, &item.entity, erasure, self.clock.now()).await?;
                 Ok((page, 0))
             }
-            (_, None) => Err(TableError::Missing("the webhook of a job")),
+            (_, None) => {
+                warn_of_unreadable(&item.pk, &item.sk);
+                Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0))
+            }
             (Work::Recover(_), Some(webhook)) => {
                 recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
             }
@@ -239,6 +250,15 @@ impl Worker {
         }
         Err(TableError::code(WRITING, "TransactionConflict"))
     }
+}
+
+/// Warns of a job that was put off. The reason may contain values of the item, so it is left out.
+fn warn_of_unreadable(pk: &str, sk: &str) {
+    tracing::warn!(
+        pk,
+        sk,
+        "a job is put off, since this release cannot read it; deploy the release that wrote it, or remove the item"
+    );
 }
 
 /// The due turns: first those that the index shows, then the turns that were put back, as far as there is room.
