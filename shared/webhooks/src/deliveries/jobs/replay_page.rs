@@ -23,8 +23,11 @@ use storage::TableError;
 
 /// How many events are looked at, and get their deliveries, at once. Each may have a body of 256 KiB.
 const AT_ONCE: usize = 25;
-/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take 16
-/// 000 units a second, and a sweep works on eight jobs at once.
+/// How many events are compared with a filter at once. Each may have a body of 256 KiB, a sweep works on eight jobs at
+/// once, and it has 256 MB.
+const BODIES_AT_ONCE: usize = 5;
+/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take
+/// 16 000 units a second, and a sweep works on eight jobs at once.
 const UNIT_TAKES: Duration = Duration::from_millis(1);
 /// After this time a page looks at no further event, so that other entities get their turns.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -55,7 +58,8 @@ pub(super) async fn work_through(
     let mut added = 0;
     let mut units = 0;
     let mut up_to = page.end;
-    let mut chunks = page.found.chunks(AT_ONCE).peekable();
+    let at_once = if found.event_filter.is_some() { BODIES_AT_ONCE } else { AT_ONCE };
+    let mut chunks = page.found.chunks(at_once).peekable();
     while let Some(chunk) = chunks.next() {
         // Boxed: the nested types of futures exceed the compiler's limits.
         let additions = chunk.iter().map(|event| deliveries.replay(event, wanted, clock.now()).boxed());

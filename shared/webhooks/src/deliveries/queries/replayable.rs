@@ -31,8 +31,10 @@ use storage::table::TableError;
 const MAX_ENTRIES: usize = 10_000;
 /// How many entries of the index are read at once.
 const PAGE: i32 = 1_000;
-/// How many events are looked at for a count. Each may have a body of 256 KiB.
+/// How many events are looked at for a count.
 const MAX_EVENTS: usize = 1_000;
+/// After bodies of this size together, a count looks at no further event. Only a filter needs bodies.
+const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 /// How many events are looked at at once.
 const AT_ONCE: usize = 25;
 /// After this time a count looks at no further event.
@@ -44,6 +46,29 @@ pub(crate) struct Wanted<'a> {
     pub(crate) webhook: &'a Webhook,
     /// The types and groups of types; empty for every type.
     pub(crate) types: &'a [String],
+}
+
+/// An event after its comparison with a webhook.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// The event, if it matches the webhook and has no delivery to it.
+    pub(crate) matching: Option<EventItem>,
+    /// The size of the body that was read for the comparison.
+    body_bytes: usize,
+}
+
+/// The events that a count has looked at.
+#[derive(Debug, Default)]
+struct LookedAt {
+    events: usize,
+    body_bytes: usize,
+}
+
+impl LookedAt {
+    /// Whether they are enough for one count.
+    fn is_enough(&self) -> bool {
+        self.events >= MAX_EVENTS || self.body_bytes >= MAX_BODY_BYTES
+    }
 }
 
 impl Wanted<'_> {
@@ -88,23 +113,23 @@ impl Deliveries {
         Ok(Page { found: found.map(|entry| entry.id).collect(), looked_at: page.looked_at, end: page.end })
     }
 
-    /// An event that matches a webhook and has no delivery to it; `None` for any other. An event that cannot be read
-    /// does not hold up others.
-    pub(crate) async fn to_replay(
+    /// Compares an event with a webhook. An event that cannot be read does not hold up others.
+    pub(crate) async fn compare_to_replay(
         &self,
         event: Option<EventItem>,
         wanted: Wanted<'_>,
         now: Time,
-    ) -> Result<Option<EventItem>, TableError> {
-        let Some(event) = event.filter(|event| wanted.includes(event, now)) else { return Ok(None) };
+    ) -> Result<Compared, TableError> {
+        let matching = event.filter(|event| wanted.includes(event, now));
+        let Some(event) = matching else { return Ok(Compared::default()) };
         if wanted.webhook.event_filter.is_none() {
-            return Ok(Some(event));
+            return Ok(Compared { matching: Some(event), body_bytes: 0 });
         }
         let id = event.id().clone();
         let stored = skip_missing(self.events.with_body(event).await, &id)?;
-        Ok(stored
-            .filter(|stored| stored.item.erased_date.is_none() && wanted.passes(&stored.body))
-            .map(|stored| stored.item))
+        let body_bytes = stored.as_ref().map_or(0, |stored| stored.body.len());
+        let passing = stored.filter(|stored| stored.item.erased_date.is_none() && wanted.passes(&stored.body));
+        Ok(Compared { matching: passing.map(|stored| stored.item), body_bytes })
     }
 
     /// The item of an event by a consistent or an eventually consistent read; `None` if it cannot be read.
@@ -126,24 +151,29 @@ impl Deliveries {
         now: Time,
     ) -> Result<Counted, TableError> {
         let began = Instant::now();
-        let (mut count, mut entries, mut looked_at) = (0, 0, 0);
+        let mut count = 0;
+        let mut entries = 0;
+        let mut looked_at = LookedAt::default();
         loop {
             let page = self.events_of_types(entity, &range, wanted, PAGE).await?;
             entries += page.looked_at;
             for chunk in page.found.chunks(AT_ONCE) {
-                if looked_at >= MAX_EVENTS || began.elapsed() >= LIMIT {
+                if looked_at.is_enough() || began.elapsed() >= LIMIT {
                     return Ok(Counted { count, count_is_exact: false });
                 }
-                looked_at += chunk.len();
                 // Boxed: the nested types of futures exceed the compiler's limits.
                 let look = chunk.iter().map(|id| {
                     async move {
                         let event = self.readable_event(id, false).await?;
-                        self.to_replay(event, wanted, now).await
+                        self.compare_to_replay(event, wanted, now).await
                     }
                     .boxed()
                 });
-                count += try_join_all(look).await?.into_iter().flatten().count();
+                for compared in try_join_all(look).await? {
+                    looked_at.events += 1;
+                    looked_at.body_bytes += compared.body_bytes;
+                    count += usize::from(compared.matching.is_some());
+                }
             }
             let Some(end) = page.end else { return Ok(Counted { count, count_is_exact: true }) };
             if entries >= MAX_ENTRIES {
@@ -221,6 +251,13 @@ mod tests {
         assert!(!with(&|event| event.r#type = "webhook.disabled".to_owned()), "it is about a webhook of its time");
         let many = |count| move |event: &mut EventItem| event.targets = vec![event.targets[0].clone(); count];
         assert!(with(&many(store::MAX_TARGETS - 1)) && !with(&many(store::MAX_TARGETS)));
+    }
+
+    #[test]
+    fn a_count_ends_after_many_events_or_large_bodies() {
+        let is_enough = |events, body_bytes| LookedAt { events, body_bytes }.is_enough();
+        assert!(!is_enough(MAX_EVENTS - 1, MAX_BODY_BYTES - 1));
+        assert!(is_enough(MAX_EVENTS, 0) && is_enough(1, MAX_BODY_BYTES));
     }
 
     #[test]

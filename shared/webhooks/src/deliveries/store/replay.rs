@@ -37,7 +37,8 @@ impl Deliveries {
         for attempt in 0..TRIES {
             // A stale read lacks a target at worst, and the write is lost.
             let event = self.readable_event(id, attempt > 0).await?;
-            let Some(event) = self.to_replay(event, wanted, now).await? else { return Ok(None) };
+            let compared = self.compare_to_replay(event, wanted, now).await?;
+            let Some(event) = compared.matching else { return Ok(None) };
             let Some(writes) = adding(&event, wanted.webhook, now)? else { return Ok(None) };
             if self.table.write_all(writes, REPLAYING).await?.is_done() {
                 return Ok(Some(2 * event.write_units()));
