@@ -51,7 +51,7 @@ async fn a_publish_can_be_killed_at_every_point(suite: Arc<Suite>) {
 }
 
 #[contract_test]
-async fn a_replay_can_be_killed_before_and_after_it_adds_a_delivery(suite: Arc<Suite>) {
+async fn a_replay_can_be_killed_around_each_delivery_and_between_chunks(suite: Arc<Suite>) {
     let stage = Stage::set(&suite, Settings::default()).await;
     replaying::play(&stage).await;
     stage.end().await;

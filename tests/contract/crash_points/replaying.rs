@@ -1,5 +1,10 @@
 //! sweep-deliveries is killed while it replays events to a webhook: before and after the transaction that adds a
-//! delivery. Every event gets one delivery, which arrives.
+//! delivery, and between two chunks of a page while the table throttles. Every event gets one delivery, which arrives.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use serde_json::json;
 
@@ -9,16 +14,19 @@ use crate::{
     replays::aged,
 };
 
-/// Enough events for several transactions at once.
+/// Enough events for two chunks.
 const EVENTS: usize = 30;
+/// How many events get their deliveries at once.
+const CHUNK: usize = 25;
 
 /// Tests every crash point, one after the other.
 pub async fn play(stage: &Stage<'_>) {
     replayed(stage, "replay: a target not added", Moment::Before).await;
     replayed(stage, "replay: target and head added, answer lost", Moment::After).await;
+    killed_between_chunks(stage).await;
 }
 
-/// Events that were published while the webhook was disabled.
+/// Events that were published while the webhook was disabled, the oldest first.
 async fn missed(stage: &Stage<'_>, scene: &Scene) -> Vec<String> {
     let table = Table::of(&stage.setup.api.env);
     let hook = &scene.hooks[0].id;
@@ -29,24 +37,69 @@ async fn missed(stage: &Stage<'_>, scene: &Scene) -> Vec<String> {
         events.push(aged(&table, published["eventIdentifier"].as_str().expect("openapi.yaml says so")).await);
     }
     scene.entity.changed(hook, json!({ "enabled": true })).await;
+    events.sort();
     events
+}
+
+async fn request(scene: &Scene) {
+    let at = format!("/webhook/{}/replay", scene.hooks[0].id);
+    scene.entity.post(&at).json(&json!({ "createdFrom": "2020-01-01T00:00:00Z" })).expect(202).await;
+}
+
+/// Transactions that add a delivery to one of these events.
+fn additions(events: &[String]) -> impl Fn(&AwsCall) -> bool + Send + Sync + Clone + use<> {
+    let events = events.to_vec();
+    move |call: &AwsCall| {
+        call.operation == "TransactWriteItems" && events.iter().any(|event| writes(call, event, "SET"))
+    }
 }
 
 async fn replayed(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let events = missed(stage, &scene).await;
     let last = events[EVENTS - 1].clone();
-    let mut held = stage.table().hold(point, moment, move |call: &AwsCall| {
-        call.operation == "TransactWriteItems" && writes(call, &last, "SET")
-    });
-    let at = format!("/webhook/{}/replay", scene.hooks[0].id);
-    let range = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
-    scene.entity.post(&at).json(&range).expect(202).await;
+    let mut held = stage.table().hold(point, moment, additions(&[last]));
+    request(&scene).await;
     held.reached().await;
     stage.kill("sweep-deliveries").await;
     held.lose();
+    all_are_replayed(stage, point, &scene, &events).await;
+}
+
+/// Some transactions of the first chunk are throttled and repeated; all of the second are throttled until the kill.
+async fn killed_between_chunks(stage: &Stage<'_>) {
+    const THROTTLED: &str = "ProvisionedThroughputExceededException";
+    let point = "replay: between two chunks, throttled";
+    let scene = stage.scene(1, [Behaviour::status(200)]).await;
+    let events = missed(stage, &scene).await;
+    let (first, second) = events.split_at(CHUNK);
+    stage.table().refuse(10, THROTTLED, additions(first));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let throttles = {
+        let is_over = Arc::clone(&is_over);
+        let is_of_second = additions(second);
+        move |call: &AwsCall| !is_over.load(Ordering::SeqCst) && is_of_second(call)
+    };
+    stage.table().refuse(usize::MAX, THROTTLED, throttles);
+    let mut held = stage.table().hold(point, Moment::Before, additions(second));
+    request(&scene).await;
+    held.reached().await;
+    stage.kill("sweep-deliveries").await;
+    let table = Table::of(&stage.setup.api.env);
+    for (number, event) in events.iter().enumerate() {
+        let item = table.event(event).await.expect("it is kept");
+        let targets = item["targets"]["L"].as_array().map_or(0, Vec::len);
+        assert_eq!(targets, usize::from(number < CHUNK), "{point}: event {number}");
+    }
+    is_over.store(true, Ordering::SeqCst);
+    held.lose();
+    all_are_replayed(stage, point, &scene, &events).await;
+}
+
+/// Waits until every event is replayed, and checks that it has one delivery.
+async fn all_are_replayed(stage: &Stage<'_>, point: &str, scene: &Scene, events: &[String]) {
     let mut deliveries = Vec::new();
-    for event in &events {
+    for event in events {
         let path = format!("/webhook/event/{event}");
         let id = until("the event is replayed", LONG, async || {
             let shown = scene.entity.get(&path).expect(200).await.json();
@@ -55,8 +108,8 @@ async fn replayed(stage: &Stage<'_>, point: &str, moment: Moment) {
         .await;
         deliveries.push(id);
     }
-    stage.note(point, &scene, deliveries, "delivered").await;
-    for event in &events {
+    stage.note(point, scene, deliveries, "delivered").await;
+    for event in events {
         let shown = scene.entity.get(&format!("/webhook/event/{event}")).expect(200).await.json();
         assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(1), "{point}: {shown:#}");
     }
