@@ -119,18 +119,19 @@ async fn a_repeated_replay_adds_no_second_delivery(suite: Arc<Suite>) {
     hook_for(&entity, "payee.created", &receiver.on("/other", [Behaviour::status(200)])).await;
     let first = unmatched(&suite, &entity, json!({ "number": 1 })).await;
     let hook = hook_for(&entity, UNWANTED, &receiver.on("/", [Behaviour::status(200)])).await;
-    until_counted(&entity, &hook, &range(), 1).await;
+    let range = range();
+    until_counted(&entity, &hook, &range, 1).await;
     for _ in 0..3 {
-        replay(&entity, &hook, &range()).expect(202).await;
+        replay(&entity, &hook, &range).expect(202).await;
     }
     receiver.until("/", 1).await;
-    until_counted(&entity, &hook, &range(), 0).await;
-    let nothing = replay(&entity, &hook, &range()).expect(202).await.json();
+    until_counted(&entity, &hook, &range, 0).await;
+    let nothing = replay(&entity, &hook, &range).expect(202).await.json();
     assert!(nothing["message"].as_str().is_some_and(|said| said.contains("already has a delivery")), "{nothing:#}");
 
-    // The job of the last requests may still be at work when the next event is replayed.
-    unmatched_again(&suite, &entity, &hook).await;
-    replay(&entity, &hook, &range()).expect(202).await;
+    // The job of the last requests may still be at work: it begins again, since the webhook was changed.
+    unmatched_again(&suite, &entity, &hook, &range).await;
+    replay(&entity, &hook, &range).expect(202).await;
     receiver.until("/", 2).await;
     let shown = entity.get(&format!("/webhook/event/{first}")).expect(200).await.json();
     assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(1), "{shown:#}");
@@ -138,12 +139,59 @@ async fn a_repeated_replay_adds_no_second_delivery(suite: Arc<Suite>) {
 }
 
 /// Another event that the webhook did not get, since it was disabled.
-async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook) {
+async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook, range: &Value) {
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     unmatched(suite, entity, json!({ "number": 2 })).await;
-    replay(entity, hook, &range()).refused(409, "webhook-disabled").await;
+    replay(entity, hook, range).refused(409, "webhook-disabled").await;
     entity.changed(&hook.id, json!({ "enabled": true })).await;
-    until_counted(entity, hook, &range(), 1).await;
+    until_counted(entity, hook, range, 1).await;
+}
+
+/// A replay until now waits a minute and a half for the last events of its range.
+#[contract_test]
+async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = hook_for(&entity, UNWANTED, &receiver.on("/", [Behaviour::status(200)])).await;
+    let begun = json!({ "createdFrom": "2026-01-01T00:00:00Z" });
+    for _ in 0..2 {
+        replay(&entity, &hook, &begun).expect(202).await;
+    }
+    let later = json!({ "createdFrom": "2026-01-02T00:00:00Z" });
+    let shorter = json!({ "createdFrom": "2026-01-01T00:00:00Z", "createdUntil": before(0) });
+    let other_types = json!({ "createdFrom": "2026-01-01T00:00:00Z", "types": ["booking.*"] });
+    for other in [&later, &shorter, &other_types] {
+        let problem = replay(&entity, &hook, other).refused(409, "replay-under-way").await;
+        let detail = problem["detail"].as_str().expect("a Problem has one");
+        assert!(detail.contains("from 2026-01-01T00:00:00.000Z until "), "{detail}");
+    }
+    replay(&entity, &hook, &dry(later.clone())).expect(202).await;
+    let second = hook_for(&entity, UNWANTED, &receiver.on("/second", [Behaviour::status(200)])).await;
+    replay(&entity, &second, &later).expect(202).await;
+}
+
+#[contract_test]
+async fn a_count_ends_after_eight_mebibytes_of_bodies(suite: Arc<Suite>) {
+    /// The number of events that are looked at together.
+    const AT_ONCE: u64 = 25;
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    hook_for(&entity, "payee.created", &receiver.on("/other", [Behaviour::status(200)])).await;
+    let text = "x".repeat(250_000);
+    for _ in 0..=2 * AT_ONCE {
+        entity.publish_of_type(UNWANTED, json!({ "text": text })).await;
+    }
+    let whole = json!({ "createdFrom": "2020-01-01T00:00:00Z" });
+    let all = hook_for(&entity, UNWANTED, &receiver.on("/", [Behaviour::status(200)])).await;
+    until_counted(&entity, &all, &whole, 2 * AT_ONCE + 1).await;
+    let filtered = json!({
+        "name": "test", "eventUrl": receiver.on("/", [Behaviour::status(200)]), "eventList": ["booking.*"],
+        "eventFilter": { "text": [{ "prefix": "x" }] },
+    });
+    let filtered = entity.hook_with(filtered).await;
+    let counted = replay(&entity, &filtered, &dry(whole)).expect(202).await.json();
+    let is_part = counted["count"].as_u64().is_some_and(|count| (AT_ONCE..=2 * AT_ONCE).contains(&count));
+    assert!(is_part && counted["countIsExact"] == false, "{counted:#}");
 }
 
 #[contract_test]

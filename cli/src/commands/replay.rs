@@ -17,7 +17,8 @@ Examples:
   waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-13T00:00:00Z --types 'booking.*'
 
 The events match the types and the filter of the webhook as they are now, and have no delivery to it yet. The service
-delivers them in the background, the oldest first. A repetition adds no second delivery.";
+delivers them in the background, the oldest first. A webhook has one replay at a time. Until it ends, the command can be
+repeated with the same times, not with a duration; it adds no second delivery.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -132,8 +132,10 @@ kinds! {
         "The event was already sent, or given to a reader of a feed, and cannot be recalled, so the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all of them by `properties.attemptEndsBy`: send the request again after that. If the attempt succeeds, the delivery is delivered.";
     DeliveryFinal = "delivery-final", CONFLICT, "The delivery is final",
         "Only a delivery that is pending or retrying can be cancelled. This one was delivered or has failed (`properties.status`), so it has no further attempts. Nothing was changed.";
-    RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered or replayed",
-        "The detail states how many separate ranges can be recovered, or replayed to a webhook, at the same time. Wait until some are done, or send one range that includes the others.";
+    RecoveryLimit = "recovery-limit", CONFLICT, "Too many ranges are being recovered",
+        "The detail states how many separate ranges can be recovered at the same time. Wait until some are done, or send one range that includes the others.";
+    ReplayUnderWay = "replay-under-way", CONFLICT, "A replay of the webhook is under way",
+        "A webhook has one replay at a time, and this request has another range or other types. Nothing was changed. Send the request again when the replay has ended: about two minutes after the end of its range, or later if it has many events. Until then, `dryRun` counts the events that are left, and the request that began the replay can be repeated.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
         "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, its `disabledReason` names the fault to fix first. Events published while it is disabled create no deliveries to it; `replayEvents` can deliver the kept ones afterwards.";
     WebhookPulled = "webhook-pulled", CONFLICT, "The webhook has a feed and cannot be paused",

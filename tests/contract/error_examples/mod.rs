@@ -37,14 +37,13 @@ const ELSEWHERE: [(&str, &str, &str); 11] = [
 ];
 
 /// Single examples that no test provokes over HTTP, with the reason.
-const NOT_PROVOKED: [(&str, &str, &str); 13] = [
+const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("removeApplicationKey", "confirmationRequired", "as removeApplicationSecret; its token needs an assertion"),
     ("addApplicationSecret", "applicationChanged", "a race; see of_fifty_concurrent_rotations_one_succeeds"),
     ("removeApplicationSecret", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
     ("addApplicationKey", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
     ("removeApplicationKey", "applicationChanged", "a race; see fifty_rotations_and_removals_at_once_…"),
     ("recoverDeliveries", "recoveryLimit", "50 jobs; unit tests of the crate webhooks"),
-    ("replayEvents", "replayLimit", "10 jobs; unit tests of the crate webhooks"),
     ("listEventTypes", "conflict", "the specification lists 409, and no read-only operation returns it"),
     ("showDelivery", "conflict", "the specification lists 409, and no read-only operation returns it"),
     ("listEventTypes", "unsupportedMediaType", "the specification lists 415, and GET takes no body"),

@@ -156,6 +156,9 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     entity.call("DELETE", &format!("/webhook/event/{}/content", stored::event_of(&erased))).expect(200).await;
     let again = entity.post(&format!("/webhook/delivery/{erased}/resend")).send().await;
     checked.compare("resendDelivery", "eventErased", &again);
+    let replay = |from: &str| entity.post(&format!("{at}/replay")).json(&json!({ "createdFrom": from }));
+    replay("2026-01-01T00:00:00.000Z").expect(202).await;
+    checked.compare("replayEvents", "replayUnderWay", &replay("2026-01-02T00:00:00.000Z").send().await);
     entity.call("PATCH", &at).json(&json!({ "enabled": false })).expect(200).await;
     let range = json!({ "createdFrom": "2026-01-01T00:00:00.000Z" });
     for (operation, call) in [

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use base::{DeliveryId, EventId, WebhookId, pause, trace::Trace};
+use base::{DeliveryId, EventId, Time, WebhookId, pause, trace::Trace};
 use problem::Problem;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -369,9 +369,12 @@ impl Tenants {
                 .await;
             }
             Action::Replay(slot, minutes) => {
+                const HOUR: i64 = 60 * 60 * 1_000;
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
+                // Often the range of a replay that is under way: no other is accepted.
+                let since = Time::from_millis(since.as_millis().div_euclid(HOUR) * HOUR);
                 let body = json!({ "createdFrom": since }).to_string();
                 let key = format!("step-{}", step.number);
                 self.request(step, Some(webhook), Some(key.clone()), Function::RecoverDeliveries, move |bundle| {

@@ -2,7 +2,7 @@
 
 use crate::{
     deliveries::{
-        jobs::{MAX_RANGES, MAX_REPLAYS, TooManyRanges, TooManyReplays},
+        jobs::{MAX_RANGES, ReplayUnderWay, TooManyRanges},
         queries::cursor::NotACursor,
         state::delivery::{MAX_ATTEMPTS, Status},
     },
@@ -42,9 +42,9 @@ pub enum DeliveryError {
     /// Too many ranges are being recovered or replayed.
     #[error(transparent)]
     TooManyRanges(#[from] TooManyRanges),
-    /// Too many ranges are being replayed.
+    /// Another replay of the webhook is under way.
     #[error(transparent)]
-    TooManyReplays(#[from] TooManyReplays),
+    ReplayUnderWay(#[from] ReplayUnderWay),
     /// The cursor belongs to another list, or to none.
     #[error(transparent)]
     Cursor(#[from] NotACursor),
@@ -101,12 +101,12 @@ impl From<DeliveryError> for Problem {
                 );
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }
-            DeliveryError::TooManyReplays(TooManyReplays) => {
+            DeliveryError::ReplayUnderWay(ReplayUnderWay { since, until }) => {
                 let detail = format!(
-                    "{MAX_REPLAYS} ranges of events are already being replayed to this webhook; try again when some are \
-                     done."
+                    "A replay of this webhook is under way, of events published from {since} until {until}. Wait until \
+                     it ends."
                 );
-                Self::new(ProblemKind::RecoveryLimit, detail).with_limit("replayed-ranges", MAX_REPLAYS)
+                Self::new(ProblemKind::ReplayUnderWay, detail)
             }
             DeliveryError::Cursor(error) => error.into(),
             DeliveryError::Idempotency(error) => error.into(),

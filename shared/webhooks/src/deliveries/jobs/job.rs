@@ -10,7 +10,7 @@ use crate::deliveries::{
         expedited_ranges::ExpeditedRanges,
         passes::Passes,
         recover_ranges::{Range, Ranges, TooManyRanges},
-        replays::{Replay, Replays},
+        replay::Replay,
         scope::RecoveryScope,
     },
     queries::range::{KeyRange, ListPosition},
@@ -69,7 +69,7 @@ pub(super) struct JobItem {
 pub(super) enum Work {
     Recover(Ranges),
     /// Add a delivery for each event that matches the webhook and has none to it.
-    Replay(Replays),
+    Replay(Replay),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
     /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
@@ -189,7 +189,7 @@ impl Work {
     fn is_done(&self) -> bool {
         match self {
             Self::Recover(ranges) => ranges.is_empty(),
-            Self::Replay(replays) => replays.is_empty(),
+            Self::Replay(replay) => replay.is_done(),
             Self::Cancel(passes) | Self::Release(passes) | Self::Resume(passes) => passes.is_done(),
             // Its last page ends it.
             Self::Expire | Self::Erase(_) => false,
@@ -234,9 +234,9 @@ impl JobItem {
         Self::new(entity, webhook, Work::Recover(Ranges::default()), now)
     }
 
-    /// A new and empty replay.
-    pub(super) fn replay(entity: &EntityId, webhook: &WebhookId, now: Time) -> Self {
-        Self::new(entity, webhook, Work::Replay(Replays::default()), now)
+    /// A new job for a replay.
+    pub(super) fn replay(entity: &EntityId, webhook: &WebhookId, replay: Replay, now: Time) -> Self {
+        Self::new(entity, webhook, Work::Replay(replay), now)
     }
 
     /// Adds a scope to a recovery; returns whether the scope has deliveries that the recovery did not include.
@@ -276,8 +276,8 @@ impl JobItem {
                 Part::Waiting(range) => self.expedited.ranges.done(range, up_to.as_ref()),
                 Part::PutOff(range) => self.expedited.put_off_done(range, up_to.as_ref()),
             },
-            (Work::Replay(replays), Progress::Replayed { replay, part, up_to }) => {
-                replays.done(replay, part, up_to.as_ref());
+            (Work::Replay(replay), Progress::Replayed { replay: worked_on, part, up_to }) => {
+                replay.done(worked_on, part, up_to.as_ref());
             }
             // They are replaced, since only the sweep that holds the job changes them.
             (Work::Cancel(passes) | Work::Release(passes) | Work::Resume(passes), Progress::Passed(left)) => {

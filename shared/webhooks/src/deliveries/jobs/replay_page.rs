@@ -10,7 +10,7 @@ use crate::{
     deliveries::{
         jobs::{
             job::{PAGE, PageResult, Progress},
-            replays::{Replays, Step},
+            replay::{Replay, Step},
         },
         queries::{range::ListPosition, replayable::Wanted},
         store::Deliveries,
@@ -21,7 +21,7 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{Clock, DeliveryId, WebhookId, pause};
 use storage::TableError;
 
-/// How many events are looked at, and get their deliveries, at once. Each may have a body of 256 KiB.
+/// How many events are looked at, and get their deliveries, at once.
 const AT_ONCE: usize = 25;
 /// How many events are compared with a filter at once. Each may have a body of 256 KiB, a sweep works on eight jobs at
 /// once, and it has 256 MB.
@@ -37,7 +37,7 @@ pub(super) async fn work_through(
     deliveries: &Deliveries,
     webhooks: &Webhooks,
     (entity, webhook): (&EntityId, &WebhookId),
-    replays: &Replays,
+    replay: &Replay,
     clock: &dyn Clock,
 ) -> Result<(PageResult, usize), TableError> {
     let owner = AuthorizedEntity::owning_delivery(entity.clone());
@@ -47,13 +47,13 @@ pub(super) async fn work_through(
         tracing::info!(webhookId = %webhook, "a replay ended: its webhook is removed or disabled");
         return Ok((PageResult::Over, 0));
     };
-    let (replay, part) = match replays.step(clock.now()) {
-        Step::Work(replay, part) => (replay, part),
+    let part = match replay.step(clock.now()) {
+        Step::Work(part) => part,
         Step::Wait(time) => return Ok((PageResult::Wait(Progress::Seen, time), 0)),
         Step::Over => return Ok((PageResult::Over, 0)),
     };
     let began = Instant::now();
-    let wanted = Wanted { webhook: &found, types: &replay.types };
+    let wanted = Wanted { webhook: &found, types: &replay.scope.types };
     let page = deliveries.events_of_types(entity, &part, wanted, PAGE).await?;
     let mut added = 0;
     let mut units = 0;
@@ -75,7 +75,7 @@ pub(super) async fn work_through(
         }
     }
     tracing::info!(webhookId = %webhook, added, lookedAt = page.looked_at, "replayed one page of events");
-    Ok((PageResult::Next(Progress::Replayed { replay, part, up_to }), added))
+    Ok((PageResult::Next(Progress::Replayed { replay: replay.clone(), part, up_to }), added))
 }
 
 /// The least time in which a job may write this many units of events.

@@ -7,7 +7,7 @@ use crate::deliveries::{
     jobs::{
         job::{DueJob, ERASE, JobItem, LEASE, RECOVER, REPLAY, Work, partition, partition_of_event, turn},
         passes::Passes,
-        replays::ReplayScope,
+        replay::Replay,
         scope::RecoveryScope,
     },
     queries::range::KeyRange,
@@ -179,24 +179,24 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Adds a scope to the replays of a webhook. The record of the request, if it has an idempotency key, is written
-    /// with the job.
+    /// Begins a replay, or continues it if the same is under way. The record of the request, if it has an idempotency
+    /// key, is written with the job.
     pub(in crate::deliveries) async fn replay(
         &self,
         entity: &AuthorizedEntity,
         webhook: &WebhookId,
-        scope: ReplayScope,
+        asked: Replay,
         record: Option<Record>,
         now: Time,
     ) -> Result<(), DeliveryError> {
         for _ in 0..TRIES {
             let found = self.get(&partition(webhook), REPLAY).await?;
-            let mut item = found.unwrap_or_else(|| JobItem::replay(entity.id(), webhook, now));
-            if let Work::Replay(replays) = &mut item.work {
-                replays.ask(scope.clone())?;
+            let mut item = found.unwrap_or_else(|| JobItem::replay(entity.id(), webhook, asked.clone(), now));
+            if let Work::Replay(replay) = &mut item.work {
+                replay.ask(&asked)?;
             }
             if item.lease.is_none() {
-                // It may wait for the last events of other ranges.
+                // It may wait for the last events of its range.
                 item.due_at = now;
             }
             let write = Transaction::new().with(next_version(&mut item)?).with(turn(entity.id(), now));

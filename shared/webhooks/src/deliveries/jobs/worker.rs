@@ -177,9 +177,9 @@ impl Worker {
             (Work::Recover(_), Some(webhook)) => {
                 recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
             }
-            (Work::Replay(replays), Some(webhook)) => {
+            (Work::Replay(replay), Some(webhook)) => {
                 let of = (&item.entity, webhook);
-                replay_page::work_through(&self.deliveries, &self.webhooks, of, replays, &*self.clock).await
+                replay_page::work_through(&self.deliveries, &self.webhooks, of, replay, &*self.clock).await
             }
             (Work::Cancel(passes), Some(webhook)) => {
                 let of = (&item.entity, webhook);

@@ -103,11 +103,6 @@ impl KeyRange {
         Self { to: self.to.min(position.just_before()), ..self }
     }
 
-    /// The smallest range that also holds everything created from `since` until `until`.
-    pub(crate) fn extended(self, since: Time, until: Time) -> Self {
-        Self { from: self.from.min(body_at(since)), to: self.to.max(body_at(until)) }
-    }
-
     /// The intersection with another range.
     pub fn within(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), to: self.to.min(other.to) }

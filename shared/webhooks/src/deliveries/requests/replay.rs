@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::{
     deliveries::{
         error::DeliveryError,
-        jobs::{Jobs, ReplayScope, SETTLED},
-        queries::{range::KeyRange, replayable::Wanted},
+        jobs::{Jobs, Replay, ReplayScope},
+        queries::replayable::Wanted,
         store::Deliveries,
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, webhook::members},
@@ -77,21 +77,19 @@ impl Replaying {
         now: Time,
     ) -> Result<Replayed, DeliveryError> {
         self.limits.count(Allowance::Replays, entity, now).await?;
-        let asked = scope.clone();
-        let scope = ReplayScope { since: scope.since.max(now - self.retention).min(scope.until), ..scope };
         let found = self.webhooks.sendable(entity, webhook).await?;
-        let range = KeyRange::between(scope.since, scope.until);
-        let wanted = Wanted { webhook: &found, types: &scope.types };
-        let counted = self.deliveries.count_to_replay(entity.id(), range, wanted, now).await?;
-        let is_recent = scope.since < scope.until && now.since(scope.until) < SETTLED;
+        let replay = Replay::new(scope, found.version, self.retention, now);
+        let wanted = Wanted { webhook: &found, types: &replay.scope.types };
+        let counted = self.deliveries.count_to_replay(entity.id(), replay.left().clone(), wanted, now).await?;
+        let is_recent = replay.ends_recently(now);
         let is_empty = counted.count == 0 && counted.count_is_exact;
-        let message = is_empty.then(|| nothing_to_replay(&asked, is_recent));
+        let message = is_empty.then(|| nothing_to_replay(replay.scope.since, replay.until, is_recent));
         let replayed = Replayed { count: counted.count, count_is_exact: counted.count_is_exact, dry_run, message };
         let record = self.answers.record(once, &replayed, webhook, now).await?;
         if dry_run || (is_empty && !is_recent) {
             self.jobs.nothing_to_recover(record).await?;
         } else {
-            self.jobs.replay(entity, webhook, scope, record, now).await?;
+            self.jobs.replay(entity, webhook, replay, record, now).await?;
         }
         tracing::info!(webhookId = %webhook, count = counted.count, dryRun = dry_run, "replay requested");
         Ok(replayed)
@@ -99,7 +97,7 @@ impl Replaying {
 }
 
 /// Why nothing is replayed, in a sentence for people.
-fn nothing_to_replay(ReplayScope { since, until, .. }: &ReplayScope, is_recent: bool) -> String {
+fn nothing_to_replay(since: Time, until: Time, is_recent: bool) -> String {
     if since >= until {
         return "The range is in the future, so it has no events yet.".to_owned();
     }
@@ -113,7 +111,7 @@ fn nothing_to_replay(ReplayScope { since, until, .. }: &ReplayScope, is_recent: 
 }
 
 impl ReplayRequest {
-    /// Reads a request's body. The range ends now at the latest, since only events that exist are replayed.
+    /// Reads a request's body.
     pub fn read(body: &[u8], entity: &EntityId, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("createdFrom");
@@ -133,7 +131,6 @@ impl ReplayRequest {
             _ => {}
         }
         let since = body.finish_with(since)?;
-        let until = until.map_or(now, |until| until.min(now));
         Ok(Self { scope: ReplayScope { since, until, types }, dry_run })
     }
 }
@@ -149,14 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_a_range_and_perhaps_types_and_ends_now_at_the_latest() {
+    fn a_request_names_a_range_and_perhaps_types() {
         let since = Time::from_millis(1_795_167_600_000);
         let whole = read(r#"{"createdFrom":"2026-11-20T09:40:00Z"}"#).expect("good");
-        let scope = ReplayScope { since, until: NOW, types: Vec::new() };
+        let scope = ReplayScope { since, until: None, types: Vec::new() };
         assert_eq!(whole, ReplayRequest { scope: scope.clone(), dry_run: false });
         let body = r#"{"createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2027-01-01T00:00:00Z",
             "types":["booking.*","booking.*"],"dryRun":true}"#;
-        let scope = ReplayScope { types: vec!["booking.*".to_owned()], ..scope };
+        let until = Some(Time::from_millis(1_798_761_600_000));
+        let scope = ReplayScope { since, until, types: vec!["booking.*".to_owned()] };
         assert_eq!(read(body).expect("good"), ReplayRequest { scope, dry_run: true });
     }
 
@@ -176,12 +174,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_types_is_no_longer_than_the_catalogue() {
+        let body = |count| {
+            let types = vec!["booking.created"; count];
+            serde_json::json!({ "createdFrom": "2026-11-20T09:40:00Z", "types": types }).to_string()
+        };
+        let types = crate::events::catalogue::all().len();
+        assert!(read(&body(types)).is_ok());
+        let problem = read(&body(types + 1)).expect_err("too long");
+        assert_eq!(crate::testing::refused(&problem), ["types"]);
+    }
+
+    #[test]
     fn an_empty_replay_says_why() {
-        let scope = |until| ReplayScope { since: NOW, until, types: Vec::new() };
-        assert!(nothing_to_replay(&scope(NOW), false).contains("in the future"));
+        assert!(nothing_to_replay(NOW, NOW, false).contains("in the future"));
         let later = NOW + Duration::from_secs(60);
-        let none = nothing_to_replay(&scope(later), false);
+        let none = nothing_to_replay(NOW, later, false);
         assert!(none.contains("from 2026-11-20T09:45:00.000Z until 2026-11-20T09:46:00.000Z"), "{none}");
-        assert!(nothing_to_replay(&scope(later), true).contains("in a moment"));
+        assert!(nothing_to_replay(NOW, later, true).contains("in a moment"));
     }
 }
