@@ -103,8 +103,8 @@ impl From<DeliveryError> for Problem {
             }
             DeliveryError::ReplayUnderWay(ReplayUnderWay { since, until }) => {
                 let detail = format!(
-                    "A replay of this webhook is under way, of events published from {since} until {until}. Wait until \
-                     it ends."
+                    "A replay of the webhook is under way: it delivers events published from {since} until {until}. \
+                     Wait until it ends."
                 );
                 Self::new(ProblemKind::ReplayUnderWay, detail)
             }
