@@ -170,7 +170,7 @@ async fn every_violation_is_reported_at_once(suite: Arc<Suite>) {
     let body = json!({ "name": "n", "scopes": ["integrations.publish"] });
     let problem = entity.post("/application").json(&body).refused(400, "invalid-request").await;
     let detail = text(&problem, "detail");
-    assert!(detail.contains("`integrations.publish` is not one (did you mean integrations."), "{detail}");
+    assert!(detail.contains("`integrations.publish` is unknown (did you mean integrations."), "{detail}");
     assert!(
         entity.api().get("/").expect(200).await.text().contains("id=\"scopes\""),
         "the page that the detail names lists the scopes"

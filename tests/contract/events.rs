@@ -183,7 +183,7 @@ async fn the_refusal_of_an_unknown_type_suggests_one_and_names_the_list(suite: A
     let listing = entity.get("/webhook/delivery/list?type=booking.create").refused(400, "invalid-request").await;
     for problem in [publishing, listing] {
         let detail = problem["detail"].as_str().expect("openapi.yaml says so");
-        assert!(detail.contains("`booking.create` is not one (did you mean booking.created"), "{detail}");
+        assert!(detail.contains("`booking.create` is unknown (did you mean booking.created"), "{detail}");
         assert!(detail.contains(&entity.path("/webhook/event/list")), "{detail}");
     }
     // A group is only for subscriptions: an event has one type.

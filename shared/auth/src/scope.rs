@@ -205,7 +205,7 @@ mod tests {
         ] {
             let message = Scope::none_is(given);
             let expected = if near.is_empty() { String::from("; all") } else { format!(" (did you mean {near}") };
-            assert!(message.contains(&format!("but `{given}` is not one{expected}")), "{message}");
+            assert!(message.contains(&format!("but `{given}` is unknown{expected}")), "{message}");
             assert!(message.ends_with("listed at /#scopes"), "{message}");
         }
     }

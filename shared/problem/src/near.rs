@@ -38,7 +38,7 @@ pub fn none_of<N: AsRef<str> + Ord>(
         Some((end, _)) => format!("{}…", &given[..end]),
         None => given.to_owned(),
     };
-    format!("{what}, but `{given}` is not one{near}; {all_are_listed}")
+    format!("{what}, but `{given}` is unknown{near}; {all_are_listed}")
 }
 
 /// The message about an unknown member or parameter, with suggestions or else all known names.
@@ -94,6 +94,6 @@ mod tests {
         let long = "eventUrl".repeat(10_000);
         assert!(nearest(&long, MEMBERS).is_empty());
         let message = none_of("must be a member", &"é".repeat(10_000), MEMBERS, "there are four");
-        assert_eq!(message, format!("must be a member, but `{}…` is not one; there are four", "é".repeat(MAX_LENGTH)));
+        assert_eq!(message, format!("must be a member, but `{}…` is unknown; there are four", "é".repeat(MAX_LENGTH)));
     }
 }

@@ -265,9 +265,9 @@ mod tests {
             assert_eq!((problem.kind, problem.detail.as_str()), (ProblemKind::InvalidScope, detail), "{bad}");
         }
         for (bad, said) in [
-            ("booking.read nonsense", "`nonsense` is not one; all scopes"),
-            ("booking.*", "`booking.*` is not one (did you mean booking."),
-            ("BOOKING.READ", "`BOOKING.READ` is not one (did you mean booking.read"),
+            ("booking.read nonsense", "`nonsense` is unknown; all scopes"),
+            ("booking.*", "`booking.*` is unknown (did you mean booking."),
+            ("BOOKING.READ", "`BOOKING.READ` is unknown (did you mean booking.read"),
         ] {
             let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
             assert_eq!(problem.kind, ProblemKind::InvalidScope);

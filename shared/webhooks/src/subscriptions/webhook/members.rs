@@ -296,7 +296,7 @@ mod tests {
     fn an_unknown_type_is_named_with_similar_ones_at_limited_cost() {
         let message = |problem: &Problem, position: usize| problem.violations()[position].detail.clone();
         let problem = read(About::Existing, r#"{"eventList":["booking.create"]}"#).expect_err("refused");
-        assert!(message(&problem, 0).contains("`booking.create` is not one (did you mean booking.created"));
+        assert!(message(&problem, 0).contains("`booking.create` is unknown (did you mean booking.created"));
         assert!(message(&problem, 0).contains("/api/managing-entity/demo-hotel/webhook/event/list"));
         let many = vec!["\"booking.create\""; 100].join(",");
         let problem = read(About::Existing, &format!(r#"{{"eventList":[{many}]}}"#)).expect_err("refused");
