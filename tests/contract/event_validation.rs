@@ -55,6 +55,13 @@ async fn a_strict_deployment_refuses_data_that_do_not_conform(suite: Arc<Suite>)
     assert_eq!(invalid, ["body/data/brandIdentifier", "body/data/removedAt"], "{problem:#}");
     let with_key = published(json!({ "brandIdentifier": 4711 })).header("idempotency-key", "new");
     with_key.refused(400, "invalid-request").await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
+    let body = json!({ "type": "managing_entity.brand.removed", "data": { "brandIdentifier": 4711 } });
+    let of_test = entity.test(&hook.id).json(&body).refused(400, "invalid-request").await;
+    let mut invalid_in_test = invalid_values(&of_test);
+    invalid_in_test.sort();
+    assert_eq!(invalid_in_test, invalid, "{of_test:#}");
     let data = r#"{"brandIdentifier":4711}"#;
     let detail = format!(
         r#"{{"type":"managing_entity.brand.removed","managingEntityIdentifier":"{}","data":{data}}}"#,

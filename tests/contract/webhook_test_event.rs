@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, is_signed_by, time, until};
+use crate::harness::{Behaviour, Entity, Hook, LONG, Receiver, Suite, invalid_values, is_signed_by, time, until};
 
 /// Sends a test event to a webhook, and returns the delivery.
 async fn tested(entity: &Entity, hook: &Hook) -> String {
@@ -115,6 +115,52 @@ async fn the_sample_of_a_named_type_is_sent_and_says_that_it_is_a_test(suite: Ar
     assert_eq!((&listed["items"][0]["id"], &listed["items"][0]["test"]), (&json!(id), &json!(true)));
     let event = event["id"].as_str().expect("openapi.yaml says so");
     assert_eq!(entity.get(&format!("/webhook/event/{event}")).expect(200).await.json()["test"], true);
+}
+
+#[contract_test]
+async fn own_data_of_a_type_are_sent_unchanged_and_marked_as_a_test(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook_with(of_expired_bookings(&receiver.on("/", [Behaviour::status(204)]))).await;
+    let data = r#"{ "total": 1.10, "bookingNumber": "B-7" }"#;
+    let body = format!(r#"{{"type":"booking.created","data":{data}}}"#);
+    let sent = entity.test(&hook.id).body("application/json", body).expect(202).await.json();
+    let id = sent["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
+    let delivery = entity.until_status(id, &["delivered"]).await;
+    let received = receiver.until("/", 1).await.remove(0);
+    assert!(is_signed_by(&received, &hook.secret));
+    let text = String::from_utf8_lossy(&received.body).into_owned();
+    assert!(text.ends_with(&format!(r#""data":{data}}}"#)) && text.contains(r#""test":true"#), "{text}");
+    assert_eq!((&delivery["test"], delivery.get("subject")), (&json!(true), None), "{delivery:#}");
+}
+
+#[contract_test]
+async fn own_data_are_checked_as_published_data_are(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let of_type = |kind: &str, data: &str| {
+        let body = format!(r#"{{"type":"{kind}","data":{data}}}"#);
+        let published = entity.post("/webhook/event").body("application/json", body.clone());
+        (entity.test(&hook.id).body("application/json", body), published)
+    };
+    let (tested, published) = of_type("managing_entity.brand.removed", r#"{"brandIdentifier":4711}"#);
+    let warnings = tested.header("idempotency-key", "odd").expect(202).await.json()["warnings"].clone();
+    assert_eq!(warnings.as_array().map(Vec::len), Some(2), "{warnings:#}");
+    assert_eq!(published.expect(202).await.json()["warnings"], warnings);
+    let (again, _) = of_type("managing_entity.brand.removed", r#"{"brandIdentifier":4711}"#);
+    assert_eq!(again.header("idempotency-key", "odd").expect(202).await.json()["warnings"], warnings);
+    for data in ["[]", "null", "1", r#"{"a":"\ud800"}"#] {
+        let (tested, published) = of_type("booking.created", data);
+        let tested = invalid_values(&tested.refused(400, "invalid-request").await);
+        assert_eq!(tested, invalid_values(&published.refused(400, "invalid-request").await), "{data}");
+    }
+    let (tested, _) = of_type("booking.created", &json!({ "x": "y".repeat(256 * 1_024) }).to_string());
+    assert_eq!(tested.refused(413, "payload-too-large").await["properties"]["limitBytes"], 256 * 1_024);
+    let (tested, _) = of_type("webhook.test", "{}");
+    assert_eq!(invalid_values(&tested.refused(400, "invalid-request").await), ["body/data"]);
+    let (operational, _) = of_type("webhook.failing", "{}");
+    operational.expect(202).await;
 }
 
 /// An operational event changes no health and does not become the probe of a breaker. A test with its sample does both.

@@ -14,7 +14,11 @@ use webhooks::{
         requests::{recover::Recovery, replay::Replaying, resend::Resending},
         state::schedule::ScheduleSettings,
     },
-    events::{publish::Publisher, subject::SubjectMembers},
+    events::{
+        publish::Publisher,
+        subject::SubjectMembers,
+        validation::{DataValidator, EventValidation},
+    },
     subscriptions::{
         Webhooks,
         endpoint::rotate::Rotation,
@@ -26,7 +30,7 @@ use webhooks::{
 };
 
 /// The settings of the use cases.
-pub type UseCaseSettings = (SecretSettings, AddressRules, QueueSettings, ScheduleSettings);
+pub type UseCaseSettings = (SecretSettings, AddressRules, QueueSettings, ScheduleSettings, EventValidation);
 
 /// The use cases.
 pub struct UseCases {
@@ -68,7 +72,7 @@ pub struct UseCases {
 
 impl UseCases {
     /// The use cases of a started function. They read nothing yet, since most calls need no key ring.
-    pub fn new(service: &Service, (secrets, rules, queue, schedule): UseCaseSettings) -> Self {
+    pub fn new(service: &Service, (secrets, rules, queue, schedule, validation): UseCaseSettings) -> Self {
         let table = service.table();
         let clock = service.clock();
         let random = service.random();
@@ -124,6 +128,7 @@ impl UseCases {
                 answers: IdempotencyStore::new(table.clone()),
                 limits: limits.clone(),
                 publisher: Publisher::new(&table, queue.clone(), publishing, (clock.clone(), random.clone())),
+                validator: DataValidator::new(validation, service.settings().environment.clone(), clock.clone()),
                 clock: clock.clone(),
                 random: random.clone(),
             },

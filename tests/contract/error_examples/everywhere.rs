@@ -19,11 +19,12 @@ const NOTHING: [(&str, &str); 9] = [
 ];
 
 /// Errors whose examples `provoked` provokes, at these operations.
-const SPECIAL: [(&str, &str); 9] = [
+const SPECIAL: [(&str, &str); 10] = [
     ("createWebhook", "invalidRequest"),
     ("checkEventFilter", "invalidRequest"),
     ("upgradeGeoIPs", "invalidRequest"),
     ("publishEvent", "payloadTooLarge"),
+    ("testWebhook", "payloadTooLarge"),
     ("token", "payloadTooLarge"),
     ("revokeToken", "payloadTooLarge"),
     ("introspectToken", "payloadTooLarge"),

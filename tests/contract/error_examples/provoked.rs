@@ -133,6 +133,8 @@ pub(super) async fn of_webhooks(suite: &Suite, checked: &mut Checked) {
     checked.compare("publishEvent", "mayNotPublish", &call.send().await);
     let large = publish(json!({ "text": "x".repeat(300_000) })).send().await;
     checked.compare("publishEvent", "payloadTooLarge", &large);
+    let large = entity.test(&hook.id).json(&event(json!({ "text": "x".repeat(300_000) }))).send().await;
+    checked.compare("testWebhook", "payloadTooLarge", &large);
     publish(json!({})).header("idempotency-key", "used").expect(202).await;
     let other = publish(json!({ "another": true })).header("idempotency-key", "used").send().await;
     checked.compare("publishEvent", "idempotencyConflict", &other);

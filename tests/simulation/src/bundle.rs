@@ -204,8 +204,11 @@ impl Bundle {
     pub fn ingestion(&self) -> Ingestion {
         let rejected = RejectedEvents::connect(&self.aws, format!("http://sqs.simulated/000000000000/{SLOW}"));
         let environment = "simulation".to_owned();
-        let validator = DataValidator::new(EventValidation::Off, environment.clone(), self.clock.clone());
-        Ingestion { publisher: self.publisher(), validator, rejected, environment }
+        Ingestion { publisher: self.publisher(), validator: self.validator(), rejected, environment }
+    }
+
+    fn validator(&self) -> DataValidator {
+        DataValidator::new(EventValidation::Off, "simulation", self.clock.clone())
     }
 
     /// Makes attempts.
@@ -310,6 +313,7 @@ impl Bundle {
             answers: self.answers(),
             limits: self.limits(),
             publisher: self.publisher(),
+            validator: self.validator(),
             clock: self.clock.clone(),
             random: self.random.clone(),
         }

@@ -24,8 +24,11 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
                   `show_delivery` after a few seconds to see the endpoint's answer.",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
-        let sample = json!({ "type": "string", "description": "Sends the sample of this type, marked as a test." });
-        schemas::with(schemas::with(members, json!({ "type": sample })), arguments::idempotency_key())
+        let event = json!({
+            "type": { "type": "string", "description": "Sends an event of this type, marked as a test." },
+            "data": { "type": "object", "description": "With `type`: the event's data. Default: the type's sample." },
+        });
+        schemas::with(schemas::with(members, event), arguments::idempotency_key())
     },
     output: || schemas::with(schemas::of("TestDelivery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],
@@ -36,7 +39,8 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
 async fn test(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall) -> Result<Value, Problem> {
     let once = call.once(&entity)?;
     let webhook = call.webhook()?;
-    let request = TestRequest::read(&call.body(), entity.id())?;
+    let body = call.body();
+    let request = TestRequest::read(&body, entity.id())?;
     let sent = use_cases.testing.send(&entity, &webhook, &request, once.as_ref(), &call.caller.trace).await?;
     repeatable(&sent, sent.is_repeated())
 }

@@ -5,10 +5,13 @@ use functions_webhooks::{internal_publisher, webhook_id};
 use gate::{EntityCall, Reply, endpoints};
 use problem::Problem;
 use storage::IdempotencyStore;
-use webhooks::subscriptions::{
-    Webhooks,
-    request_limits::RequestLimits,
-    test_event::{TestRequest, Testing},
+use webhooks::{
+    events::validation::DataValidator,
+    subscriptions::{
+        Webhooks,
+        request_limits::RequestLimits,
+        test_event::{TestRequest, Testing},
+    },
 };
 
 pub(crate) fn main() -> Result<(), StartError> {
@@ -16,12 +19,13 @@ pub(crate) fn main() -> Result<(), StartError> {
 }
 
 async fn serve() -> Result<(), StartError> {
-    let (service, (queue, schedule)) = Service::start().await?;
+    let (service, (queue, schedule, validation)) = Service::start().await?;
     let testing = Testing {
         webhooks: Webhooks::new(service.table()),
         answers: IdempotencyStore::new(service.table()),
         limits: RequestLimits::new(service.table()),
         publisher: internal_publisher(&service, &queue, schedule),
+        validator: DataValidator::new(validation, service.settings().environment.clone(), service.clock()),
         clock: service.clock(),
         random: service.random(),
     };

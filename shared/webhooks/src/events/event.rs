@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::events::catalogue::{self, EventType, Source};
 use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
-use problem::Violation;
+use problem::{Problem, Violation};
 
 /// The largest body of an event, including the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -41,6 +41,12 @@ pub struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the event is larger than 256 KiB")]
 pub struct TooLarge;
+
+impl From<TooLarge> for Problem {
+    fn from(TooLarge: TooLarge) -> Self {
+        Self::too_large("The event", MAX_BYTES)
+    }
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,8 +94,8 @@ impl Event {
             .event(kind.value)
     }
 
-    /// An event without a subject whose data are a sample of its type. Its body says that it is a test.
-    pub fn sample(
+    /// An event without a subject whose body says that it is a test.
+    pub fn test(
         id: EventId,
         kind: &EventType,
         timestamp: Time,

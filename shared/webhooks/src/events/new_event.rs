@@ -105,15 +105,27 @@ pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'stati
     None
 }
 
-/// Takes the data, which must be an object. Subscribers get its exact text. An unpaired surrogate is refused, since
-/// filters and many receivers could not read the member, or the whole event.
+/// Takes the data, which must be an object.
 pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
-    let given = body.take_raw("data");
-    let data = given.filter(|data| data.starts_with('{'));
-    let data = data.and_then(|data| serde_json::from_str::<&RawValue>(data).ok());
-    let Some(data) = data else {
-        let rule = if given.is_none() { Rule::Required } else { Rule::InvalidType };
-        body.violations.add("data", rule, "is required, and must be an object");
+    let expected = "is required, and must be an object";
+    if !body.has("data") {
+        body.violations.add("data", Rule::Required, expected);
+    }
+    take_object(body, expected)
+}
+
+/// Takes the data of a test event, if given. The rules are those of published data.
+pub(crate) fn take_test_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
+    take_object(body, "must be an object")
+}
+
+/// Takes data that must be an object, if present. Receivers get its exact text. An unpaired surrogate is refused, since
+/// filters and many receivers could not read the member, or the whole event.
+fn take_object<'a>(body: &mut JsonBody<'a>, expected: &str) -> Option<&'a RawValue> {
+    let given = body.take_raw("data")?;
+    let data = Some(given).filter(|data| data.starts_with('{'));
+    let Some(data) = data.and_then(|data| serde_json::from_str::<&RawValue>(data).ok()) else {
+        body.violations.add("data", Rule::InvalidType, expected);
         return None;
     };
     (!body.violations.note_surrogates("data", data.get())).then_some(data)

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::{
     data_warning::{self, MAX_WARNINGS},
-    event::{Event, MAX_BYTES, TooLarge},
+    event::{Event, TooLarge},
     line::Ordered,
     new_event::{Content, NewEvent},
     share::AdmittedPublication,
@@ -118,7 +118,7 @@ pub enum PublishError {
 impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         match error {
-            PublishError::TooLarge(TooLarge) => Self::too_large("The event", MAX_BYTES),
+            PublishError::TooLarge(error) => error.into(),
             PublishError::KeyConflict => IdempotencyError::Conflict.into(),
             PublishError::Table(error) => error.into(),
         }

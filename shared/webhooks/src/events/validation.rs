@@ -82,25 +82,41 @@ impl DataValidator {
 
     /// Checks the data of an event, as [`Self::check`] does.
     pub(super) fn check_content(&self, content: &mut Content<'_>) -> Result<(), Problem> {
-        if self.mode == EventValidation::Off {
-            return Ok(());
-        }
         let warnings = self.warnings(content.kind, content.data);
-        if warnings.is_empty() {
-            return Ok(());
+        if !warnings.is_empty() {
+            self.report(content.kind, &warnings);
         }
-        self.report(content.kind, &warnings);
-        if self.mode == EventValidation::Strict {
-            let data = Pointer::from("data");
-            let violation =
-                |Violation { pointer, rule, detail, .. }| Violation::body(data.within(&pointer), rule, detail);
-            return Err(Problem::invalid(warnings.into_iter().map(violation).collect()));
-        }
-        content.warnings = warnings;
+        content.warnings = self.permitted(warnings).map_err(Problem::invalid)?;
         Ok(())
     }
 
+    /// Checks the data of a test event, and returns the warnings. The log and the metric do not count it: it says nothing
+    /// about the events of publishers.
+    ///
+    /// # Errors
+    /// If the deployment is strict, a violation for each value that does not conform.
+    pub(crate) fn check_test(
+        &self,
+        kind: &'static EventType,
+        data: &RawValue,
+    ) -> Result<Vec<Violation>, Vec<Violation>> {
+        self.permitted(self.warnings(kind, data))
+    }
+
+    /// The warnings, or the violations that they are in a strict deployment.
+    fn permitted(&self, warnings: Vec<Violation>) -> Result<Vec<Violation>, Vec<Violation>> {
+        if warnings.is_empty() || self.mode != EventValidation::Strict {
+            return Ok(warnings);
+        }
+        let data = Pointer::from("data");
+        let violation = |Violation { pointer, rule, detail, .. }| Violation::body(data.within(&pointer), rule, detail);
+        Err(warnings.into_iter().map(violation).collect())
+    }
+
     fn warnings(&self, kind: &'static EventType, data: &RawValue) -> Vec<Violation> {
+        if self.mode == EventValidation::Off {
+            return Vec::new();
+        }
         let text = data.get();
         let Ok(data) = serde_json::from_str::<Value>(text) else {
             // RFC 8259 allows such JSON, and subscribers get it unchanged.
@@ -234,6 +250,9 @@ mod tests {
         let problem = checked(EventValidation::Strict).expect_err("refused");
         let names: Vec<_> = problem.violations().iter().map(Violation::name).collect();
         assert_eq!(names, ["data.brandIdentifier", "data.removedAt"]);
+        let tested = |mode| validator(mode).check_test(kind, &data).map(|warnings| warnings.len());
+        assert_eq!((tested(EventValidation::Off), tested(EventValidation::Warn)), (Ok(0), Ok(2)));
+        assert_eq!(tested(EventValidation::Strict), Err(problem.violations()));
     }
 
     #[test]

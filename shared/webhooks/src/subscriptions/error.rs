@@ -1,5 +1,6 @@
 //! Errors of the use cases of webhooks.
 
+use crate::events::event::TooLarge;
 use base::Time;
 use problem::{Problem, ProblemKind, Violation};
 use storage::{Allowance, IdempotencyError, SealError, TableError};
@@ -34,6 +35,12 @@ pub enum WebhookError {
     /// The change is invalid once its masks are replaced by the stored values.
     #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
+    /// The data of a test event do not conform to the schema of its type, and the deployment is strict.
+    #[error("the data of the test event do not conform to the schema of its type")]
+    InvalidTestData(Vec<Violation>),
+    /// The test event is too large.
+    #[error(transparent)]
+    TestTooLarge(#[from] TooLarge),
     /// The entity has reached its limit of requests of this kind.
     #[error("the entity has sent {} requests of the kind {what:?} in {} s", what.limit(), what.window())]
     TooManyRequests {
@@ -98,7 +105,8 @@ impl From<WebhookError> for Problem {
                 Self::new(ProblemKind::PreviousSecretLive, detail)
                     .with_property("previousSecretExpiresDate", end.to_string())
             }
-            WebhookError::Invalid(violations) => Self::invalid(violations),
+            WebhookError::Invalid(violations) | WebhookError::InvalidTestData(violations) => Self::invalid(violations),
+            WebhookError::TestTooLarge(error) => error.into(),
             WebhookError::TooManyRequests { what, wait } => {
                 let limit = what.limit();
                 let may = match what {

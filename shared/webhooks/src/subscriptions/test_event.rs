@@ -1,16 +1,19 @@
-//! Testing a webhook: an event of a separate type, or the marked sample of another type, sent only to this webhook, and
-//! signed, retried and kept like any other.
+//! Testing a webhook: an event of a separate type, or of another type with its sample or with the caller's data and
+//! marked as a test. It is sent only to this webhook, and signed, retried and kept like any other.
 
 use serde::Serialize;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    events::{Event, EventType, catalogue, publish::Publisher, type_details},
+    events::{
+        Event, EventType, catalogue, event::TooLarge, new_event::take_test_data, publish::Publisher, type_details,
+        validation::DataValidator,
+    },
     subscriptions::{Webhooks, error::WebhookError, request_limits::RequestLimits},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{DeliveryId, EventId, SharedClock, SharedRandom, Time, WebhookId, trace::Trace};
-use problem::{JsonBody, Problem, Rule};
+use problem::{JsonBody, Problem, Rule, Violation};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 
 /// The type of test events.
@@ -26,6 +29,8 @@ pub struct Testing {
     pub limits: RequestLimits,
     /// Publishes the event.
     pub publisher: Publisher,
+    /// Validates the data that a caller gives.
+    pub validator: DataValidator,
     /// The clock for the event.
     pub clock: SharedClock,
     /// Random source of the event's identifier.
@@ -45,39 +50,55 @@ struct TestData<'a> {
 pub struct TestSent {
     delivery_identifier: DeliveryId,
     event_identifier: EventId,
+    /// The values of the caller's data that do not conform to the schema of the type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Violation>,
 }
 
 /// A request for a test event.
 #[derive(Debug, Default)]
-pub struct TestRequest {
-    /// The type whose sample is sent; `None` for a `webhook.test` event.
-    sample_of: Option<&'static EventType>,
+pub struct TestRequest<'a> {
+    /// The type of the event; `None` for a `webhook.test` event.
+    kind: Option<&'static EventType>,
+    /// The caller's data. Without them, the sample of the type is sent.
+    data: Option<&'a RawValue>,
 }
 
-impl TestRequest {
+impl<'a> TestRequest<'a> {
     /// Reads the body of a request for this entity; it may be empty.
-    pub fn read(body: &[u8], entity: &EntityId) -> Result<Self, Problem> {
+    pub fn read(body: &'a [u8], entity: &EntityId) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
             return Ok(Self::default());
         }
         let mut body = JsonBody::read(body)?;
+        let has_type = body.has("type");
         let kind = body.optional::<String>("type", &catalogue::key_expected());
         let kind = kind.and_then(|kind| {
             body.violations.note("type", Rule::UnknownValue, type_details::named(&kind, entity.as_str()))
         });
+        if kind.map_or(!has_type, |kind| kind == TEST) {
+            body.refuse("data", "cannot be sent with `webhook.test`, whose data the service sets; name another `type`");
+        }
+        let data = take_test_data(&mut body);
         body.finish()?;
-        Ok(Self { sample_of: kind.filter(|kind| *kind != TEST) })
+        Ok(Self { kind: kind.filter(|kind| *kind != TEST), data })
     }
 
-    fn event(&self, id: EventId, now: Time, entity: &EntityId, webhook: &WebhookId) -> Event {
-        let Some(kind) = self.sample_of else {
+    /// The warnings about the caller's data.
+    fn warnings(&self, validator: &DataValidator) -> Result<Vec<Violation>, WebhookError> {
+        let (Some(kind), Some(data)) = (self.kind, self.data) else { return Ok(Vec::new()) };
+        validator.check_test(kind, data).map_err(WebhookError::InvalidTestData)
+    }
+
+    fn event(&self, id: EventId, now: Time, entity: &EntityId, webhook: &WebhookId) -> Result<Event, TooLarge> {
+        let Some(kind) = self.kind else {
             let message = "This is a test of the webhook. Nothing has happened.";
             let data = TestData { webhook_identifier: webhook, message };
             let data = to_raw_value(&data).expect("texts can always be written");
-            return Event::new(id, TEST, now, entity.clone(), &data).expect("identifiers and a sentence are small");
+            return Event::new(id, TEST, now, entity.clone(), &data);
         };
-        let sample = type_details::samples(kind).next().expect("the build refuses a type without samples");
-        Event::sample(id, kind, now, entity.clone(), sample).expect("a test compares the size of every sample")
+        let sample = || type_details::samples(kind).next().expect("the build refuses a type without samples");
+        Event::test(id, kind, now, entity.clone(), self.data.unwrap_or_else(sample))
     }
 }
 
@@ -87,7 +108,7 @@ impl Testing {
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        request: &TestRequest,
+        request: &TestRequest<'_>,
         once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<Answered<TestSent>, WebhookError> {
@@ -98,16 +119,18 @@ impl Testing {
         &self,
         entity: &AuthorizedEntity,
         id: &WebhookId,
-        request: &TestRequest,
+        request: &TestRequest<'_>,
         once: Option<&IdempotentRequest>,
         trace: &Trace,
     ) -> Result<TestSent, WebhookError> {
-        self.limits.count(Allowance::Tests, entity, self.clock.now()).await?;
-        let webhook = self.webhooks.sendable(entity, id).await?;
         let now = self.clock.now();
-        let event = request.event(EventId::new(now, &*self.random), now, entity.id(), id);
-        let event = Event { trace: trace.if_named(), is_test: true, ..event };
-        let sent = TestSent { delivery_identifier: DeliveryId::of(&event.id, 0), event_identifier: event.id.clone() };
+        let warnings = request.warnings(&self.validator)?;
+        let event = request.event(EventId::new(now, &*self.random), now, entity.id(), id)?;
+        let event = Event { trace: trace.if_named(), is_test: true, warnings: warnings.clone(), ..event };
+        self.limits.count(Allowance::Tests, entity, now).await?;
+        let webhook = self.webhooks.sendable(entity, id).await?;
+        let delivery_identifier = DeliveryId::of(&event.id, 0);
+        let sent = TestSent { delivery_identifier, event_identifier: event.id.clone(), warnings };
         let record = self.answers.record(once, &sent, &sent.delivery_identifier, now).await?;
         self.publisher.publish_to(entity, &event, &webhook, record).await?;
         Ok(sent)
@@ -129,7 +152,8 @@ mod tests {
     fn event(body: &str) -> Event {
         let random = CountingRandom::default();
         let request = TestRequest::read(body.as_bytes(), &entity()).expect("valid");
-        request.event(EventId::new(NOW, &random), NOW, &entity(), &WebhookId::new(NOW, &random))
+        let event = request.event(EventId::new(NOW, &random), NOW, &entity(), &WebhookId::new(NOW, &random));
+        event.expect("samples and short data are small")
     }
 
     #[test]
@@ -154,10 +178,32 @@ mod tests {
     }
 
     #[test]
+    fn data_of_the_caller_replace_the_sample_byte_for_byte() {
+        let event = event(r#"{"data":{ "bookingNumber" : 1.50 },"type":"booking.created"}"#);
+        assert!(event.body.ends_with(r#""data":{ "bookingNumber" : 1.50 }}"#), "{}", event.body);
+        assert!(event.body.contains(r#""test":true"#) && event.subject.is_none(), "{}", event.body);
+    }
+
+    #[test]
+    fn data_with_the_type_of_tests_are_refused_with_the_reason() {
+        for body in [r#"{"data":{}}"#, r#"{"type":"webhook.test","data":{}}"#] {
+            let problem = TestRequest::read(body.as_bytes(), &entity()).expect_err("refused");
+            let [violation] = &problem.violations()[..] else { panic!("{problem:?}") };
+            assert_eq!((violation.name().as_str(), violation.rule), ("data", Rule::NotAllowed));
+            assert!(violation.detail.ends_with("name another `type`"), "{body}");
+        }
+    }
+
+    #[test]
     fn an_unknown_type_or_member_is_a_violation() {
-        for (body, field) in
-            [(r#"{"type":"booking.create"}"#, "type"), (r#"{"type":1}"#, "type"), (r#"{"data":{}}"#, "data")]
-        {
+        for (body, field) in [
+            (r#"{"type":"booking.create","data":{}}"#, "type"),
+            (r#"{"type":1,"data":{}}"#, "type"),
+            (r#"{"type":"booking.created","data":[]}"#, "data"),
+            (r#"{"type":"booking.created","data":null}"#, "data"),
+            (r#"{"type":"booking.created","data":{"a":"\ud800"}}"#, "data.a"),
+            (r#"{"type":"booking.created","subject":"B-1"}"#, "subject"),
+        ] {
             let problem = TestRequest::read(body.as_bytes(), &entity()).expect_err("refused");
             assert_eq!(crate::testing::refused(&problem), [field], "{body}");
         }
