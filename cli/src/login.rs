@@ -40,7 +40,11 @@ pub struct GivenLogin {
 }
 
 impl GivenLogin {
-    pub fn of_environment() -> Self {
+    /// The environment's values. An exact profile has none: the variables may be those of another client.
+    pub fn of_environment(profile: &Profile) -> Self {
+        if profile.is_exact() {
+            return Self::default();
+        }
         let [address, issuer, entity, client_id, client_secret] = VARIABLES.map(machine::variable);
         Self { address, issuer, entity, client_id, client_secret }
     }
@@ -86,7 +90,7 @@ impl GivenLogin {
 impl StoredLogin {
     /// The login of a profile, with the environment's values in place of stored ones, unless the profile is exact.
     pub fn load(profile: &Profile) -> Result<Self, Failure> {
-        let given = if profile.is_exact() { GivenLogin::default() } else { GivenLogin::of_environment() };
+        let given = GivenLogin::of_environment(profile);
         let stored = match profile.path().map(|path| read(&path)) {
             Ok(Err(Failure::DamagedLogin(_))) if given.is_complete() => None,
             Ok(stored) => stored?,

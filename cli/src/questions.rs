@@ -34,7 +34,7 @@ pub fn ask_hidden(question: &str, name: &str) -> Result<String, Failure> {
 pub fn confirm(question: &str) -> Result<(), Failure> {
     if !can_ask() {
         return Err(Failure::Usage(
-            "the program cannot ask for a confirmation because standard input is not a terminal: add --yes".to_owned(),
+            "the program cannot ask for confirmation because standard input is not a terminal: add --yes".to_owned(),
         ));
     }
     eprint!("{question} [y/N] ");

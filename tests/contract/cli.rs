@@ -153,6 +153,14 @@ async fn the_command_line_sends_the_sample_of_a_type(suite: Arc<Suite>) {
     entity.until_status(sent["deliveryIdentifier"].as_str().expect("one delivery"), &["delivered"]).await;
     let event = receiver.until("/", 1).await[0].json();
     assert_eq!((&event["type"], &event["test"]), (&json!("booking.cancelled"), &json!(true)));
+    let data = r#"{"bookingNumber": "B-7", "total": 1.10}"#;
+    let sent = cli.json(&["trigger", "booking.created", "--data", data]).await;
+    entity.until_status(sent["deliveryIdentifier"].as_str().expect("one delivery"), &["delivered"]).await;
+    let received = receiver.until("/", 2).await.remove(1);
+    assert_eq!(received.json()["test"], true);
+    assert!(String::from_utf8_lossy(&received.body).ends_with(&format!(r#""data":{data}}}"#)), "{received:?}");
+    let refused = cli.run(&["trigger", "webhook.test", "--data", data]).await;
+    assert!(refused.code == Some(2) && refused.err.contains("name another `type`"), "{refused:?}");
     for filter in [r#"{"a": [1], "a": [2]}"#, r#"{"a": {"b": [1], "b": [2]}}"#] {
         let twice = cli.run(&["listen", "--filter", filter]).await;
         assert!(twice.code == Some(2) && twice.err.contains("must be given only once"), "{twice:?}");

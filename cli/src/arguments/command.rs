@@ -31,13 +31,13 @@ Examples:
     Whoami,
     /// Receives events without a public address: prints them, or forwards them to an address, until Ctrl-C.
     Listen(Box<Listen>),
-    /// Sends the sample of an event type as a test event (`"test": true`) to one webhook.
+    /// Sends a test event (`"test": true`) to one webhook, with the sample of a type or your data.
     Trigger(Trigger),
     /// Publishes an event, if the application may publish.
     Publish(Publish),
-    /// Lists the webhooks; its subcommands show, create, change, test and remove one.
+    /// Lists webhooks, or shows, creates, changes, pauses, tests or removes one.
     Webhooks(Webhooks),
-    /// Lists the event types; its subcommand shows one with a sample.
+    /// Lists the event types, or shows one with samples.
     Types(Types),
     /// Checks the signature of a received request, without the service.
     Verify(Verify),
@@ -62,11 +62,11 @@ Example:
 
 An attempt that is under way cannot be stopped: the service refuses, and a later cancellation may succeed.")]
     Cancel(WhichDelivery),
-    /// Sends failed and waiting deliveries of a webhook again, such as after an outage.
+    /// Sends failed and waiting deliveries of a webhook again, for example after an outage.
     Recover(Recover),
     /// Delivers events to a webhook that was created, enabled or changed after their publication.
     Replay(Replay),
-    /// Opens the panel in the browser, by a new link.
+    /// Opens the panel in the browser through a new link.
     Open(Open),
     /// Prints completions for a shell.
     #[command(

@@ -18,5 +18,5 @@ Exit codes:
 130  stopped by Ctrl-C; `listen` and `deliveries --follow` end with 0
 
 The variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and WAYPOST_CLIENT_SECRET override the
-stored login, except that of --profile; WAYPOST_PROFILE chooses a profile without the option. Results go to standard
-output, everything else to standard error. NO_COLOR=1 turns colours off.";
+stored login; with --profile, they are ignored. WAYPOST_PROFILE chooses a profile without the option. Results go to
+standard output, everything else to standard error. NO_COLOR=1 turns colours off.";

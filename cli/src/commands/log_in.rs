@@ -17,7 +17,11 @@ Examples:
   waypost login
   waypost login --address https://api.waypost.example --entity my-hotel --client-id appQ7nX2vLw9KdRtY4sUb8ZcE
   waypost login --profile staging
-  echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin";
+  echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin
+
+Options win over the variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and
+WAYPOST_CLIENT_SECRET; it asks for the values that both lack. With --profile, it ignores the variables, which may be
+those of another application.";
 
 /// The scopes that the other commands need.
 const SCOPES: [&str; 3] = ["integrations.read", "integrations.write", "integrations.remove"];
@@ -44,7 +48,7 @@ pub struct Login {
 
 impl Login {
     pub async fn run(self, profile: &Profile, output: Output) -> Result<(), Failure> {
-        let login = self.complete()?;
+        let login = self.complete(profile)?;
         tokio::select! {
             done = log_in(login, profile, output) => done,
             // Once the program has asked for the secret, the signal no longer ends it by default.
@@ -52,13 +56,24 @@ impl Login {
         }
     }
 
-    /// Fills in missing values from the environment, and then by asking.
-    fn complete(self) -> Result<StoredLogin, Failure> {
-        let environment = GivenLogin::of_environment();
+    /// Fills in missing values from the environment, unless the profile is exact, and then by asking.
+    fn complete(self, profile: &Profile) -> Result<StoredLogin, Failure> {
+        let environment = GivenLogin::of_environment(profile);
         // Standard input cannot provide answers if it already provides the secret.
         let asks = questions::can_ask() && !self.client_secret_stdin;
+        let ignored = if profile.is_exact() { "; with --profile, variables are ignored" } else { "" };
+        let missing = |option: &str| {
+            Failure::Usage(format!(
+                "{option} is missing, and the program cannot ask for it because standard input is not a \
+                 terminal{ignored}"
+            ))
+        };
         let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
-            given.or(variable).map_or_else(|| ask(asks, option, question), Ok)
+            match given.or(variable) {
+                Some(value) => Ok(value),
+                None if asks => questions::ask(question),
+                None => Err(missing(option)),
+            }
         };
         let address = value(self.address, environment.address, "--address", "Address of the API")?;
         let address = checked_address(&address)?;
@@ -72,12 +87,11 @@ impl Login {
         } else if asks {
             questions::ask_hidden("Client secret (not shown): ", "the client secret")?
         } else {
-            return Err(Failure::Usage(
+            let variable = if profile.is_exact() { "" } else { ", or set WAYPOST_CLIENT_SECRET" };
+            return Err(Failure::Usage(format!(
                 "the client secret is missing, and the program cannot ask for it because standard input is not a \
-                 terminal: write the secret to standard input and add --client-secret-stdin, or set \
-                 WAYPOST_CLIENT_SECRET"
-                    .to_owned(),
-            ));
+                 terminal: write the secret to standard input and add --client-secret-stdin{variable}"
+            )));
         };
         Ok(StoredLogin { address, issuer, entity, client_id, client_secret })
     }
@@ -114,13 +128,4 @@ async fn log_in(login: StoredLogin, profile: &Profile, output: Output) -> Result
         "lackingScopes": lacking, "profile": profile.name(), "storedIn": path,
     });
     Ok(output.write(json, text)?)
-}
-
-fn ask(asks: bool, option: &str, question: &str) -> Result<String, Failure> {
-    if !asks {
-        return Err(Failure::Usage(format!(
-            "{option} is missing, and the program cannot ask for it because standard input is not a terminal"
-        )));
-    }
-    questions::ask(question)
 }

@@ -3,12 +3,14 @@
 mod answer;
 mod deliveries;
 mod delivery;
+mod event_data;
 mod first_attempt;
 mod listen;
 mod log_in;
 mod open;
 mod patience;
 mod publish;
+mod range;
 mod recover;
 mod replay;
 mod settings;
@@ -24,10 +26,9 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 
-pub use self::replay::Replay;
 pub use self::{
     deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, open::Open, publish::Publish,
-    recover::Recover, trigger::Trigger, types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami, why::Why,
+    recover::Recover, replay::Replay, trigger::Trigger, types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami, why::Why,
 };
 use crate::{
     arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, profile::Profile, service::Service,

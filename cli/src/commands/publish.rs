@@ -1,15 +1,13 @@
 //! `waypost publish`: publishes an event.
 
-use std::{
-    fs,
-    io::{self, Read},
-};
-
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::patience::repeat_at_most;
+use super::{
+    event_data::{Warning, event_data, warning_lines},
+    patience::repeat_at_most,
+};
 use crate::{
     failure::Failure,
     machine,
@@ -35,13 +33,14 @@ pub struct Publish {
     /// The event type, such as booking.created.
     #[arg(long = "type", value_name = "TYPE")]
     kind: String,
-    /// The data: a JSON object, `@` and the name of a file with one, or `-` for standard input. It is sent unchanged.
+    /// The data, sent unchanged: a JSON object, `@FILE` for the content of a file, or `-` for standard input.
     #[arg(long, value_name = "DATA")]
     data: String,
     /// The subject, such as a booking number. Defaults to the one in the data.
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// A text that identifies this event: for 24 hours, a repetition with it publishes nothing new. Defaults to a random one.
+    /// A text that identifies this event: for 24 hours, repeating the command with it publishes nothing new. Defaults to a
+    /// random one.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -72,15 +71,9 @@ struct NewDelivery {
     webhook_identifier: String,
 }
 
-#[derive(Deserialize)]
-struct Warning {
-    pointer: String,
-    detail: String,
-}
-
 impl Publish {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
-        let data = data_of(&self.data)?;
+        let data = event_data(&self.data)?;
         let key = self.idempotency_key.map_or_else(machine::random_text, Ok)?;
         let body = Body { kind: &self.kind, data: &data, subject: self.subject.as_deref() };
         let path = ["webhook", "event"];
@@ -99,22 +92,6 @@ impl Publish {
     }
 }
 
-/// The data that an argument names, as they were given: a parsed value would lose digits of numbers.
-fn data_of(argument: &str) -> Result<Box<RawValue>, Failure> {
-    let text = match argument.strip_prefix('@') {
-        Some(path) => fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("--data: {path} cannot be read: {error}")))?,
-        None if argument == "-" => {
-            let mut text = String::new();
-            let unreadable = |error| Failure::Usage(format!("--data: standard input cannot be read: {error}"));
-            io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-            text
-        }
-        None => argument.to_owned(),
-    };
-    serde_json::from_str(text.trim()).map_err(|error| Failure::Usage(format!("--data is not JSON: {error}")))
-}
-
 /// Reads a key that a header can have.
 fn idempotency_key(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_graphic());
@@ -123,7 +100,7 @@ fn idempotency_key(text: &str) -> Result<String, String> {
 
 fn shown(published: &Published) -> String {
     let event = visible_line(&published.event_identifier);
-    let warnings: String = published.warnings.iter().map(shown_warning).collect();
+    let warnings = warning_lines(&published.warnings);
     if !published.kept {
         return format!(
             "Published {event}, but no webhook matched it, so it is not stored.{warnings}\n`waypost webhooks` lists the \
@@ -142,27 +119,9 @@ fn shown_delivery(NewDelivery { delivery_identifier, webhook_identifier }: &NewD
     format!("\n  {} to {}", visible_line(delivery_identifier), visible_line(webhook_identifier))
 }
 
-fn shown_warning(Warning { pointer, detail }: &Warning) -> String {
-    let name = if pointer.is_empty() { "data" } else { pointer };
-    format!("\n  warning: `{}` {}", visible_line(name), visible_line(detail))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_keep_their_digits_wherever_they_come_from() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("data.json");
-        fs::write(&path, "{\"total\": 1.10}\n").expect("it can be written");
-        for argument in [r#"{"total": 1.10}"#.to_owned(), format!("@{}", path.display())] {
-            assert_eq!(data_of(&argument).expect("JSON").get(), r#"{"total": 1.10}"#);
-        }
-        for wrong in ["{", "@/nothing/there", ""] {
-            assert!(data_of(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_key_can_be_sent_in_a_header() {

@@ -1,10 +1,9 @@
 //! `waypost recover`: sends failed and waiting deliveries of a webhook again.
 
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{answer::print_answer, times::time};
+use super::{answer::print_answer, range::Range};
 use crate::{
     failure::Failure,
     output::{Output, visible_line},
@@ -16,24 +15,24 @@ Examples:
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 3h
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-19T22:00:00Z --until 2026-11-20T06:00:00Z
 
-The service sends them in the background, the oldest first. Repeat the command with the same times, not with a duration,
-to see how many are left. Events that were published while the webhook was disabled have no deliveries:
-`waypost replay` delivers them.";
+It sends deliveries that were created within the range. The service does so in the background, the oldest first. To see
+how many are left, repeat the command with the same times, not with a duration. Events that were published while the
+webhook was disabled have no deliveries: `waypost replay` delivers them.";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
 #[command(after_help = EXAMPLES)]
 pub struct Recover {
     /// The webhook's identifier, as `waypost webhooks` shows it.
     #[arg(value_name = "WEBHOOK", value_parser = segment)]
+    #[serde(skip)]
     webhook: String,
-    /// Deliveries created at this time or later, such as 2026-11-20T22:00:00Z, or since 90s, 5m, 4h or 2d ago.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    from: Timestamp,
-    /// Deliveries created before this time. Defaults to now.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<Timestamp>,
-    /// `failed` includes cancelled deliveries; `waiting` means those that wait for their next attempt. Defaults to `both`.
+    #[command(flatten)]
+    #[serde(flatten)]
+    range: Range,
+    /// `failed` includes cancelled deliveries; `waiting` means those that wait for their next attempt. Defaults to
+    /// `both`.
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<Include>,
 }
 
@@ -43,16 +42,6 @@ enum Include {
     Failed,
     Waiting,
     Both,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RecoveryRequest {
-    created_from: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_until: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    include: Option<Include>,
 }
 
 #[derive(Deserialize)]
@@ -67,9 +56,8 @@ struct Recovery {
 
 impl Recover {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
-        let body = RecoveryRequest { created_from: self.from, created_until: self.until, include: self.include };
         let path = ["webhook", &self.webhook, "recover"];
-        print_answer(service, Call::post(&path, body), output, |recovery: &Recovery| shown(recovery, &self.webhook))
+        print_answer(service, Call::post(&path, &self), output, |recovery: &Recovery| shown(recovery, &self.webhook))
             .await
     }
 }

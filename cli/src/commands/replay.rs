@@ -1,10 +1,9 @@
 //! `waypost replay`: delivers events to a webhook that did not get them when they were published.
 
 use clap::Args;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{answer::print_answer, times::time};
+use super::{answer::print_answer, range::Range};
 use crate::{
     failure::Failure,
     output::{Output, visible_line},
@@ -16,38 +15,27 @@ Examples:
   waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 7d --dry-run
   waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-13T00:00:00Z --types 'booking.*'
 
-The events match the types and the filter of the webhook as they are now, and have no delivery to it yet. The service
-delivers them in the background, the oldest first. A webhook has one replay at a time. Until it ends, the command can be
-repeated with the same times, not with a duration; it adds no second delivery.";
+It delivers the events that were published within the range, match the webhook's current types and filter, and have no
+delivery to it yet. The service does so in the background, the oldest first. A webhook has one replay at a time: until it
+ends, repeat the command only with the same times, not with a duration. No event is delivered twice.";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[command(after_help = EXAMPLES)]
 pub struct Replay {
     /// The webhook's identifier, as `waypost webhooks` shows it.
     #[arg(value_name = "WEBHOOK", value_parser = segment)]
+    #[serde(skip)]
     webhook: String,
-    /// Events published at this time or later, such as 2026-11-20T22:00:00Z, or since 90s, 5m, 4h or 2d ago.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    from: Timestamp,
-    /// Events published before this time. Defaults to now.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    until: Option<Timestamp>,
-    /// Types and groups, with commas between them. Defaults to all types of the webhook.
+    #[command(flatten)]
+    #[serde(flatten)]
+    range: Range,
+    /// Comma-separated event types, or groups such as 'booking.*'. Defaults to all types of the webhook.
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    types: Vec<String>,
-    /// Only counts the events.
-    #[arg(long)]
-    dry_run: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ReplayRequest {
-    created_from: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     types: Vec<String>,
+    /// Counts the events without delivering them.
+    #[arg(long)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }
@@ -63,10 +51,9 @@ struct Replayed {
 
 impl Replay {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
-        let Self { webhook, from, until, types, dry_run } = self;
-        let body = ReplayRequest { created_from: from, created_until: until, types, dry_run };
-        let path = ["webhook", &webhook, "replay"];
-        print_answer(service, Call::post(&path, body), output, |replayed: &Replayed| shown(replayed, &webhook)).await
+        let path = ["webhook", &self.webhook, "replay"];
+        print_answer(service, Call::post(&path, &self), output, |replayed: &Replayed| shown(replayed, &self.webhook))
+            .await
     }
 }
 

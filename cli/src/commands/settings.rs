@@ -42,7 +42,7 @@ pub struct AttemptSettings {
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<Retries>,
-    /// How long the endpoint may take for its response, from 1 to 15 seconds.
+    /// How long the endpoint may take to respond, from 1 to 15 seconds.
     #[arg(long, value_name = "SECONDS")]
     #[serde(rename = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
     timeout: Option<u32>,

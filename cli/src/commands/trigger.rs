@@ -1,9 +1,11 @@
-//! `waypost trigger`: sends a test event with the sample of a type.
+//! `waypost trigger`: sends a test event with the sample of its type, or with data of the caller.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
+    event_data::{Warning, event_data, warning_lines},
     first_attempt::{FirstAttempt, first_attempt},
     listen::webhook_name,
     types::list_types,
@@ -20,8 +22,11 @@ Examples:
   waypost trigger --list
   waypost trigger booking.created
   waypost trigger booking.cancelled --webhook whk_01m74zy5eva3kj3s4w04zg1hhc
+  waypost trigger booking.created --data @booking.json
+  waypost trigger booking.created --data '{\"bookingIdentifier\": \"B-1001\"}'
 
-The receiver must not act on a test event: its body has the member `test`. The command waits a few seconds for the first
+The receiver must not act on a test event: its body has the member `test`. Your data are checked against the schema of
+the type, as published data are; the type `webhook.test` takes none. The command waits a few seconds for the first
 attempt and prints its result; the exit code is 0 even if that attempt failed.";
 
 #[derive(Debug, Args)]
@@ -33,9 +38,21 @@ pub struct Trigger {
     /// The webhook. Defaults to that of the latest `waypost listen` on this machine, or to the only webhook.
     #[arg(long, value_name = "ID", value_parser = segment)]
     webhook: Option<String>,
+    /// Your data instead of the sample, sent unchanged: a JSON object, `@FILE` for the content of a file, or `-` for
+    /// standard input.
+    #[arg(long, value_name = "DATA")]
+    data: Option<String>,
     /// Lists the types, as `waypost types` does, and sends nothing.
-    #[arg(long, conflicts_with_all = ["kind", "webhook"])]
+    #[arg(long, conflicts_with_all = ["kind", "webhook", "data"])]
     list: bool,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a RawValue>,
 }
 
 impl Trigger {
@@ -43,6 +60,7 @@ impl Trigger {
         let Some(kind) = self.kind else {
             return list_types(service, "", output).await;
         };
+        let data = self.data.as_deref().map(event_data).transpose()?;
         // The type first: an unknown one is the fault to correct, even if there is no webhook.
         match service.text(Call::get(&["webhook", "event", "type", &kind])).await {
             Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
@@ -55,15 +73,25 @@ impl Trigger {
                 (id, Some(name))
             }
         };
-        let sent: Value = service.call(Call::post(&["webhook", &id, "test"], json!({ "type": kind }))).await?;
+        let body = Body { kind: &kind, data: data.as_deref() };
+        let sent: Value = service.call(Call::post(&["webhook", &id, "test"], &body)).await?;
         let delivery = sent["deliveryIdentifier"].as_str().unwrap_or_default();
         let to = name.map_or_else(|| id.clone(), |name| format!("{id} ({})", visible_line(&name)));
         let FirstAttempt { status, sentence } = first_attempt(service, &id, delivery).await;
-        let text =
-            format!("Sent a sample of {} to {to}: {}.\n{sentence}", visible_line(&kind), visible_line(delivery),);
-        let json = json!({
+        let warnings = Vec::<Warning>::deserialize(&sent["warnings"]).unwrap_or_default();
+        let content = if data.is_some() { "your data as" } else { "a sample of" };
+        let text = format!(
+            "Sent {content} {} to {to}: {}.{}\n{sentence}",
+            visible_line(&kind),
+            visible_line(delivery),
+            warning_lines(&warnings)
+        );
+        let mut json = json!({
             "deliveryIdentifier": delivery, "webhookIdentifier": id, "type": kind, "status": status,
         });
+        if let Some(warnings) = sent.get("warnings") {
+            json["warnings"] = warnings.clone();
+        }
         Ok(output.write(json, text)?)
     }
 }

@@ -113,6 +113,34 @@ async fn open_prints_the_link_without_a_browser() {
 }
 
 #[tokio::test]
+async fn trigger_sends_data_of_the_caller_unchanged_and_shows_warnings() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let path = format!("{ME}/webhook/whk_1/test");
+    let data = r#"{"total": 1.10}"#;
+    let file = person.home.path().join("data.json");
+    std::fs::write(&file, data).expect("the folder can be written");
+    let warning = json!({ "in": "data", "pointer": "/status", "code": "required", "detail": "is missing" });
+    let sent = json!({ "deliveryIdentifier": "dlv_9", "eventIdentifier": "evt_9", "warnings": [warning] });
+    fake.on(&path, (202, sent.clone()));
+    let said = person.run(&["trigger", "booking.created", "--data", data]).await.done();
+    assert!(said.starts_with("Sent your data as booking.created to whk_1 (Booking sync): dlv_9."), "{said}");
+    assert!(said.contains("\n  warning: `/status` is missing\n"), "{said}");
+    fake.on(&path, (202, sent));
+    let named = format!("@{}", file.display());
+    let said = person.run(&["trigger", "booking.created", "--data", &named, "--json"]).await.done();
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((&said["deliveryIdentifier"], &said["warnings"][0]), (&json!("dlv_9"), &warning));
+    for request in fake.received(&path) {
+        assert_eq!(request.body, format!(r#"{{"type":"booking.created","data":{data}}}"#));
+    }
+    let before = fake.everything().len();
+    let said = person.run(&["trigger", "booking.created", "--data", "{"]).await.failed(2);
+    assert!(said.contains("--data is not JSON"), "{said}");
+    assert_eq!(fake.everything().len(), before, "nothing is sent for data that cannot be read");
+}
+
+#[tokio::test]
 async fn trigger_lists_the_types_that_it_can_send() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;

@@ -1,16 +1,29 @@
 //! Profiles: which login a command uses, and where it is stored.
 
-use std::process::Command;
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
 
 use crate::{Ended, Person, fake::Fake, mode};
 
 /// Stores a login for the application of this name.
 async fn log_in(person: &Person, fake: &Fake, client: &str, profile: &[&str]) {
-    let mut command = person.command(&[&["login"], profile].concat());
-    command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ENTITY", "hotel");
-    command.env("WAYPOST_CLIENT_ID", client).env("WAYPOST_CLIENT_SECRET", format!("{client}-s3cret"));
-    let said = ended(command).await.done();
+    let said = answered(login(person, fake, client, profile), &format!("{client}-s3cret\n")).await.done();
     assert!(!said.contains("s3cret"), "{said}");
+}
+
+/// The command that stores this login, with the secret from standard input.
+fn login(person: &Person, fake: &Fake, client: &str, profile: &[&str]) -> Command {
+    let options = ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", client];
+    person.command(&[&options, &["--client-secret-stdin"], profile].concat())
+}
+
+/// Runs a command with this text on standard input.
+async fn answered(mut command: Command, text: &str) -> Ended {
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it is built");
+    child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    Person::ended(child).await
 }
 
 async fn ended(mut command: Command) -> Ended {
@@ -67,4 +80,42 @@ async fn the_environment_overrides_a_profile_unless_the_option_names_it() {
     }
     let exact = whoami(&["whoami", "--profile", "staging"], None).await;
     assert!(exact.contains("entity            hotel") && !exact.contains("overridden"), "{exact}");
+}
+
+#[tokio::test]
+async fn variables_of_another_client_do_not_reach_a_named_profile() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    let beside_another_client = |mut command: Command| {
+        command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ISSUER", "http://127.0.0.1:9");
+        command.env("WAYPOST_ENTITY", "other").env("WAYPOST_CLIENT_ID", "other");
+        command.env("WAYPOST_CLIENT_SECRET", "other-s3cret");
+        command
+    };
+    let staging = ["--profile", "staging"];
+    let empty = person.command(&[&["login"], &staging[..]].concat());
+    let said = ended(beside_another_client(empty)).await.failed(2);
+    assert!(said.contains("--address is missing") && said.contains("variables are ignored"), "{said}");
+    let options = ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", "second"];
+    let without_secret = person.command(&[&options, &staging[..]].concat());
+    let said = ended(beside_another_client(without_secret)).await.failed(2);
+    assert!(said.contains("--client-secret-stdin") && !said.contains("WAYPOST_CLIENT_SECRET"), "{said}");
+    assert!(fake.everything().is_empty(), "{:?}", fake.everything());
+    answered(beside_another_client(login(&person, &fake, "second", &staging)), "s3cret\n").await.done();
+    ended(person.command(&["token", "--profile", "staging"])).await.done();
+    let sent = fake.received("/issuer/oauth2/token").last().expect("a request").body.clone();
+    assert!(sent.contains("client_id=second") && sent.ends_with("client_secret=s3cret"), "{sent}");
+}
+
+#[tokio::test]
+async fn login_without_the_option_takes_missing_values_from_the_environment() {
+    let fake = Fake::start().await;
+    let person = Person::new();
+    let mut command = person.command(&["login", "--client-id", "given"]);
+    command.env("WAYPOST_ADDRESS", &fake.address).env("WAYPOST_ENTITY", "hotel");
+    command.env("WAYPOST_CLIENT_ID", "other").env("WAYPOST_CLIENT_SECRET", "s3cret");
+    command.env("WAYPOST_PROFILE", "staging");
+    ended(command).await.done();
+    ended(person.command(&["token", "--profile", "staging"])).await.done();
+    assert_eq!(last_client(&fake), "given");
 }

@@ -161,7 +161,8 @@ impl Follow<'_> {
         let entity = &self.service.login.entity;
         self.output.remark(format!("Following the deliveries of {entity} as they end. Press Ctrl-C to stop."));
         if open.len() >= MOST_OPEN {
-            self.output.remark(format!("More than {MOST_OPEN} deliveries are open: the oldest are not followed."));
+            let many = format!("At least {MOST_OPEN} deliveries are open: only the newest {MOST_OPEN} are followed.");
+            self.output.remark(many);
         }
     }
 

@@ -21,9 +21,9 @@ Examples:
   waypost deliveries --follow
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
 
-With --follow, it prints each delivery that is delivered, fails for good or is cancelled from now on, within seconds. A
-delivery that had ended before, or whose event is older, such as one that is sent again or replayed, is printed only if
-it stays open for a few seconds.";
+With --follow, it prints each delivery that is delivered, fails permanently or is cancelled from now on, within seconds.
+Of the deliveries that are already open, it follows the newest 100. A delivery that had ended before, or whose event is
+older, such as one that is resent or replayed, is printed only if it stays open for a few seconds.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

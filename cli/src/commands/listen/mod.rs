@@ -33,10 +33,10 @@ Examples:
   waypost listen --order subject --payload thin --filter '{\"propertyIdentifier\": [\"prop-1\"]}'
   waypost listen --json | jq .
 
-It creates a temporary webhook, by default for every type, with full bodies and without order, and prints its signing
-secret, with which the receiver verifies the requests. Bodies and headers are forwarded unchanged, up to ten events at a
-time. A 2xx answer within 15 s confirms a delivery; for any other result, the delivery is reported as failed and is sent
-again according to the service's retry schedule. Ctrl-C removes the webhook; the service removes it
+It creates a temporary webhook, by default for every type, with full bodies, in no particular order. It prints the
+signing secret, with which your receiver verifies the requests. Bodies and headers are forwarded unchanged, up to ten
+events at a time. A 2xx answer within 15 s confirms a delivery; any other result is reported as a failure, and the
+service sends the delivery again on its retry schedule. Ctrl-C removes the webhook; otherwise the service removes it
 when nothing has read its events for an hour.";
 
 /// The maximum number of deliveries handled at once.

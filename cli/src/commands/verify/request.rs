@@ -93,7 +93,7 @@ impl SignedRequest<'_> {
         found.map(|header| header.value.as_str()).ok_or_else(|| Fault {
             kind: "header",
             detail: format!("there is no header `{name}`"),
-            next: "give all headers of the request; a request without this header is not from Waypost".to_owned(),
+            next: "pass all headers of the request; a request without this header is not from Waypost".to_owned(),
         })
     }
 
@@ -109,7 +109,7 @@ impl SignedRequest<'_> {
         }
         let body = String::from_utf8_lossy(self.body);
         let is_signed = |body: &str| key.verifies(signed.signatures, &signed.message(body.as_bytes()));
-        let bytes = "give the body as bytes, exactly as received, before any program parses it".to_owned();
+        let bytes = "pass the body as bytes, exactly as received, before any program parses it".to_owned();
         if is_signed(body.trim_end()) {
             let detail = "the body has white space at its end that was not sent; without it, the signature is valid";
             return Fault { kind: "body", detail: detail.to_owned(), next: bytes };
@@ -128,11 +128,11 @@ impl SignedRequest<'_> {
                     visible_line(&id),
                     visible_line(signed.id)
                 ),
-                next: "give the body and the headers of one request".to_owned(),
+                next: "pass the body and the headers of the same request".to_owned(),
             },
             Ok(_) => Fault {
                 kind: "secret",
-                detail: "no signature is by this secret; the body's `id` fits, so the secret is probably wrong"
+                detail: "no signature was made with this secret; the body's `id` fits, so the secret is probably wrong"
                     .to_owned(),
                 next: format!(
                     "probably {secret}, and `waypost webhooks rotate ID` makes a new one; otherwise the body was \
@@ -141,7 +141,7 @@ impl SignedRequest<'_> {
             },
             Err(_) => Fault {
                 kind: "secret-or-body",
-                detail: "no signature is by this secret for this body".to_owned(),
+                detail: "no signature was made with this secret for this body".to_owned(),
                 next: format!("either {secret}; or the body was changed: {bytes}"),
             },
         }

@@ -31,8 +31,8 @@ impl Key {
     /// The part of a sentence that says what a valid signature proves.
     pub fn description(&self) -> &'static str {
         match self {
-            Self::Secret(_) => "a signature is by this secret",
-            Self::Public(_) => "a signature is by the private key of this public key",
+            Self::Secret(_) => "a signature was made with this secret",
+            Self::Public(_) => "a signature was made with the private key of this public key",
         }
     }
 

@@ -23,8 +23,8 @@ Examples:
   waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost
   waypost webhooks create --name Refunds --url https://hooks.example.com/refunds --types payment.refunded --payload thin
 
-By default, a webhook gets every type, with full bodies and without order. The endpoint needs the signing secret to
-verify requests: store it. `waypost listen` creates a webhook that needs no address.";
+By default, a webhook gets every type, with full bodies, in no particular order. The endpoint needs the signing secret
+to verify requests: store it. `waypost listen` creates a webhook that needs no address.";
 
 const CHANGE: &str = "\
 Examples:
@@ -40,7 +40,7 @@ Examples:
   waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc --yes
 
-The removal cannot be undone. Its deliveries can still be read, but not sent again.";
+A removal cannot be undone. The deliveries of the webhook can still be read, but not sent again.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CREATE)]
@@ -72,10 +72,10 @@ pub struct Change {
     settings: Settings,
     #[command(flatten)]
     attempts: AttemptSettings,
-    /// Enables the webhook: it gets the events that are published from now on.
+    /// Enables the webhook; it receives the events that are published from now on.
     #[arg(long, conflicts_with = "disable")]
     enable: bool,
-    /// Disables the webhook: nothing is sent to it, and new events are not delivered to it.
+    /// Disables the webhook; it stops receiving events.
     #[arg(long)]
     disable: bool,
 }

@@ -50,9 +50,9 @@ Example:
     Show(WhichWebhook),
     /// Creates a webhook, and prints its signing secret, which is shown only once.
     Create(Create),
-    /// Changes the settings of a webhook that the options name. The others stay unchanged.
+    /// Changes the given settings of a webhook, and no others.
     Change(Change),
-    /// Removes a webhook, which cancels its open deliveries. Asks for a confirmation.
+    /// Removes a webhook, which cancels its open deliveries. Asks for confirmation.
     Remove(Remove),
     /// Replaces the signing secret, and prints the new one, which is shown only once.
     Rotate(Rotate),
@@ -72,7 +72,7 @@ Example:
   waypost webhooks test whk_01m74zy5eva3kj3s4w04zg1hhc
 
 The command waits a few seconds for the first attempt and prints its result, except with --json. `waypost trigger TYPE`
-sends the sample of another type.")]
+sends an event of another type.")]
     Test(WhichWebhook),
 }
 

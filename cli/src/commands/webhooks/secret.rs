@@ -17,15 +17,15 @@ Examples:
   waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc --at-once
 
-For 24 hours, requests have a signature of each of the two secrets: give the new one to your endpoint within that time.
-`--at-once` is for a secret that was disclosed; until your endpoint has the new one, it refuses requests.";
+For 24 hours, requests carry a signature of each of the two secrets: give your endpoint the new one within that time.
+`--at-once` is for a leaked secret: until your endpoint has the new one, it refuses requests.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Rotate {
     #[command(flatten)]
     which: WhichWebhook,
-    /// Ends the previous secret, and an earlier one that still signs, at once.
+    /// Ends the previous secret at once, and any earlier one that still signs.
     #[arg(long)]
     at_once: bool,
 }

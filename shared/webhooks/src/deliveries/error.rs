@@ -39,7 +39,7 @@ pub enum DeliveryError {
     /// The delivery was delivered or has failed, so there is nothing to cancel.
     #[error("the delivery is final: {}", .0.as_str())]
     Final(Status),
-    /// Too many ranges are being recovered or replayed.
+    /// Too many ranges are being recovered.
     #[error(transparent)]
     TooManyRanges(#[from] TooManyRanges),
     /// Another replay of the webhook is under way.
