@@ -16,7 +16,7 @@ async fn log_in(person: &Person, fake: &Fake, client: &str, profile: &[&str]) {
 /// The command that stores this login, with the secret from standard input.
 fn login(person: &Person, fake: &Fake, client: &str, profile: &[&str]) -> Command {
     let options = ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", client];
-    person.command(&[&options, &["--client-secret-stdin"], profile].concat())
+    person.command(&[&options[..], &["--client-secret-stdin"], profile].concat())
 }
 
 /// Runs a command with this text on standard input.
@@ -93,11 +93,11 @@ async fn variables_of_another_client_do_not_reach_a_named_profile() {
         command
     };
     let staging = ["--profile", "staging"];
-    let empty = person.command(&[&["login"], &staging[..]].concat());
+    let empty = person.command(&[&["login"][..], &staging].concat());
     let said = ended(beside_another_client(empty)).await.failed(2);
     assert!(said.contains("--address is missing") && said.contains("variables are ignored"), "{said}");
     let options = ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", "second"];
-    let without_secret = person.command(&[&options, &staging[..]].concat());
+    let without_secret = person.command(&[&options[..], &staging].concat());
     let said = ended(beside_another_client(without_secret)).await.failed(2);
     assert!(said.contains("--client-secret-stdin") && !said.contains("WAYPOST_CLIENT_SECRET"), "{said}");
     assert!(fake.everything().is_empty(), "{:?}", fake.everything());

@@ -1,0 +1,117 @@
+//! Normalizing the arguments of a call: models and the forms of clients write the same value in several ways.
+
+use problem::json_body::plain_integer;
+use serde_json::{Map, Value};
+
+use super::allows;
+
+/// Arguments that n8n adds to each call for itself: <https://github.com/n8n-io/n8n/issues/21500>.
+const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool", "toolCallId"];
+
+/// Normalizes arguments for use cases. Models and the forms of clients send null or an empty string for members that
+/// they mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are
+/// removed, or get the type of the schema.
+///
+/// Null removes a member of a webhook that allows it. But if another member is null that cannot be, the caller sends null
+/// for everything that it leaves out, and removes nothing.
+///
+/// Only members of the schema change, and the members that some clients add to each call are removed. Another unknown
+/// member stays, so that the use case refuses it by name.
+pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let member = |name: &str| &schema["properties"][name];
+    let cannot_be_null = |name: &str| !member(name).is_null() && !allows(member(name), "null");
+    let fills_with_null = arguments.iter().any(|(name, value)| value.is_null() && cannot_be_null(name));
+    let normalize = |(name, value): (String, Value)| {
+        let member = &schema["properties"][&name];
+        let is_left_out = match &value {
+            _ if member.is_null() => ADDED_BY_CLIENTS.contains(&&*name),
+            Value::Null => fills_with_null || !allows(member, "null"),
+            // No argument has the empty text as a value.
+            Value::String(text) => text.is_empty(),
+            _ => false,
+        };
+        (!is_left_out).then(|| (name, typed(value, member)))
+    };
+    arguments.into_iter().filter_map(normalize).collect()
+}
+
+/// A value with the type of its schema, if it can have only this type.
+fn typed(value: Value, schema: &Value) -> Value {
+    match value {
+        Value::String(text) if !allows(schema, "string") => {
+            let number = allows(schema, "integer").then(|| plain_integer(&text)).flatten();
+            match (number.and_then(|number| number.parse::<i64>().ok()), &*text) {
+                (Some(number), _) => number.into(),
+                (None, "true" | "false") if allows(schema, "boolean") => (text == "true").into(),
+                _ => text.into(),
+            }
+        }
+        value if allows(schema, "integer") => integer(value),
+        value => value,
+    }
+}
+
+/// Converts a number without a fraction to an integer, which it is in JSON Schema. A double holds every integer up to
+/// 2^53.
+fn integer(value: Value) -> Value {
+    const MAX: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64() {
+        Some(number) if value.is_f64() && number.fract() == 0.0 && number.abs() < MAX => (number as i64).into(),
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools;
+
+    #[test]
+    fn null_arguments_count_as_absent() {
+        for tool in tools::ALL {
+            let schema = (tool.input)();
+            // Null removes these members of a webhook.
+            let clears = |name: &String| ["eventFilter", "maxAttemptsPerSecond"].contains(&&**name);
+            let names = || schema["properties"].as_object().expect("an object").keys().filter(|name| !clears(name));
+            for nothing in [Value::Null, "".into()] {
+                let left_out: Map<_, _> = names().map(|name| (name.clone(), nothing.clone())).collect();
+                assert_eq!(normalized(left_out, &schema), Map::new(), "{}", tool.name);
+            }
+        }
+        let schema = (tools::find("list_deliveries").expect("a tool").input)();
+        let given =
+            |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
+        assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
+        assert_eq!(given(json!({ "limit": "2", "sessionId": "s", "toolCallId": "c" })), json!({ "limit": 2 }));
+        // Other arguments stay, and are refused.
+        for refused in [
+            json!({ "unknown": null }),
+            json!({ "type": 1 }),
+            json!({ "limit": 2.5 }),
+            json!({ "limit": 1e300 }),
+            json!({ "limit": "2.5" }),
+            json!({ "limit": "two" }),
+            json!({ "status": [null] }),
+        ] {
+            assert_eq!(given(refused.clone()), refused);
+        }
+        assert_eq!(given(json!({ "limit": -2.0 })), json!({ "limit": -2 }));
+        let schema = (tools::find("change_webhook").expect("a tool").input)();
+        let change = json!({ "enabled": "false", "name": "5", "maxAttemptsPerSecond": null, "version": "3" });
+        let expected = json!({ "enabled": false, "name": "5", "maxAttemptsPerSecond": null, "version": 3 });
+        assert_eq!(Value::Object(normalized(change.as_object().cloned().expect("an object"), &schema)), expected);
+    }
+
+    #[test]
+    fn a_caller_that_fills_in_null_removes_no_filter() {
+        let schema = (tools::find("change_webhook").expect("a tool").input)();
+        let kept =
+            |arguments: Value| Value::Object(normalized(arguments.as_object().expect("an object").clone(), &schema));
+        let filled = json!({ "name": "n", "eventFilter": null, "maxAttemptsPerSecond": null, "enabled": null });
+        assert_eq!(kept(filled), json!({ "name": "n" }));
+        let removal = json!({ "name": "n", "eventFilter": null });
+        assert_eq!(kept(removal.clone()), removal);
+    }
+}
