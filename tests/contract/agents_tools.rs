@@ -108,6 +108,23 @@ async fn every_tool_answers_as_its_schema_says(suite: Arc<Suite>) {
 }
 
 #[contract_test]
+async fn a_test_event_of_an_agent_may_have_its_data(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let agent = Agent::of(&entity).await;
+    let receiver = Receiver::start().await;
+    let hook = entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
+    let mut test = of(&hook);
+    test["type"] = json!("managing_entity.brand.removed");
+    test["data"] = json!({ "brandIdentifier": 4711 });
+    let sent = agent.call("publish_test_event", test).await;
+    let warnings = sent["warnings"].as_array().expect("the data do not conform");
+    assert!(warnings.len() == 2 && warnings[0]["pointer"]["untrusted"].is_string(), "{sent:#}");
+    agent.until_status(&text(&sent["deliveryIdentifier"]), &["delivered"]).await;
+    let event = receiver.until("/", 1).await.remove(0).json();
+    assert_eq!((&event["test"], &event["data"]), (&json!(true), &json!({ "brandIdentifier": 4711 })));
+}
+
+#[contract_test]
 async fn a_call_needs_each_scope_of_its_tool_and_the_refusal_names_them_all(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let arguments: BTreeMap<_, _> =
