@@ -69,11 +69,8 @@ impl Login {
             ))
         };
         let value = |given: Option<String>, variable: Option<String>, option: &str, question: &str| {
-            match given.or(variable) {
-                Some(value) => Ok(value),
-                None if asks => questions::ask(question),
-                None => Err(missing(option)),
-            }
+            let known = given.or(variable);
+            known.map_or_else(|| if asks { questions::ask(question) } else { Err(missing(option)) }, Ok)
         };
         let address = value(self.address, environment.address, "--address", "Address of the API")?;
         let address = checked_address(&address)?;

@@ -28,7 +28,8 @@ use serde_json::json;
 
 pub use self::{
     deliveries::Deliveries, delivery::WhichDelivery, listen::Listen, log_in::Login, open::Open, publish::Publish,
-    recover::Recover, replay::Replay, trigger::Trigger, types::Types, verify::Verify, webhooks::Webhooks, whoami::whoami, why::Why,
+    recover::Recover, replay::Replay, trigger::Trigger, types::Types, verify::Verify, webhooks::Webhooks,
+    whoami::whoami, why::Why,
 };
 use crate::{
     arguments::Arguments, failure::Failure, login::StoredLogin, output::Output, profile::Profile, service::Service,

@@ -81,7 +81,7 @@ impl Deliveries {
     /// The reason for an empty list, and the next step.
     fn hint(&self) -> &'static str {
         if self.failed || self.subject.is_some() || self.webhook.is_some() {
-            "No delivery matches. Try fewer filters; `waypost webhooks` shows to which types each webhook subscribes."
+            "No delivery matches. Try fewer filters; `waypost webhooks show ID` shows the types that a webhook receives."
         } else {
             "There is no delivery yet. `waypost webhooks` lists the webhooks; `waypost trigger TYPE` sends a test event."
         }

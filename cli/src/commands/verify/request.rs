@@ -119,7 +119,7 @@ impl SignedRequest<'_> {
                 "the body was parsed and serialized again with other white space; without it, the signature is valid";
             return Fault { kind: "body", detail: detail.to_owned(), next: bytes };
         }
-        let secret = "the secret is that of another webhook, or was replaced".to_owned();
+        let secret = "the secret belongs to another webhook or was replaced".to_owned();
         match serde_json::from_str::<Identified<'_>>(&body) {
             Ok(Identified { id }) if id != signed.id => Fault {
                 kind: "body",

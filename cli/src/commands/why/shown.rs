@@ -131,7 +131,7 @@ fn happened(delivery: &Diagnosed) -> String {
         ("delivered", _) => format!("Delivered on attempt {count}{at}."),
         ("failed", _) => format!("Not delivered after {attempts}.{outcome} No further attempt follows."),
         ("retrying", _) => format!("Not delivered yet, after {attempts}.{outcome}"),
-        ("pending", _) if count > 0 => format!("It is sent again, after {attempts}.{outcome}"),
+        ("pending", _) if count > 0 => format!("Being sent again, after {attempts}.{outcome}"),
         ("pending", _) => "No attempt has been made yet.".to_owned(),
         ("cancelled", Some("owner")) => format!("Cancelled on request, after {attempts}."),
         ("cancelled", Some("erased")) => "Cancelled: the content of its event was erased.".to_owned(),
@@ -169,7 +169,7 @@ fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
             let before = delivery.held_by.as_deref().map(visible_line).unwrap_or_default();
             format!("Until {before}, the previous delivery about the same subject, has ended.")
         }
-        Some("rate") => format!("For its turn, by the webhook's limit of attempts per second{}.", at(", at")),
+        Some("rate") => format!("For its turn under the webhook's limit of attempts per second{}.", at(", at")),
         Some("reader") => "Until a program reads the webhook's feed.".to_owned(),
         Some("limit") => "For other attempts to finish: too many are under way.".to_owned(),
         Some(other) => format!("{}{}.", visible_line(other), at(", until")),
