@@ -295,8 +295,8 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // Internal events and samples are few, and none is large.
-        let inline = content.size() <= MAX_INLINE || event.is_internal() || event.is_test;
+        // Internal events are few, and none is large. A test event may have large data of its sender.
+        let inline = content.size() <= MAX_INLINE || (event.is_internal() && !event.is_test);
         let mut whole = item.clone();
         if inline {
             whole.content = Some(content);
