@@ -1,4 +1,4 @@
-//! POST …/webhook/event/filter/check: compares a filter with a managing entity's recent events.
+//! POST …/webhook/event/filter/check: compares a filter with a managing entity's past events.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};
@@ -15,6 +15,6 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn check(deliveries: &Deliveries, call: EntityCall) -> Result<Reply, Problem> {
-    let request = FilterCheckRequest::read(&call.body, call.entity.id())?;
+    let request = FilterCheckRequest::read(&call.body, call.entity.id(), call.now)?;
     Reply::ok(&deliveries.check_filter(&call.entity, &request, call.now).await?)
 }

@@ -1,12 +1,18 @@
-//! A dry run of a filter on an entity's recent events. Events that are not stored are not compared.
+//! A dry run of a filter on an entity's past events. Events that are not stored are not compared.
 
-use futures::{StreamExt, TryStreamExt, stream};
+use std::ops::ControlFlow;
+
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 
 use crate::{
     deliveries::{
         error::DeliveryError,
-        queries::{filters::Filters, of_events::Included, range::KeyRange},
+        queries::{
+            of_events::{Entry, Included, Reading, partitions, position},
+            range::{self, KeyRange, ListPosition},
+            replayable::{MAX_ENTRIES, PAGE},
+        },
         store::Deliveries,
     },
     events::{
@@ -24,7 +30,7 @@ use base::{EventId, Time, logging};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, TableError};
 
-/// The maximum number of events that are looked at, and the number unless the request says otherwise.
+/// The maximum number of events that are compared, and the number unless the request says otherwise.
 const MAX_EVENTS: u16 = 100;
 /// How many bodies are read at once: each may have 256 KiB.
 const AT_ONCE: usize = 20;
@@ -37,19 +43,25 @@ pub struct FilterCheckRequest {
     filter: EventFilter,
     /// The types and groups; empty for every type.
     event_list: Vec<String>,
+    range: KeyRange,
     limit: u16,
 }
 
 /// The outcome of a dry run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterCheck {
-    /// How many events were looked at, of any type.
+    /// How many events of the range were looked at, of any type.
     events_read: usize,
     /// How many events would be delivered.
     match_count: usize,
+    /// Whether every stored event of the wanted types in the range was compared.
+    count_is_exact: bool,
     /// The events of the wanted types, newest first.
     items: Vec<CheckedEvent>,
+    /// The steps that the comparisons took.
+    #[serde(skip)]
+    steps: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,15 +95,17 @@ impl FilterCheck {
 impl FilterCheckRequest {
     /// A dry run of a webhook's filter on the newest events of its types.
     pub(super) fn of_webhook(filter: EventFilter, event_list: Vec<String>) -> Self {
-        Self { filter, event_list, limit: MAX_EVENTS }
+        Self { filter, event_list, range: KeyRange::since(Time::from_millis(0)), limit: MAX_EVENTS }
     }
 
     /// Reads a request's body.
-    pub fn read(body: &[u8], entity: &EntityId) -> Result<Self, Problem> {
+    pub fn read(body: &[u8], entity: &EntityId, now: Time) -> Result<Self, Problem> {
         const MISSING: &str = "is missing; it must be an object, such as {\"currency\": [\"EUR\"]}";
         let mut body = JsonBody::read(body)?;
         let filter = body.take_raw("eventFilter");
         let event_list = body.optional("eventList", "a list of event types and groups");
+        let since = body.optional_time("createdFrom");
+        let until = range::take_until(&mut body, since, now);
         let limit = body.optional::<u16>("limit", "a number from 1 to 100");
         let violations = &mut body.violations;
         let filter = match filter {
@@ -104,13 +118,30 @@ impl FilterCheckRequest {
         if !(1..=MAX_EVENTS).contains(&limit) {
             violations.add("limit", Rule::OutOfRange, format!("must be a number from 1 to {MAX_EVENTS}"));
         }
-        body.finish_with(filter.map(|filter| Self { filter, event_list, limit }))
+        let range = KeyRange::since(since.unwrap_or(Time::from_millis(0)));
+        let range = match until {
+            Some(until) => range.until(until.min(now)),
+            None => range,
+        };
+        body.finish_with(filter.map(|filter| Self { filter, event_list, range, limit }))
+    }
+
+    fn wants(&self, entry: &Entry) -> bool {
+        catalogue::list_includes(&self.event_list, &entry.r#type)
+    }
+
+    /// Removes the entries that follow the first `room` wanted ones. Returns the position of the last remaining entry
+    /// if any were removed.
+    fn cut(&self, entries: &mut Vec<Entry>, room: usize) -> Option<ListPosition> {
+        let beyond = (0..entries.len()).filter(|at| self.wants(&entries[*at])).nth(room)?;
+        entries.truncate(beyond);
+        entries.last().map(|entry| position(&entry.id))
     }
 }
 
 impl Deliveries {
-    /// Compares a filter with the newest events of an entity, unless it has done that too often. The index of events
-    /// may lag behind.
+    /// Compares a filter with the newest events of an entity in a range, with or without deliveries, unless it has done
+    /// that too often. The index of events may lag behind.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,
@@ -118,34 +149,66 @@ impl Deliveries {
         now: Time,
     ) -> Result<FilterCheck, DeliveryError> {
         RequestLimits::new(self.table.clone()).count(Allowance::FilterChecks, entity, now).await?;
-        let range = KeyRange::since(Time::from_millis(0));
-        let limit = i32::from(request.limit);
-        let page = self.events_of(entity.id(), &range, &Filters::default(), Included::All, limit).await?;
-        let newest = page.found.into_iter().take(request.limit.into());
-        let kept: Vec<_> = newest.filter(|event| event.is_kept(now)).collect();
-        let wanted = |event: &EventItem| catalogue::list_includes(&request.event_list, &event.r#type);
-        let stored = async |event| if wanted(&event) { self.stored(event).await } else { Ok(None) };
-        let mut stored = stream::iter(kept).map(stored).buffered(AT_ONCE);
-        let mut check = FilterCheck { events_read: 0, match_count: 0, items: Vec::new() };
-        let mut taken = 0;
+        let limit = usize::from(request.limit);
+        let mut check = FilterCheck::default();
+        let mut range = request.range.clone();
+        let mut entries = 0;
+        // One more than is compared shows whether there are more.
+        let mut look = i32::from(request.limit) + 1;
+        loop {
+            let queries = partitions(entity.id(), Included::All);
+            let mut page = self.entries_of(queries, &range, Reading::NewestFirst, look).await?;
+            entries += page.looked_at;
+            let cut = request.cut(&mut page.found, limit - check.items.len());
+            if self.compare(&mut check, page.found, request, now).await?.is_break() {
+                return Ok(check);
+            }
+            let Some(end) = cut.or(page.end) else {
+                check.count_is_exact = true;
+                return Ok(check);
+            };
+            if entries >= MAX_ENTRIES || check.items.len() >= limit {
+                return Ok(check);
+            }
+            range = range.before(&end);
+            look = PAGE;
+        }
+    }
+
+    /// Compares a filter with the wanted events of these entries. Breaks if the comparisons took too many steps.
+    async fn compare(
+        &self,
+        check: &mut FilterCheck,
+        entries: Vec<Entry>,
+        request: &FilterCheckRequest,
+        now: Time,
+    ) -> Result<ControlFlow<()>, TableError> {
+        // Boxed: the nested types of futures exceed the compiler's limits.
+        let stored = entries.into_iter().map(|entry| {
+            async move { if request.wants(&entry) { self.stored(&entry.id, now).await } else { Ok(None) } }.boxed()
+        });
+        let mut stored = stream::iter(stored.collect::<Vec<_>>()).buffered(AT_ONCE);
         while let Some(stored) = stored.try_next().await? {
             check.events_read += 1;
             let Some(stored) = stored else { continue };
             let mut left = Steps(MAX_STEPS);
             check.add(checked(stored, &request.filter, &mut left));
-            taken += MAX_STEPS - left.0;
-            if taken >= ENOUGH_STEPS {
-                break;
+            check.steps += MAX_STEPS - left.0;
+            if check.steps >= ENOUGH_STEPS {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(check)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// An event with its body; `None` if its body cannot be read, which does not hold up others.
-    async fn stored(&self, event: EventItem) -> Result<Option<StoredEvent>, TableError> {
-        let id = event.id().clone();
-        match self.events.with_body(event).await {
-            Ok(stored) => Ok(Some(stored)),
+    /// An event with its body; `None` if its retention is over, or if it cannot be read, which does not hold up others.
+    async fn stored(&self, id: &EventId, now: Time) -> Result<Option<StoredEvent>, TableError> {
+        let read = match self.events.item_eventual(id).await {
+            Ok(Some(event)) if event.is_kept(now) => self.events.with_body(event).await.map(Some),
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match read {
             Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
                 tracing::error!(
                     error = %logging::chain(&error),
@@ -154,7 +217,7 @@ impl Deliveries {
                 );
                 Ok(None)
             }
-            Err(error) => Err(error),
+            read => read,
         }
     }
 }
@@ -169,17 +232,46 @@ fn checked(stored: StoredEvent, filter: &EventFilter, steps: &mut Steps) -> Chec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::CountingRandom;
+
+    const NOW: Time = Time::from_millis(1_795_167_900_000); // 2026-11-20T09:45:00Z
 
     fn read(body: &str) -> Result<FilterCheckRequest, Problem> {
-        FilterCheckRequest::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"))
+        FilterCheckRequest::read(body.as_bytes(), &EntityId::parse("demo-hotel").expect("an entity"), NOW)
     }
 
     #[test]
-    fn a_request_has_a_filter_and_perhaps_types_and_a_limit() {
+    fn a_request_has_a_filter_and_perhaps_types_a_range_and_a_limit() {
         let request = read(r#"{"eventFilter":{"a":[1]}}"#).expect("good");
         assert_eq!((request.event_list.len(), request.limit), (0, MAX_EVENTS));
+        assert_eq!(request.range, KeyRange::since(Time::from_millis(0)));
         let request = read(r#"{"eventFilter":{"a":[1]},"eventList":["booking.*"],"limit":2}"#).expect("good");
         assert_eq!((request.event_list, request.limit), (vec!["booking.*".to_owned()], 2));
+        let range = |times: &str| read(&format!(r#"{{"eventFilter":{{"a":[1]}},{times}}}"#)).expect("good").range;
+        let since = Time::from_millis(1_795_167_600_000);
+        assert_eq!(range(r#""createdFrom":"2026-11-20T09:40:00Z""#), KeyRange::since(since));
+        let until = KeyRange::between(Time::from_millis(0), since);
+        assert_eq!(range(r#""createdUntil":"2026-11-20T09:40:00Z""#), until);
+        let both = range(r#""createdFrom":"2026-11-20T09:40:00Z","createdUntil":"2027-01-01T00:00:00Z""#);
+        assert_eq!(both, KeyRange::between(since, NOW), "a later end counts as now");
+    }
+
+    #[test]
+    fn entries_are_cut_behind_the_wanted_ones_that_there_is_room_for() {
+        let request = read(r#"{"eventFilter":{"a":[1]},"eventList":["booking.*"]}"#).expect("good");
+        let random = CountingRandom::default();
+        let cut = |types: &[&str], room| {
+            let entry = |kind: &&str| Entry { id: EventId::new(NOW, &random), r#type: format!("{kind}.created") };
+            let mut entries: Vec<_> = types.iter().map(entry).collect();
+            let end = request.cut(&mut entries, room);
+            let last = entries.last().map(|entry| position(&entry.id));
+            assert!(end.is_none() || end == last, "{types:?}");
+            (entries.len(), end.is_some())
+        };
+        assert_eq!(cut(&["booking", "payee", "booking", "payee"], 2), (4, false), "none is left out");
+        assert_eq!(cut(&["booking", "payee", "booking", "payee"], 1), (2, true));
+        assert_eq!(cut(&["payee", "booking", "booking"], 1), (2, true));
+        assert_eq!(cut(&[], 1), (0, false));
     }
 
     #[test]
@@ -192,6 +284,13 @@ mod tests {
                 &["eventFilter.a", "eventList[0]", "limit", "more"],
             ),
             (r#"{"eventFilter":{"a":[1]},"limit":0}"#, &["limit"]),
+            (r#"{"eventFilter":{"a":[1]},"createdFrom":"2026-11-20T09:45:00Z"}"#, &["createdFrom"]),
+            (
+                r#"{"eventFilter":{"a":[1]},"createdFrom":"2026-11-20T09:40:00Z",
+                    "createdUntil":"2026-11-20T09:40:00Z"}"#,
+                &["createdUntil"],
+            ),
+            (r#"{"eventFilter":{"a":[1]},"createdFrom":1,"createdUntil":"soon"}"#, &["createdFrom", "createdUntil"]),
             (r#"{"eventFilter":{"a":["x","\ud800"],"\udc00":[1]}}"#, &["eventFilter.a[1]", "eventFilter.\\udc00"]),
         ] {
             assert_eq!(crate::testing::refused(&read(body).expect_err(body)), expected, "{body}");

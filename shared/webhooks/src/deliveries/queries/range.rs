@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use base::{DeliveryId, Time, ids::body_at};
+use problem::{JsonBody, Rule};
 use storage::table::Query;
 
 /// The position of a delivery in the order of creation.
@@ -122,6 +123,23 @@ impl KeyRange {
     pub fn is_empty(&self) -> bool {
         self.from >= self.to
     }
+}
+
+/// Takes `createdUntil` from a request's body. A range that ends before it begins, or that has no end and begins in the
+/// future, is a violation.
+pub(crate) fn take_until(body: &mut JsonBody<'_>, since: Option<Time>, now: Time) -> Option<Time> {
+    let has_until = body.has("createdUntil");
+    let until = body.optional_time("createdUntil");
+    match (since, until) {
+        (Some(since), Some(until)) if since >= until => {
+            body.violations.add("createdUntil", Rule::Inconsistent, "must be after createdFrom")
+        }
+        (Some(since), None) if !has_until && since >= now => {
+            body.violations.add("createdFrom", Rule::OutOfRange, "must be in the past")
+        }
+        _ => {}
+    }
+    until
 }
 
 #[cfg(test)]

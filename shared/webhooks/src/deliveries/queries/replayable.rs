@@ -27,10 +27,10 @@ use auth::EntityId;
 use base::{EventId, Time, logging};
 use storage::table::TableError;
 
-/// How many entries of the index are read for a count.
-const MAX_ENTRIES: usize = 10_000;
+/// How many entries of the index are read to count events, or to try a filter.
+pub(super) const MAX_ENTRIES: usize = 10_000;
 /// How many entries of the index are read at once.
-const PAGE: i32 = 1_000;
+pub(super) const PAGE: i32 = 1_000;
 /// How many events are looked at for a count.
 const MAX_EVENTS: usize = 1_000;
 /// After bodies of this size together, a count looks at no further event. Only a filter needs bodies.

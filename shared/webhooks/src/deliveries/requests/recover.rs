@@ -9,7 +9,10 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         jobs::{Include, Jobs, RecoveryScope},
-        queries::{by_webhook::INDEX_LAG, range::KeyRange},
+        queries::{
+            by_webhook::INDEX_LAG,
+            range::{self, KeyRange},
+        },
         state::index::IndexGroup,
         store::Deliveries,
     },
@@ -173,21 +176,11 @@ impl RecoveryScope {
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("createdFrom");
-        let has_until = body.has("createdUntil");
-        let until = body.optional_time("createdUntil");
+        let until = range::take_until(&mut body, since, now);
         let include = body.optional::<String>("include", "failed, waiting or both");
         let violations = &mut body.violations;
         let include =
             include.and_then(|name| violations.note("include", Rule::UnknownValue, Include::parse(&name).ok_or(KINDS)));
-        match (since, until) {
-            (Some(since), Some(until)) if since >= until => {
-                violations.add("createdUntil", Rule::Inconsistent, "must be after createdFrom")
-            }
-            (Some(since), None) if !has_until && since >= now => {
-                violations.add("createdFrom", Rule::OutOfRange, "must be in the past")
-            }
-            _ => {}
-        }
         let since = body.finish_with(since)?;
         Ok(Self { since, until: until.map_or(now, |until| until.min(now)), include: include.unwrap_or_default() })
     }

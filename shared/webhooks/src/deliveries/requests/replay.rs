@@ -9,14 +9,14 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         jobs::{Jobs, Replay, ReplayScope},
-        queries::replayable::Wanted,
+        queries::{range, replayable::Wanted},
         store::Deliveries,
     },
     subscriptions::{Webhooks, request_limits::RequestLimits, webhook::members},
 };
 use auth::{AuthorizedEntity, EntityId};
 use base::{Time, WebhookId};
-use problem::{JsonBody, Problem, Rule};
+use problem::{JsonBody, Problem};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 
 /// Replays events.
@@ -115,21 +115,11 @@ impl ReplayRequest {
     pub fn read(body: &[u8], entity: &EntityId, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("createdFrom");
-        let has_until = body.has("createdUntil");
-        let until = body.optional_time("createdUntil");
+        let until = range::take_until(&mut body, since, now);
         let types = body.optional("types", "a list of event types and groups");
         let dry_run = body.optional::<bool>("dryRun", "true or false").unwrap_or_default();
         let violations = &mut body.violations;
         let types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
-        match (since, until) {
-            (Some(since), Some(until)) if since >= until => {
-                violations.add("createdUntil", Rule::Inconsistent, "must be after createdFrom")
-            }
-            (Some(since), None) if !has_until && since >= now => {
-                violations.add("createdFrom", Rule::OutOfRange, "must be in the past")
-            }
-            _ => {}
-        }
         let since = body.finish_with(since)?;
         Ok(Self { scope: ReplayScope { since, until, types }, dry_run })
     }
