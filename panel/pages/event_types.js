@@ -8,13 +8,11 @@ import { Page } from "../parts/page.js";
 import { Problem } from "../parts/problem.js";
 import { Text } from "../parts/json.js";
 import { SelectField, TextField } from "../parts/field.js";
-import { bySection, eventTypes, sectionLabel, sectionOf, useWebhooks } from "../parts/known.js";
+import { bySection, eventTypes, listIncludes, sectionLabel, sectionOf, useWebhooks } from "../parts/known.js";
 import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
-const wants = (key) => ({ enabled, eventList }) =>
-  enabled && (eventList.length === 0 || eventList.includes(key) || eventList.includes(`${sectionOf(key)}.*`) ||
-    eventList.some((group) => group.endsWith(".*") && key.startsWith(group.slice(0, -1))));
+const wants = (key) => ({ enabled, eventList }) => enabled && listIncludes(eventList, key);
 
 export default function EventTypes({ query }) {
   const list = useLoad(eventTypes, []);

@@ -3,7 +3,7 @@ import { html, useState } from "./html.js";
 import { address, go } from "../address.js";
 import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
-import { bySection, sectionLabel } from "./known.js";
+import { typeOptions } from "./known.js";
 import { useMedia } from "./load.js";
 import { Search } from "./search.js";
 import { DELIVERY } from "../words/statuses.js";
@@ -83,14 +83,6 @@ function Statuses({ chosen = "", choose }) {
         <button type="button" key=${status} class=${tone} aria-pressed=${on.has(status) ? "true" : "false"}
           onClick=${() => toggle(status)}><${Icon} name=${icon} />${word}</button>`)}
     </div>`;
-}
-
-/** Types in the order of the catalogue, named with their section. */
-function typeOptions(types, chosen) {
-  const known = bySection(types).flatMap(([section, members]) =>
-    members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
-  const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
-  return [["", "All event types"], ...strange, ...known];
 }
 
 function webhookOptions(webhooks, chosen) {

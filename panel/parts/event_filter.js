@@ -4,10 +4,11 @@ import { getText, post } from "../api.js";
 import { Refusal, inputOf, nameOf, violationOf } from "../refusal.js";
 import { Action } from "./action.js";
 import { Badge } from "./badge.js";
-import { Field } from "./field.js";
+import { Field, SelectField } from "./field.js";
 import { Problem } from "./problem.js";
+import { Range, daysBack, rangeOf } from "./recovery_range.js";
 import { Time } from "./time.js";
-import { labelOf, useTypes } from "./known.js";
+import { labelOf, listIncludes, typeOptions, useTypes } from "./known.js";
 import { memberOf } from "./json.js";
 import { useAction } from "./load.js";
 import { counted } from "./words.js";
@@ -23,6 +24,8 @@ const PLACEHOLDER = [
 
 /** The maximum number of events that are shown. */
 const SHOWN = 20;
+
+const ANY = { key: "any", label: "Any time" };
 
 const MATCHES = { tone: "good", icon: "delivered" };
 const DIFFERS = { tone: "mute", icon: "cancelled" };
@@ -57,12 +60,19 @@ const HINT = "Optional: only events whose data match this JSON object are sent, 
 
 /** `eventList` is null for every type. */
 export function FilterField({ value, eventList, change, refusal, forgive }) {
+  const types = useTypes().filter((known) => listIncludes(eventList ?? [], known.value));
+  const [wanted, want] = useState("");
+  const [ranges] = useState(() => [ANY, ...daysBack()]);
+  const [chosen, choose] = useState(ANY);
+  const { since, until } = rangeOf(ranges, chosen);
   const [outcome, show] = useState(null);
   const trial = useAction(async () => {
     show(null);
-    show(await post("/webhook/event/filter/check", withFilter({ eventList: eventList ?? [] }, value)));
+    show(await post("/webhook/event/filter/check", withFilter(
+      { eventList: wanted ? [wanted] : eventList ?? [], createdFrom: since, createdUntil: until }, value)));
   });
-  useEffect(() => show(null), [value, eventList]);
+  useEffect(() => want(""), [eventList]);
+  useEffect(() => show(null), [value, eventList, wanted, since, until]);
   const type = (text) => {
     change(text);
     forgive(MEMBER);
@@ -73,20 +83,26 @@ export function FilterField({ value, eventList, change, refusal, forgive }) {
       <${Field} label="Filter" hint=${HINT} fault=${faultOf(refusal) || faultOf(trial.refusal)}>${(tied) => html`
         <textarea ...${tied} rows="6" spellcheck="false" autocomplete="off" value=${value} placeholder=${PLACEHOLDER}
           onInput=${(event) => type(event.target.value)}></textarea>`}<//>
-      ${value.trim() && html`<div class="actions"><${Action} scope="integrations.read" busy=${trial.busy}
-        onClick=${() => trial.run()}>Try on recent events<//></div>`}
+      ${value.trim() && html`
+        <div class="range"><${SelectField} label="Event type" value=${wanted} change=${want}
+          options=${typeOptions(types)} /><${Range} ranges=${ranges} chosen=${chosen} choose=${choose} /></div>
+        ${(since || chosen.key === ANY.key) && html`<div class="actions"><${Action} scope="integrations.read" busy=${trial.busy}
+          onClick=${() => trial.run()}>Try on past events<//></div>`}`}
       ${trial.refusal && !faultOf(trial.refusal) && html`<${Problem} refusal=${trial.refusal} />`}
       <div role="status">${outcome && html`<${Outcome} outcome=${outcome} />`}</div>
     </div>`;
 }
 
-function Outcome({ outcome: { eventsRead, matchCount, items } }) {
+function Outcome({ outcome: { countIsExact, eventsRead, matchCount, items } }) {
   const types = useTypes();
-  if (eventsRead === 0) return html`<p class="faint">There are no events to try the filter on yet.</p>`;
+  const rest = !countIsExact && " Older events were not tried. Choose a range to try them.";
+  if (!items.length) {
+    return html`<p class="faint">${rest ? `None of the newest ${counted(eventsRead, "event", "events")} has a selected type.${rest}`
+      : "There are no such events to try the filter on."}</p>`;
+  }
   return html`
-    <p><strong>${matchCount} of ${counted(items.length, "recent event", "recent events")}</strong>${" "}
-      ${matchCount === 1 ? "matches" : "match"}. ${counted(eventsRead, "event", "events")} of all types${" "}
-      ${eventsRead === 1 ? "was" : "were"} checked.</p>
+    <p><strong>${matchCount} of ${counted(items.length, "event", "events")}</strong>${" "}
+      ${matchCount === 1 ? "matches" : "match"}.${rest}</p>
     <ul class="checked-events">${items.slice(0, SHOWN).map(({ id, type, subject, timestamp, matches }) => html`
       <li key=${id}>
         <${Badge} ...${matches ? MATCHES : DIFFERS}>${matches ? "Matches" : "Does not match"}<//>

@@ -73,5 +73,17 @@ export function bySection(types) {
   return [...sections];
 }
 
+/** Whether a list of types and groups includes a type; an empty list includes every type. */
+export const listIncludes = (list, key) => list.length === 0 ||
+  list.some((wanted) => wanted === key || (wanted.endsWith(".*") && key.startsWith(wanted.slice(0, -1))));
+
+/** The options of a field for a type, in the order of the catalogue and named with their section. */
+export function typeOptions(types, chosen) {
+  const known = bySection(types).flatMap(([section, members]) =>
+    members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
+  const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
+  return [["", "All event types"], ...strange, ...known];
+}
+
 /** "managing_entity" as "Managing entity". */
 export const sectionLabel = (section) => (section === "mcp" ? "MCP" : section[0].toUpperCase() + section.slice(1).replaceAll("_", " "));

@@ -1,4 +1,4 @@
-// The range of deliveries to retry: some proposals, or two times.
+// A range of times, such as that of deliveries to retry: some proposals, or two times.
 import { html } from "./html.js";
 import { SelectField, TextField } from "./field.js";
 import { zone } from "./time.js";
@@ -22,6 +22,13 @@ export function rangesFor(webhook, delivery) {
     { key: "webhook", label: "Since the webhook was created", since: webhook.createdDate },
   ];
 }
+
+/** Ranges of some days, the shortest first. */
+export const daysBack = () => [
+  { key: "day", label: "The last 24 hours", days: 1 },
+  { key: "week", label: "The last 7 days", days: 7 },
+  { key: "month", label: "The last 30 days", days: 30 },
+].map(({ days, ...range }) => ({ ...range, since: ago(days * 24 * HOUR_MS) }));
 
 /** The range that is proposed first. */
 export const proposed = (ranges) => ranges.find(({ key }) => !["hour", "today"].includes(key));

@@ -4,18 +4,10 @@ import { post } from "../api.js";
 import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";
 import { Problem } from "./problem.js";
-import { Range, rangeOf } from "./recovery_range.js";
+import { Range, daysBack, rangeOf } from "./recovery_range.js";
 import { Waiting } from "./empty.js";
 import { say } from "./notices.js";
 import { useAction } from "./load.js";
-
-const DAY_MS = 86_400_000;
-
-const ranges = () => [
-  { key: "day", label: "The last 24 hours", days: 1 },
-  { key: "week", label: "The last 7 days", days: 7 },
-  { key: "month", label: "The last 30 days", days: 30 },
-].map(({ days, ...range }) => ({ ...range, since: new Date(Date.now() - days * DAY_MS).toISOString() }));
 
 const events = ({ count, countIsExact }) =>
   `${countIsExact ? "" : "At least "}${count.toLocaleString("en")} ${count === 1 && countIsExact ? "event" : "events"}`;
@@ -25,7 +17,7 @@ const counted = (found) => found.message ?? `${events(found)} in this range ${fo
   ? "matches the webhook and has" : "match the webhook and have"} no delivery to it.`;
 
 export function Replay({ webhook, close, done }) {
-  const [choices] = useState(ranges);
+  const [choices] = useState(daysBack);
   const [chosen, become] = useState({ key: "week" });
   const [found, note] = useState(null);
   const choose = (change) => {

@@ -42,7 +42,7 @@ async function viewOf(text, query, types, webhooks) {
 /** Whether the next search that is drawn gets the focus. */
 let isWanted = false;
 
-/** One field. It shows the current subject or event, and removes it when the field is emptied. `/` moves the focus to it. */
+/** One field. It shows the current subject or event, and removes it when the field is emptied. */
 export function Search({ query, types, webhooks }) {
   const searched = query.subject ?? query.event ?? "";
   const [text, type] = useState(searched);
@@ -70,7 +70,7 @@ export function Search({ query, types, webhooks }) {
     <form class="search" role="search" onSubmit=${submit} aria-busy=${search.busy ? "true" : undefined}>
       <${Icon} name="search" />
       <input type="text" ref=${field} dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
-        aria-keyshortcuts="/" title="Press / to search" list=${names} data-search
+        aria-keyshortcuts="Control+K Meta+K" title="Press Ctrl+K or ⌘K to search" list=${names} data-search
         placeholder="Booking, id, webhook or type" spellcheck="false" autocomplete="off" autocapitalize="off"
         value=${text} onInput=${(event) => type(event.target.value)} />
       <datalist id=${names}>
@@ -90,20 +90,23 @@ export function NotFound({ subject, types, webhooks }) {
     <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
     ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
-    <p>Subjects are found only as a whole: enter <code>B-1001</code>, not <code>1001</code>. The data of events, such as the name
+    <p>Subjects are found only as a whole: enter <code>B-1001</code>, not <code>B-10</code> or <code>1001</code>. The data of events, such as the name
       of a guest, cannot be searched.</p>`;
 }
 
 /** The search field of the current page; otherwise that of the deliveries. */
 const FIELD = "main [data-search], main input[type='search']";
 
-/** `/` moves the focus to the search of the page, or opens the deliveries and their search. */
+/**
+ * Ctrl+K or ⌘K moves the focus to the search of the page, or opens the deliveries and their search. A single character could
+ * be spoken by chance (WCAG 2.1.4).
+ */
 export function useSearchKey() {
   useEffect(() => {
     const press = (event) => {
-      const { target, key, altKey, ctrlKey, metaKey } = event;
+      const { target, key, altKey, ctrlKey, metaKey, shiftKey } = event;
       const isTyped = target.closest?.("input, select, textarea, dialog") || document.querySelector("dialog[open]");
-      if (key !== "/" || altKey || ctrlKey || metaKey || isTyped) return;
+      if (key !== "k" || ctrlKey === metaKey || altKey || shiftKey || isTyped) return;
       event.preventDefault();
       const field = document.querySelector(FIELD);
       if (field) field.focus();

@@ -1,4 +1,4 @@
-//! Filters of webhooks by the data of events: set, changed and removed, effective at publication, and tried on recent
+//! Filters of webhooks by the data of events: set, changed and removed, effective at publication, and tried on past
 //! events.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -7,7 +7,11 @@ use base::{SystemRandom, random::uuid};
 use contract_test::contract_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, invalid_values, is_limited, now, until};
+use crate::{
+    delivery_list::hook_for,
+    harness::{Behaviour, Bus, Entity, Hook, LONG, Receiver, Suite, invalid_values, is_limited, now, until},
+    replays::{aged, before},
+};
 
 /// A filter with numbers that a double does not hold, as the service returns it.
 const EXACT: &str = r#"{"bookingNumber":[1152921504606846977,{"numeric":[">=",10.50]}]}"#;
@@ -218,20 +222,67 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
     let event = entity.get(&format!("/webhook/event/{id}")).expect(200).await.json();
     assert_eq!(event["timestamp"], items[0]["timestamp"]);
 
+    assert_eq!(check["countIsExact"], true);
     let every = checked(&entity, json!({ "eventFilter": { "total": [{ "exists": false }] }, "limit": 2 })).await;
     assert_eq!((&every["eventsRead"], &every["matchCount"]), (&json!(2), &json!(1)), "{every:#}");
+    assert_eq!(every["countIsExact"], false);
     let stranger = suite.entity().await;
-    let none = json!({ "eventsRead": 0, "matchCount": 0, "items": [] });
+    let none = json!({ "eventsRead": 0, "matchCount": 0, "countIsExact": true, "items": [] });
     assert_eq!(checked(&stranger, request).await, none);
     for (request, pointers) in [
         (json!({}), &["body/eventFilter"][..]),
         (json!({ "eventFilter": null }), &["body/eventFilter"]),
         (json!({ "eventFilter": filter, "eventList": ["booking.create"] }), &["body/eventList/0"]),
         (json!({ "eventFilter": filter, "limit": 101 }), &["body/limit"]),
+        (json!({ "eventFilter": filter, "createdFrom": "2999-01-01T00:00:00Z" }), &["body/createdFrom"]),
+        (
+            json!({
+                "eventFilter": filter, "createdFrom": "2020-01-02T00:00:00Z", "createdUntil": "2020-01-01T00:00:00Z",
+            }),
+            &["body/createdUntil"],
+        ),
     ] {
         let problem = entity.post("/webhook/event/filter/check").json(&request).refused(400, "invalid-request").await;
         assert_eq!(invalid_values(&problem), pointers, "{request}");
     }
+}
+
+#[contract_test]
+async fn a_filter_is_tried_on_a_period_and_on_rare_types_behind_others(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    // Since the entity has a webhook, events that match none are kept.
+    hook_for(&entity, "payee.created", "https://hooks.example.com/").await;
+    let publish = async |kind: &str| {
+        let published = entity.publish_of_type(kind, json!({ "total": 100 })).await.json();
+        published["eventIdentifier"].as_str().expect("openapi.yaml says so").to_owned()
+    };
+    let rare = aged(&suite.table(), &publish("booking.cancelled").await).await;
+    for _ in 0..3 {
+        publish("booking.created").await;
+    }
+    let check = async |mut request: Value| {
+        request["eventFilter"] = json!({ "total": [100] });
+        let checked = checked(&entity, request).await;
+        let ids = checked["items"].as_array().expect("openapi.yaml says so").iter().map(|item| item["id"].clone());
+        let ids: Vec<_> = ids.collect();
+        assert_eq!(checked["matchCount"], ids.len(), "{checked:#}");
+        (ids, checked["eventsRead"].clone(), checked["countIsExact"].clone())
+    };
+    until("the index has every event", LONG, async || {
+        let (ids, ..) = check(json!({})).await;
+        (ids.len() == 4 && ids[3] == rare.as_str()).then_some(())
+    })
+    .await;
+    let rare = vec![json!(rare)];
+    let found = check(json!({ "eventList": ["booking.cancelled"], "limit": 1 })).await;
+    assert_eq!(found, (rare.clone(), json!(4), json!(true)), "it is found behind newer events of other types");
+    let half = before(1_800);
+    assert_eq!(check(json!({ "createdUntil": half })).await, (rare, json!(1), json!(true)));
+    let (newest, read, is_exact) = check(json!({ "createdFrom": half })).await;
+    assert_eq!((newest.len(), read, is_exact), (3, json!(3), json!(true)));
+    let types = json!({ "eventList": ["booking.created"], "createdFrom": half, "limit": 2 });
+    let (newest, _, is_exact) = check(types).await;
+    assert_eq!((newest.len(), is_exact), (2, json!(false)));
 }
 
 /// Each may read a hundred events of 256 KiB.

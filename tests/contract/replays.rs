@@ -29,7 +29,8 @@ fn range() -> Value {
     json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": before(AGE / 2) })
 }
 
-fn before(seconds: i64) -> String {
+/// The time this many seconds ago.
+pub fn before(seconds: i64) -> String {
     Time::from_millis((now() - seconds) * 1_000).to_string()
 }
 

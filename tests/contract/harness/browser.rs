@@ -187,6 +187,14 @@ impl Browser {
         self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] })).await;
     }
 
+    /// Presses a key while the control key is held down.
+    pub async fn press_with_control(&self, key: &str) {
+        const CONTROL: &str = "\u{e009}";
+        let strokes = [("keyDown", CONTROL), ("keyDown", key), ("keyUp", key), ("keyUp", CONTROL)];
+        let strokes = strokes.map(|(kind, key)| json!({ "type": kind, "value": key }));
+        self.post("/actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] })).await;
+    }
+
     /// The accessible name of the focused element, or its text.
     pub async fn focused(&self) -> String {
         let script =
