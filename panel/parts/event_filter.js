@@ -85,7 +85,7 @@ export function FilterField({ value, eventList, change, refusal, forgive }) {
           onInput=${(event) => type(event.target.value)}></textarea>`}<//>
       ${value.trim() && html`
         <div class="range"><${SelectField} label="Event type" value=${wanted} change=${want}
-          options=${typeOptions(types)} /><${Range} ranges=${ranges} chosen=${chosen} choose=${choose} /></div>
+          options=${typeOptions(types, "", eventList ? "All selected types" : undefined)} /><${Range} ranges=${ranges} chosen=${chosen} choose=${choose} /></div>
         ${(since || chosen.key === ANY.key) && html`<div class="actions"><${Action} scope="integrations.read" busy=${trial.busy}
           onClick=${() => trial.run()}>Try on past events<//></div>`}`}
       ${trial.refusal && !faultOf(trial.refusal) && html`<${Problem} refusal=${trial.refusal} />`}

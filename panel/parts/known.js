@@ -78,11 +78,11 @@ export const listIncludes = (list, key) => list.length === 0 ||
   list.some((wanted) => wanted === key || (wanted.endsWith(".*") && key.startsWith(wanted.slice(0, -1))));
 
 /** The options of a field for a type, in the order of the catalogue and named with their section. */
-export function typeOptions(types, chosen) {
+export function typeOptions(types, chosen, all = "All event types") {
   const known = bySection(types).flatMap(([section, members]) =>
     members.map(({ label, value }) => [value, `${sectionLabel(section)} · ${label}`]));
   const strange = chosen && !known.some(([value]) => value === chosen) ? [[chosen, chosen]] : [];
-  return [["", "All event types"], ...strange, ...known];
+  return [["", all], ...strange, ...known];
 }
 
 /** "managing_entity" as "Managing entity". */
