@@ -34,6 +34,9 @@ struct Burst {
     invocations: usize,
     /// How long the endpoints take to answer, in milliseconds.
     answers_after: u64,
+    /// For how many seconds after the last publication the endpoints refuse all requests, as they do from the beginning.
+    /// Zero: they never do.
+    refuse_for: u64,
 }
 
 impl Burst {
@@ -45,8 +48,12 @@ impl Burst {
             let world = World::new(SCHEMA.clone(), Draws::new(1), Chances::none(), Journal::brief());
             let cloud = Cloud::new(Arc::clone(&world));
             let tenants = Tenants::new(Arc::clone(&cloud), None);
-            for slot in (0..self.entities).flat_map(|entity| (0..self.webhooks).map(move |webhook| (entity, webhook))) {
-                world.state().endpoints.moods.insert(slot, Mood::Answers(200, self.answers_after));
+            let slots =
+                || (0..self.entities).flat_map(|entity| (0..self.webhooks).map(move |webhook| (entity, webhook)));
+            let all_are = |mood| world.state().endpoints.moods.extend(slots().map(|slot| (slot, mood)));
+            let answers = Mood::Answers(200, self.answers_after);
+            all_are(if self.refuse_for > 0 { Mood::Refuses } else { answers });
+            for slot in slots() {
                 let number = 1_000_000 + slot.0 * 1_000 + slot.1;
                 tenants.act(Step { number, at: Duration::ZERO, action: Action::Register(slot, None) }).await;
             }
@@ -54,7 +61,7 @@ impl Burst {
             for lane in [Lane::Quick, Lane::Slow] {
                 mappings.spawn(Arc::clone(&cloud).map_queue_with(lane, self.invocations));
             }
-            let began = world.clock.millis();
+            let mut began = world.clock.millis();
             let mut publishers = JoinSet::new();
             for publisher in 0..self.entities * self.publishers {
                 let tenants = Arc::clone(&tenants);
@@ -68,6 +75,12 @@ impl Burst {
                 });
             }
             while publishers.join_next().await.is_some() {}
+            if self.refuse_for > 0 {
+                pause(Duration::from_secs(self.refuse_for)).await;
+                world.state().endpoints.seen.clear();
+                all_are(answers);
+                began = world.clock.millis();
+            }
             pause(Duration::from_secs(600)).await;
             let state = world.state();
             let of_entity = |entity| {
@@ -80,7 +93,8 @@ impl Burst {
 }
 
 /// A burst of one entity with quick endpoints, as when the first invocations have started.
-const QUICK: Burst = Burst { entities: 1, webhooks: 20, events: 96, publishers: 8, invocations: 6, answers_after: 5 };
+const QUICK: Burst =
+    Burst { entities: 1, webhooks: 20, events: 96, publishers: 8, invocations: 6, answers_after: 5, refuse_for: 0 };
 
 /// Checks that all deliveries arrive, and that the last of each entity comes within a multiple, in tenths, of the time that
 /// the rate of the first 95 % needs.
@@ -119,4 +133,18 @@ fn bursts_of_several_entities_end_together() {
 #[test]
 fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
     ends_within(15, Burst { answers_after: 2_000, events: 48, ..QUICK });
+}
+
+/// The deliveries that waited for the breaker become due within seconds. Many found no permit, and were left to the sweep,
+/// which postponed them by minutes, since the queue was crowded.
+#[test]
+fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {
+    let outage = Burst { webhooks: 1, events: 4_000, answers_after: 50, refuse_for: 90, ..QUICK };
+    for arrivals in outage.arrivals() {
+        let last = arrivals.last().expect("all arrive");
+        assert_eq!(arrivals.len(), outage.events, "all arrive without a sweep");
+        // The first is the probe, at the end of the pause; the others wait for their next message.
+        let (first, middle) = (arrivals[0], arrivals[arrivals.len() / 2]);
+        assert!(last - first <= (middle - first) * 26 / 10, "half after {middle} ms, all after {last} ms");
+    }
 }

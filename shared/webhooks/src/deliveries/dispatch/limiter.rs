@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 
 use crate::deliveries::queue::{
     Lane, MESSAGES_AT_ONCE,
@@ -29,6 +32,8 @@ const MAX_OF_ENTITY: usize = 40;
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
 /// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
+/// A webhook is quick while its last attempt kept its permit for less than this.
+const QUICK: Duration = Duration::from_millis(250);
 /// In the slow lane, one permit in four is kept for deliveries that waited before, so that they come first.
 const WAITING_SHARE_DIVISOR: usize = 4;
 
@@ -48,6 +53,8 @@ struct PermitCounts {
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
+    /// How long the last attempt of each webhook kept its permit.
+    kept_for: HashMap<WebhookId, Duration>,
     waiting: usize,
     /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
     sent_back: HashMap<EntityId, usize>,
@@ -58,6 +65,7 @@ struct PermitCounts {
 pub struct Permit<'a> {
     limiter: &'a ConcurrencyLimiter,
     owner: DeliveryOwner,
+    since: Instant,
 }
 
 impl ConcurrencyLimiter {
@@ -90,6 +98,12 @@ impl ConcurrencyLimiter {
     /// How many deliveries wait for a permit here.
     pub fn waiting(&self) -> usize {
         self.counts().waiting
+    }
+
+    /// Whether attempts of this webhook end so soon that a permit is free in a moment. A webhook is not known to be quick
+    /// before an attempt has ended here.
+    pub fn is_quick(&self, webhook: &WebhookId) -> bool {
+        self.counts().kept_for.get(webhook).is_some_and(|kept_for| *kept_for < QUICK)
     }
 
     /// Takes a permit as soon as one is free for this entity and webhook. Returns an error when none becomes free
@@ -131,7 +145,7 @@ impl ConcurrencyLimiter {
         counts.most = counts.most.max(counts.all);
         *counts.entities.entry(owner.entity.clone()).or_default() += 1;
         *counts.webhooks.entry(owner.webhook.clone()).or_default() += 1;
-        Some(Permit { limiter: self, owner: owner.clone() })
+        Some(Permit { limiter: self, owner: owner.clone(), since: Instant::now() })
     }
 
     /// Counts a delivery that is sent back to wait on the queue. Returns how many of its entity's deliveries were sent
@@ -162,6 +176,7 @@ impl Drop for Permit<'_> {
         counts.all -= 1;
         give_back(&mut counts.entities, &self.owner.entity);
         give_back(&mut counts.webhooks, &self.owner.webhook);
+        counts.kept_for.insert(self.owner.webhook.clone(), self.since.elapsed());
         give_back(&mut counts.sent_back, &self.owner.entity);
         drop(counts);
         self.limiter.freed.notify_waiters();
@@ -259,6 +274,22 @@ mod tests {
         let (permit, ()) = tokio::join!(limiter.take_within(minute, &mine, false), frees);
         assert!(permit.is_ok());
         assert_eq!((limiter.waiting(), limiter.free()), (0, MAX_PERMITS - MAX_OF_WEBHOOK));
+    }
+
+    #[test]
+    fn a_webhook_is_quick_once_an_attempt_ended_soon() {
+        let limiter = ConcurrencyLimiter::new(Lane::Slow);
+        let hook = webhook();
+        let mut permit = limiter.take(&owner("busy", &hook), true).expect("nothing is under way");
+        assert!(!limiter.is_quick(&hook), "nothing is known yet");
+        // Later than now: a pause of the machine must not make this attempt slow.
+        permit.since = Instant::now() + Duration::from_secs(60);
+        drop(permit);
+        assert!(limiter.is_quick(&hook));
+        let mut permit = limiter.take(&owner("busy", &hook), true).expect("nothing is under way");
+        permit.since = Instant::now() - QUICK;
+        drop(permit);
+        assert!(!limiter.is_quick(&hook));
     }
 
     #[test]

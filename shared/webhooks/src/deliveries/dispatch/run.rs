@@ -3,7 +3,7 @@
 //! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits
 //! for an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of
 //! many (`limiter.rs`) instead of a whole invocation. A run of quick exchanges ends before it would receive. While
-//! several deliveries wait for a permit, a run of the quick lane leaves other messages on the queue. A run deletes the
+//! several deliveries wait for a permit, a run leaves other messages on the queue. A run deletes the
 //! messages that it received itself. If it dies, they become visible again after their visibility timeout, like the
 //! messages of its batch; the sweep announces their deliveries sooner.
 
@@ -254,7 +254,8 @@ impl DispatchRun<'_> {
     async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
         let limit = match self.inbox.lane() {
             Lane::Quick => PERMIT_TIMEOUT,
-            // Deliveries of the slow lane wait on the queue.
+            // Deliveries of slow webhooks wait on the queue.
+            Lane::Slow if self.limiter.is_quick(&owner.webhook) => PERMIT_TIMEOUT,
             Lane::Slow => Duration::ZERO,
         };
         self.limiter.take_within(limit, owner, has_waited).await
