@@ -204,6 +204,11 @@ pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
 }
 
 impl JobItem {
+    /// Whether the item names no webhook although its work needs one: a release that can read it wrote it in another form.
+    pub(super) fn lacks_webhook(&self) -> bool {
+        self.webhook.is_none() && !self.is_done() && !matches!(self.work, Work::Erase(_))
+    }
+
     pub(super) fn new(entity: &EntityId, webhook: &WebhookId, work: Work, now: Time) -> Self {
         Self { webhook: Some(webhook.clone()), ..Self::of(entity, partition(webhook), work, now) }
     }

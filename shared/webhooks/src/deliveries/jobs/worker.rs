@@ -125,17 +125,20 @@ impl Worker {
     /// the job if work remains. A job that cannot be read is put off, so that it holds up no other of its entity.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
-        let item = match self.jobs.get(&due.pk, &due.sk).await {
-            Err(TableError::Item { .. }) => {
-                let is_put_off = self.jobs.put_off(&due, now).await?.is_done();
-                if is_put_off {
-                    warn_of_unreadable(&due.pk, &due.sk);
-                }
-                return Ok(is_put_off.then_some((0, None)));
-            }
-            item => item?,
+        let read = self.jobs.get(&due.pk, &due.sk).await;
+        let is_unreadable = match &read {
+            Err(TableError::Item { .. }) => true,
+            Ok(item) => item.as_ref().is_some_and(JobItem::lacks_webhook),
+            Err(_) => false,
         };
-        let Some(mut item) = item.filter(|item| item.due_at <= now) else { return Ok(None) };
+        if is_unreadable {
+            let is_put_off = self.jobs.put_off(&due, now).await?.is_done();
+            if is_put_off {
+                warn_of_unreadable(&due.pk, &due.sk);
+            }
+            return Ok(is_put_off.then_some((0, None)));
+        }
+        let Some(mut item) = read?.filter(|item| item.due_at <= now) else { return Ok(None) };
         let lease = random::uuid(&*self.random);
         item.lease = Some(lease.clone());
         item.due_at = now + LEASE;
@@ -170,10 +173,8 @@ impl Worker {
                 let page = erase_page::work_through(&self.deliveries, &item.entity, erasure, self.clock.now()).await?;
                 Ok((page, 0))
             }
-            (_, None) => {
-                warn_of_unreadable(&item.pk, &item.sk);
-                Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0))
-            }
+            // Not reached: such a job was put off.
+            (_, None) => Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0)),
             (Work::Recover(_), Some(webhook)) => {
                 recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
             }
