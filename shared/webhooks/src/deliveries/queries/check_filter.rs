@@ -32,6 +32,8 @@ use storage::{Allowance, TableError};
 
 /// The maximum number of events that are compared, and the number unless the request says otherwise.
 const MAX_EVENTS: u16 = 100;
+/// How many events a dry run reads. Those whose retention is over count as well: the table may keep them for days.
+const MAX_READS: usize = 1_000;
 /// How many bodies are read at once: each may have 256 KiB.
 const AT_ONCE: usize = 20;
 /// The number of steps after which a dry run reads no further event: five times the most that publishing allows for one.
@@ -62,6 +64,22 @@ pub struct FilterCheck {
     /// The steps that the comparisons took.
     #[serde(skip)]
     steps: u32,
+    /// How many events of the wanted types were read, stored or not.
+    #[serde(skip)]
+    reads: usize,
+    /// Whether an event could not be read.
+    #[serde(skip)]
+    is_incomplete: bool,
+}
+
+/// An entry of the index, and what became of its event.
+enum Read {
+    /// The event has another type.
+    Unwanted,
+    /// Its retention is over.
+    Gone,
+    Unreadable,
+    Stored(Box<StoredEvent>),
 }
 
 #[derive(Debug, Serialize)]
@@ -164,7 +182,7 @@ impl Deliveries {
                 return Ok(check);
             }
             let Some(end) = cut.or(page.end) else {
-                check.count_is_exact = true;
+                check.count_is_exact = !check.is_incomplete;
                 return Ok(check);
             };
             if entries >= MAX_ENTRIES || check.items.len() >= limit {
@@ -175,7 +193,7 @@ impl Deliveries {
         }
     }
 
-    /// Compares a filter with the wanted events of these entries. Breaks if the comparisons took too many steps.
+    /// Compares a filter with the wanted events of these entries. Breaks after too many steps or reads.
     async fn compare(
         &self,
         check: &mut FilterCheck,
@@ -184,15 +202,21 @@ impl Deliveries {
         now: Time,
     ) -> Result<ControlFlow<()>, TableError> {
         // Boxed: the nested types of futures exceed the compiler's limits.
-        let stored = entries.into_iter().map(|entry| {
-            async move { if request.wants(&entry) { self.stored(&entry.id, now).await } else { Ok(None) } }.boxed()
+        let read = entries.into_iter().map(|entry| {
+            async move { if request.wants(&entry) { self.read(&entry.id, now).await } else { Ok(Read::Unwanted) } }
+                .boxed()
         });
-        let mut stored = stream::iter(stored.collect::<Vec<_>>()).buffered(AT_ONCE);
-        while let Some(stored) = stored.try_next().await? {
+        let mut read = stream::iter(read.collect::<Vec<_>>()).buffered(AT_ONCE);
+        while let Some(read) = read.try_next().await? {
+            if check.reads >= MAX_READS {
+                return Ok(ControlFlow::Break(()));
+            }
             check.events_read += 1;
-            let Some(stored) = stored else { continue };
+            check.reads += usize::from(!matches!(read, Read::Unwanted));
+            check.is_incomplete |= matches!(read, Read::Unreadable);
+            let Read::Stored(stored) = read else { continue };
             let mut left = Steps(MAX_STEPS);
-            check.add(checked(stored, &request.filter, &mut left));
+            check.add(checked(*stored, &request.filter, &mut left));
             check.steps += MAX_STEPS - left.0;
             if check.steps >= ENOUGH_STEPS {
                 return Ok(ControlFlow::Break(()));
@@ -201,11 +225,13 @@ impl Deliveries {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// An event with its body; `None` if its retention is over, or if it cannot be read, which does not hold up others.
-    async fn stored(&self, id: &EventId, now: Time) -> Result<Option<StoredEvent>, TableError> {
+    /// Reads an event with its body. An unreadable event does not hold up others.
+    async fn read(&self, id: &EventId, now: Time) -> Result<Read, TableError> {
         let read = match self.events.item_eventual(id).await {
-            Ok(Some(event)) if event.is_kept(now) => self.events.with_body(event).await.map(Some),
-            Ok(_) => Ok(None),
+            Ok(Some(event)) if event.is_kept(now) => {
+                self.events.with_body(event).await.map(|stored| Read::Stored(Box::new(stored)))
+            }
+            Ok(_) => Ok(Read::Gone),
             Err(error) => Err(error),
         };
         match read {
@@ -215,7 +241,7 @@ impl Deliveries {
                     eventId = %id,
                     "skipped an event in the dry run of a filter, because its body cannot be read"
                 );
-                Ok(None)
+                Ok(Read::Unreadable)
             }
             read => read,
         }

@@ -161,6 +161,7 @@ impl Deliveries {
                 if looked_at.is_enough() || began.elapsed() >= LIMIT {
                     return Ok(Counted { count, count_is_exact: false });
                 }
+                let (chunk, left) = chunk.split_at(chunk.len().min(MAX_EVENTS - looked_at.events));
                 // Boxed: the nested types of futures exceed the compiler's limits.
                 let look = chunk.iter().map(|id| {
                     async move {
@@ -173,6 +174,9 @@ impl Deliveries {
                     looked_at.events += 1;
                     looked_at.body_bytes += compared.body_bytes;
                     count += usize::from(compared.matching.is_some());
+                }
+                if !left.is_empty() {
+                    return Ok(Counted { count, count_is_exact: false });
                 }
             }
             let Some(end) = page.end else { return Ok(Counted { count, count_is_exact: true }) };

@@ -119,7 +119,9 @@ impl ReplayRequest {
         let types = body.optional("types", "a list of event types and groups");
         let dry_run = body.optional::<bool>("dryRun", "true or false").unwrap_or_default();
         let violations = &mut body.violations;
-        let types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
+        let mut types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
+        // The same types in another order are the same request.
+        types.sort_unstable();
         let since = body.finish_with(since)?;
         Ok(Self { scope: ReplayScope { since, until, types }, dry_run })
     }
