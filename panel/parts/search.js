@@ -106,7 +106,7 @@ export function useSearchKey() {
     const press = (event) => {
       const { target, key, altKey, ctrlKey, metaKey, shiftKey } = event;
       const isTyped = target.closest?.("input, select, textarea, dialog") || document.querySelector("dialog[open]");
-      if (key !== "k" || ctrlKey === metaKey || altKey || shiftKey || isTyped) return;
+      if (key.toLowerCase() !== "k" || ctrlKey === metaKey || altKey || shiftKey || isTyped) return;
       event.preventDefault();
       const field = document.querySelector(FIELD);
       if (field) field.focus();

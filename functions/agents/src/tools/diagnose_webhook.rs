@@ -73,7 +73,7 @@ fn output() -> Value {
             ),
             "failures": schemas::list(
                 ["cause", "lastAttempt"].into_iter().fold(failure, schemas::requiring),
-                "The last undelivered deliveries, newest first, five at most.",
+                "The most recent deliveries that have not arrived, newest first, at most five.",
             ),
         }),
         &["webhook", "stats", "recoverable", "waiting", "findings", "failures"],

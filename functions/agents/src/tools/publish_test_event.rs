@@ -19,7 +19,7 @@ use crate::{
 pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
-    description: "Sends an event of the type `webhook.test` to one webhook only, at once, even while deliveries to \
+    description: "Sends a test event, of `webhook.test` or another type, to one webhook only, at once, even while deliveries to \
                   it are paused: an answer with any status ends a pause by the service. The result names the delivery; call \
                   `show_delivery` after a few seconds to see the endpoint's answer.",
     input: || {
