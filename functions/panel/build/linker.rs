@@ -78,7 +78,7 @@ impl Linker {
             let first_line = || refused(rest[at..].lines().next().unwrap_or_default());
             rest = match declared(statement) {
                 Some(Declared { name, local, is_named }) if keyword == "export" => {
-                    module.exports.push(format!("{name}: {local}"));
+                    module.exports.push(member(name, local));
                     // An unnamed default export gets a name.
                     module.body += if is_named { "" } else { "const $default = " };
                     statement.trim_start().trim_start_matches("default ")
@@ -101,7 +101,9 @@ impl Linker {
                         ("export", (names, from)) => {
                             let base = from.map(|number| format!("${number}.")).unwrap_or_default();
                             let pairs = pairs(names).ok_or_else(first_line)?;
-                            module.exports.extend(pairs.iter().map(|(local, name)| format!("{name}: {base}{local}")));
+                            module
+                                .exports
+                                .extend(pairs.iter().map(|(local, name)| member(name, &format!("{base}{local}"))));
                         }
                         _ => return Err(first_line()),
                     }
@@ -113,6 +115,11 @@ impl Linker {
         module.body = without_indentation(&module.body);
         Ok(module)
     }
+}
+
+/// A member of an object, in its short form where the names are equal.
+fn member(name: &str, value: &str) -> String {
+    if name == value { name.to_owned() } else { format!("{name}: {value}") }
 }
 
 /// The source without comment lines, which are a tenth of the script.
@@ -173,7 +180,7 @@ fn named<'a>(text: &'a str, beginnings: &[&str]) -> Option<&'a str> {
 /// The pattern that reads imported names: of the default export, or of a list.
 fn imported(names: &str) -> Option<String> {
     if names.starts_with('{') {
-        let members = pairs(names)?.into_iter().map(|(name, local)| format!("{name}: {local}"));
+        let members = pairs(names)?.into_iter().map(|(name, local)| member(name, local));
         return Some(format!("{{ {} }}", members.collect::<Vec<_>>().join(", ")));
     }
     is_name(names).then(|| format!("{{ default: {names} }}"))
@@ -241,8 +248,8 @@ mod tests {
         let expected = "const $0 = ({ default: [1] });\n\
             const $1 = (() => {\nconst { default: table } = $0;\nfunction Page() {}\n\nreturn { default: Page };\n})();\n\
             const $2 = (() => {\nvar n=1;function f(){}\nreturn { x: n, y: f };\n})();\n\
-            const $3 = (() => {\nconst a = 1;\nasync function b() {\nawait a;\n}\n\n\nreturn { a: a, b: b, x: $2.x };\n})();\n\
-            const $4 = (() => {\nconst { default: Page } = $1;\nconst { a: a, b: c } = $3;\nPage(a, c);\n\nreturn {  };\n})();\n";
+            const $3 = (() => {\nconst a = 1;\nasync function b() {\nawait a;\n}\n\n\nreturn { a, b, x: $2.x };\n})();\n\
+            const $4 = (() => {\nconst { default: Page } = $1;\nconst { a, b: c } = $3;\nPage(a, c);\n\nreturn {  };\n})();\n";
         assert_eq!(script, Ok(expected.to_owned()));
     }
 
