@@ -16,6 +16,7 @@ mod plan;
 mod ports;
 mod preflight;
 mod processes;
+mod processors;
 mod queue_pump;
 mod queues;
 mod readiness;

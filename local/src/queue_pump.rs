@@ -8,7 +8,8 @@
 //!
 //! On Lambda each invocation has its own processor. Here they share the machine's, so only a few may work at once: with
 //! more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only waits
-//! for slow endpoints needs no processor, so after a few seconds it no longer counts.
+//! for slow endpoints needs no processor: one that is a few seconds old gives its place to another as soon as the
+//! machine has idle processors.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -24,6 +25,7 @@ use queue::{AttributeValue, Queues, Receive, Received};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
+    select,
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{self, Instant},
 };
@@ -31,6 +33,7 @@ use tokio::{
 use crate::{
     aws::{ACCOUNT, REGION},
     invoke::Invoker,
+    processors,
 };
 
 /// The longest wait of a receive in SQS.
@@ -42,7 +45,7 @@ const GATHERING: Duration = Duration::from_millis(10);
 
 /// The invocations of a queue that may work at once, for each processor.
 const WORKING_PER_PROCESSOR: usize = 3;
-/// The age from which an invocation counts as waiting: one with quick exchanges ends sooner.
+/// The age from which an invocation may give up its place: one with quick exchanges ends sooner.
 const WORKS_FOR: Duration = Duration::from_secs(3);
 
 /// Moves messages from one queue to one function.
@@ -137,9 +140,13 @@ impl QueuePump {
 
     async fn handle(self, messages: Vec<Received>, permit: OwnedSemaphorePermit, working: OwnedSemaphorePermit) {
         let mut failed = pin!(self.failed(&messages));
-        let failed = match time::timeout(WORKS_FOR, &mut failed).await {
-            Ok(failed) => failed,
-            Err(_) => {
+        let gives_up_its_place = async {
+            time::sleep(WORKS_FOR).await;
+            processors::until_idle().await;
+        };
+        let failed = select! {
+            failed = &mut failed => failed,
+            () = gives_up_its_place => {
                 drop(working);
                 failed.await
             }
