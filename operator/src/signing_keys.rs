@@ -56,7 +56,7 @@ pub enum SigningKeysError {
     },
     /// The rotation ended without a change.
     #[error(
-        "the rotation of the secret {name} has ended, but {kid} still signs: the function rotate-signing-key was not invoked. \
+        "the rotation of the secret {name} has ended, but tokens are still signed with {kid}: the function rotate-signing-key was not invoked. \
          Check the rotation that is configured for the secret"
     )]
     SameKeys {

@@ -41,7 +41,7 @@ async function read(id) {
   return { delivery, webhook };
 }
 
-/** How long the page polls for the effect of a retry of failed deliveries, which begins within a minute; in milliseconds. */
+/** How long the page polls for the effect of a recovery of failed deliveries, which begins within a minute; in milliseconds. */
 const WATCH_MS = 60_000;
 
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
@@ -88,7 +88,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
   });
   const chosen = Number(query.attempt) || delivery.attemptCount;
   const choose = (attempt) => go(address(`/deliveries/${delivery.id}`, { attempt }), { replace: true });
-  const canRetry = useCanRetry(delivery, webhook);
+  const canRecover = useCanRecover(delivery, webhook);
   const title = labelOf(types, delivery.type);
   const isDelivered = delivery.status === "delivered";
   const isOpen = ["pending", "retrying"].includes(delivery.status);
@@ -96,9 +96,9 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
     ${webhook && html`
       <${Action} kind=${isDelivered ? "" : "primary"} icon="resend" scope="integrations.write" busy=${resend.busy}
         onClick=${() => (isDelivered ? show("again") : resend.run())}>Resend<//>
-      ${canRetry && html`
+      ${canRecover && html`
         <${Action} icon="retrying" scope="integrations.write" onClick=${() => show("recovery")}>
-          Retry failed deliveries…
+          Recover failed deliveries…
         <//>`}`}
     ${isOpen && html`
       <${Action} icon="cancelled" scope="integrations.write" onClick=${() => show("cancel")}>Cancel…<//>`}
@@ -125,8 +125,8 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
     <//>`;
 }
 
-/** Whether deliveries of the webhook may be retried. If that cannot be read, they may. */
-function useCanRetry({ status }, webhook) {
+/** Whether deliveries of the webhook may be recovered. If that cannot be read, they may. */
+function useCanRecover({ status }, webhook) {
   const isFailed = ["failed", "cancelled", "retrying"].includes(status);
   const { data, error } = useLoad(() => isFailed || (webhook !== null && mayHaveFailed(webhook.id)),
     [webhook?.id, status], { keep: true });

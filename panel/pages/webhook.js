@@ -35,9 +35,9 @@ import { retriesInWords } from "../words/retries.js";
 
 async function read(id) {
   const path = `/webhook/${encodeURIComponent(id)}`;
-  const [webhook, stats, latest, canRetry] =
+  const [webhook, stats, latest, canRecover] =
     await Promise.all([webhookOf(id), get(`${path}/stats`), latestOf(id, 5), mayHaveFailed(id)]);
-  return { webhook, stats, latest, canRetry };
+  return { webhook, stats, latest, canRecover };
 }
 
 export default function Webhook({ parts: [, id] }) {
@@ -54,7 +54,7 @@ export default function Webhook({ parts: [, id] }) {
   return html`<${Shown} ...${loaded.data} above=${above} error=${loaded.error} reload=${loaded.reload} />`;
 }
 
-function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
+function Shown({ webhook, stats, latest, canRecover, above, error, reload }) {
   const path = `/webhook/${encodeURIComponent(webhook.id)}`;
   const types = useTypes();
   const [open, show] = useState("");
@@ -99,7 +99,7 @@ function Shown({ webhook, stats, latest, canRetry, above, error, reload }) {
       <${Health} webhook=${webhook} resume=${resume} recover=${() => show("recovery")} />
       <${WaitingDeliveries} webhook=${webhook} />
       <${Card} title="Performance"><${Chart} stats=${stats} /><//>
-      <${Latest} ...${{ webhook, latest, stats, canRetry, types }} recover=${() => show("recovery")} />
+      <${Latest} ...${{ webhook, latest, stats, canRecover, types }} recover=${() => show("recovery")} />
       <${Card} title="Events"><${Wanted} webhook=${webhook} types=${types} />
         ${webhook.enabled && html`<div class="actions">
           <${Action} scope="integrations.write" onClick=${() => show("replay")}>Replay events…<//></div>`}
@@ -132,7 +132,7 @@ function nothing({ exact }, { enabled }, { last7Days }) {
   return enabled ? "No deliveries yet. Send a test event to try the endpoint." : "No deliveries yet.";
 }
 
-function Latest({ webhook, latest, stats, canRetry, types, recover }) {
+function Latest({ webhook, latest, stats, canRecover, types, recover }) {
   const { items } = latest;
   const those = (status) => address("/deliveries", { webhook: webhook.id, status });
   return html`
@@ -145,8 +145,8 @@ function Latest({ webhook, latest, stats, canRetry, types, recover }) {
         ${" · "}<a href=${those("failed")}>Failed</a>
         ${" · "}<a href=${those("pending,retrying")}>Open</a>
       </p>
-      ${webhook.enabled && !hasTrouble(webhook) && canRetry && html`<div class="actions">
-        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//></div>`}
+      ${webhook.enabled && !hasTrouble(webhook) && canRecover && html`<div class="actions">
+        <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover failed deliveries…<//></div>`}
     <//>`;
 }
 

@@ -15,7 +15,7 @@ export function Attempts({ delivery, chosen, choose }) {
     label: html`<${AttemptLabel} attempt=${attempt} />`,
     content: () => html`<${Attempt} key=${attempt.attemptNumber} ...${{ delivery, attempt }} />`,
   }));
-  return html`<${Tabs} label="Attempts, latest first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
+  return html`<${Tabs} label="Attempts, newest first" tabs=${tabs} chosen=${chosen} choose=${choose} upright />`;
 }
 
 const AttemptLabel = ({ attempt }) => html`

@@ -17,7 +17,7 @@ export function Cancelling({ delivery, close, cancelled }) {
   });
   return html`
     <${Dialog} title="Cancel this delivery?" close=${close}>
-      <p>No more attempts are made, and “Retry failed deliveries” skips it. You can still resend it.</p>
+      <p>No more attempts are made, and “Recover failed deliveries” skips it. You can still resend it.</p>
       <${Problem} refusal=${cancelling.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Keep</button>
         <${Action} kind="danger" scope="integrations.write" busy=${cancelling.busy} onClick=${() => cancelling.run()}>

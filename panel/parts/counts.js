@@ -36,7 +36,7 @@ export async function latestOf(webhook, limit) {
 }
 
 /**
- * Whether a webhook may have deliveries to retry: `false` only if it is certain that none has failed, was cancelled or waits
+ * Whether a webhook may have deliveries to recover: `false` only if it is certain that none has failed, was cancelled or waits
  * after a failed attempt.
  */
 export async function mayHaveFailed(webhook) {

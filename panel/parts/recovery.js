@@ -1,4 +1,4 @@
-// The dialog that retries failed deliveries of a webhook: the person chooses a range, and sees its count first.
+// The dialog that recovers failed deliveries of a webhook: the person chooses a range, and sees its count first.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "../api.js";
 import { Action } from "./action.js";
@@ -13,16 +13,16 @@ import { useAction, useLoad } from "./load.js";
 
 /** The number of attempts after which a delivery gets no further one. */
 const MAX_ATTEMPTS = 100;
-/** The wait, in milliseconds, up to which the service does not retry a delivery, since it is due soon anyway. */
+/** The wait, in milliseconds, up to which the service does not recover a delivery, since it is due soon anyway. */
 const SHORT_WAIT_MS = 60_000;
 /** The pause in typing after which a range is counted, in milliseconds. */
 const TYPING_MS = 500;
 
-/** The numbers of deliveries of a range that a retry includes: failed or cancelled ones, and waiting ones. */
+/** The numbers of deliveries of a range that a recovery includes: failed or cancelled ones, and waiting ones. */
 async function counts(webhook, { since, until }) {
   const range = { webhookIdentifier: webhook, createdFrom: since, createdUntil: until };
   const [failed, waiting] = await Promise.all([
-    // Deliveries that their owner cancelled, or whose content was erased, are not retried.
+    // Deliveries that their owner cancelled, or whose content was erased, are not recovered.
     count({ ...range, status: "failed,cancelled" }, ({ attemptCount, cancelReason, erasedDate }) =>
       attemptCount < MAX_ATTEMPTS && cancelReason !== "owner" && !erasedDate),
     count({ ...range, status: "pending,retrying" }, ({ nextAttemptDate, attemptCount }) =>
@@ -52,8 +52,8 @@ function useSettled(value, ms) {
 }
 
 function failedWords(failed) {
-  if (isNone(failed)) return "This range has no failed or cancelled deliveries to retry.";
-  if (!failed.found) return "This range has too many deliveries to count. Narrow the range, or retry all of them.";
+  if (isNone(failed)) return "This range has no failed or cancelled deliveries to recover.";
+  if (!failed.found) return "This range has too many deliveries to count. Narrow the range, or recover all of them.";
   return `${countSentence(failed)} in this range failed or ${failed.found === 1 ? "was" : "were"} cancelled.`;
 }
 
@@ -62,7 +62,7 @@ const waitingWords = (waiting) => `${countSentence(waiting)} ${waiting.exact && 
 
 /** The response of the service, in a sentence. */
 const begun = ({ count: found, countIsExact, message }) => (found
-  ? `${countSentence({ found, exact: countIsExact })} ${found === 1 ? "is" : "are"} being retried.` : message);
+  ? `${countSentence({ found, exact: countIsExact })} ${found === 1 ? "is" : "are"} being sent again.` : message);
 
 /** `delivery` is the delivery on whose page the dialog was opened, if any. */
 export function Recovery({ webhook, delivery, close, done }) {
@@ -84,23 +84,23 @@ export function Recovery({ webhook, delivery, close, done }) {
     close();
   });
   return html`
-    <${Dialog} title="Retry failed deliveries" close=${close}>
+    <${Dialog} title="Recover failed deliveries" close=${close}>
       <p>Failed and cancelled deliveries to <strong><bdi>${webhook.name}</bdi></strong> that were created in this range are
-        retried in the background, oldest first. Deliveries that someone cancelled, or whose content was erased, are
+        sent again in the background, oldest first. Deliveries that someone cancelled, or whose content was erased, are
         skipped.</p>
-      ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then retry its deliveries.</p>`}
+      ${!webhook.enabled && html`<p class="note">The webhook is disabled. Enable it first, then recover its deliveries.</p>`}
       <${Range} ranges=${ranges} chosen=${chosen ?? { key: (range ?? proposed(ranges)).key }} choose=${choose} />
       ${isCounting && html`<${Waiting} what="Counting deliveries" lines="1" />`}
       <div role="status">${failed && html`<p>${failedWords(failed)}</p>`}</div>
       ${waiting && !isNone(waiting) && html`
-        <${Check} label="Also retry waiting deliveries now" value=${both} change=${include}
+        <${Check} label="Also send waiting deliveries now" value=${both} change=${include}
           hint=${waitingWords(waiting)} />`}
       <${Problem} refusal=${found.error ?? recovery.refusal} retry=${found.error && found.reload} />
       <div class="dialog-actions">
         <button type="button" onClick=${close}>Cancel</button>
         ${webhook.enabled && total && !isNone(total) && html`
           <${Action} kind="primary" scope="integrations.write" busy=${recovery.busy} onClick=${() => recovery.run()}>
-            Retry ${total.found ? countWords(total) : "all"}
+            Recover ${total.found ? countWords(total) : "all"}
           <//>`}
       </div>
     <//>`;

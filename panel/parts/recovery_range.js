@@ -1,4 +1,4 @@
-// A range of times, such as that of deliveries to retry: some proposals, or two times.
+// A range of times, such as that of deliveries to recover: some proposals, or two times.
 import { html } from "./html.js";
 import { SelectField, TextField } from "./field.js";
 import { zone } from "./time.js";

@@ -50,8 +50,8 @@ function beginning(body) {
   return text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
 }
 
-const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or retry all failed deliveries.";
-const ON_REQUEST = "You can resend this delivery. “Retry failed deliveries” skips it.";
+const ENABLED_AGAIN = "The webhook is enabled again. Resend this delivery, or recover all failed deliveries.";
+const ON_REQUEST = "You can resend this delivery. “Recover failed deliveries” skips it.";
 const EXPIRED = "It will be removed soon. If the event is still needed, publish it again.";
 const CANCELLED = { owner: ON_REQUEST, expired: EXPIRED };
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";

@@ -15,7 +15,7 @@ const HEADLINES = {
   disabled: "Disabled",
 };
 
-/** Whether the page shows the trouble, and with it the button that retries failed deliveries. */
+/** Whether the page shows the trouble, and with it the button that recovers failed deliveries. */
 export const hasTrouble = ({ deliveryState, failuresInRow }) => deliveryState !== "active" || failuresInRow > 0;
 
 export function Health({ webhook, resume, recover }) {
@@ -39,7 +39,7 @@ export function Health({ webhook, resume, recover }) {
               Resume webhook
             <//>`}
           ${!byOwner && html`
-            <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Retry failed deliveries…<//>`}
+            <${Action} icon="retrying" scope="integrations.write" onClick=${recover}>Recover failed deliveries…<//>`}
         </div>`}
       </div>
     </section>`;

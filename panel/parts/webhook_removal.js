@@ -17,7 +17,7 @@ export function Removal({ webhook, close }) {
   });
   return html`
     <${Dialog} title=${html`Remove <bdi>${webhook.name}</bdi>?`} close=${close}>
-      <${OpenDeliveries} webhook=${webhook} fate="Open deliveries are cancelled, and cannot be retried." />
+      <${OpenDeliveries} webhook=${webhook} fate="Open deliveries are cancelled, and cannot be recovered." />
       <p>${webhook.eventUrl
         ? html`Events are no longer sent to <code class="break">${webhook.eventUrl}</code>.`
         : "Its feed gets no more events."} This cannot be undone. To stop

@@ -45,7 +45,7 @@ export function Pausing({ webhook, pause, close }) {
 }
 
 const CANCELLED = "An open delivery is cancelled if its next attempt is due while the webhook is disabled. " +
-  "You can retry cancelled deliveries after you enable the webhook again.";
+  "You can recover cancelled deliveries after you enable the webhook again.";
 
 /** The dialog that disables a webhook, with the number of its open deliveries. */
 export const Disabling = ({ webhook, enable, close }) => html`

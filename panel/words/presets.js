@@ -4,7 +4,7 @@
 export const PRESETS = [
   {
     key: "support",
-    label: "Support: view, retry and resend",
+    label: "Support: view, recover and resend",
     hint: "Can view webhooks and deliveries, and resend deliveries. Can also create and change webhooks, but not remove them.",
     scopes: ["integrations.read", "integrations.write"],
   },

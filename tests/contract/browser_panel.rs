@@ -346,21 +346,21 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     receiver.on("/hook", [Behaviour::status(200)]);
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{}", deliveries[1]) })).await).await;
-    browser.click("Retry failed deliveries…").await;
+    browser.click("Recover failed deliveries…").await;
     browser.until_says("2 deliveries in this range failed or were cancelled").await;
-    browser.click("Retry 2 deliveries").await;
+    browser.click("Recover 2 deliveries").await;
     browser.until_says("Delivered on attempt 4").await;
     entity.until_status(&deliveries[2], &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "failed", "it is older than the start of the recovery");
     browser.go(&format!("{}/panel/deliveries/{}", suite.api.base_url(), deliveries[2])).await;
-    browser.click("Retry failed deliveries…").await;
+    browser.click("Recover failed deliveries…").await;
     browser.until_says("1 delivery in this range failed or was cancelled").await;
     let range = browser.run("return document.querySelector('dialog select').selectedOptions[0].text").await;
     assert_eq!(range, "Since the webhook was created", "none failed from this delivery on");
     browser.choose("Created", "Custom range").await;
     browser.until_says("Empty: until now.").await;
     browser.run(RANGE_OF_2020).await;
-    browser.until_says("This range has no failed or cancelled deliveries to retry").await;
+    browser.until_says("This range has no failed or cancelled deliveries to recover").await;
     browser.close().await;
 }
 
@@ -397,7 +397,7 @@ async fn leaving_a_link_that_is_shown_once_needs_a_confirmation(suite: Arc<Suite
         browser.click("Create link").await;
         browser.until_says("The link was created").await;
     };
-    make("Ada of support", "Support: view, retry and resend").await;
+    make("Ada of support", "Support: view, recover and resend").await;
     // A browser lets a page cancel the first Escape, but not the second.
     for _ in 0..2 {
         browser.press(&[ESCAPE]).await;

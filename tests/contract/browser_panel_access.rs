@@ -128,11 +128,11 @@ async fn the_panel_is_used_by_the_keyboard_alone(suite: Arc<Suite>) {
     browser.until_says("webhook-signature").await;
     assert_eq!(browser.focused().await, "Request");
     browser.run("document.querySelector('h1').focus()").await;
-    tab_to(&browser, "Retry failed deliveries…").await;
+    tab_to(&browser, "Recover failed deliveries…").await;
     browser.press(&[ENTER]).await;
     browser.until_says("1 delivery in this range failed").await;
     browser.press(&[ESCAPE]).await;
-    browser.until_focused("Retry failed deliveries…").await;
+    browser.until_focused("Recover failed deliveries…").await;
     browser.run("document.querySelector('h1').focus()").await;
     tab_to(&browser, "Resend").await;
     browser.press(&[ENTER]).await;

@@ -127,7 +127,7 @@ async fn a_support_person_finds_the_cause_of_a_failure_in_one_click(suite: Arc<S
     }
     browser.click("Housekeeping").await;
     let page = browser.until_says("Last result: 500 Internal Server Error").await;
-    assert_eq!(page.matches("Retry failed deliveries…").count(), 1, "{page}");
+    assert_eq!(page.matches("Recover failed deliveries…").count(), 1, "{page}");
     let guide = "return document.querySelector('main a[href=\"/receiving\"]').target";
     assert_eq!(browser.run(guide).await, "_blank", "the guide for receivers opens beside the panel");
     assert_eq!(browser.complaints().await, "");

@@ -77,7 +77,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
             let is_delivery = page.starts_with("deliveries");
             assert_eq!(shown.contains("Copy as curl"), is_delivery && !is_pulled, "{page}: {shown}");
             let is_healthy = hook.id != ordered.id;
-            assert!(!is_healthy || !shown.contains("Retry failed deliveries…"), "{page}: {shown}");
+            assert!(!is_healthy || !shown.contains("Recover failed deliveries…"), "{page}: {shown}");
             assert!(!is_pulled || !is_delivery || shown.contains("Read from a feed"), "{page}: {shown}");
             if is_delivery {
                 assert_eq!(browser.serious_faults().await, [""; 0], "{page}");

@@ -41,7 +41,7 @@ Examples:
     Types(Types),
     /// Checks the signature of a received request, without the service.
     Verify(Verify),
-    /// Lists deliveries, the newest first, or prints them as they end.
+    /// Lists deliveries, newest first, or prints them as they end.
     Deliveries(Deliveries),
     /// Explains why an event has not arrived: what happened, what its deliveries wait for, and the next step.
     Why(Why),

@@ -16,10 +16,10 @@ const LAST: usize = 900;
 #[derive(Debug, Parser)]
 #[command(name = "waypost", version, after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Writes results as JSON: one value, or one value per line for `listen` and `deliveries --follow`.
+    /// Prints results as JSON.
     #[arg(long, global = true, display_order = LAST)]
     pub json: bool,
-    /// Uses the login that `waypost login --profile NAME` stored.
+    /// Uses the login with this name.
     #[arg(long, global = true, display_order = LAST, value_name = "NAME")]
     pub profile: Option<ProfileName>,
     #[command(subcommand)]

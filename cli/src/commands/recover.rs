@@ -15,9 +15,9 @@ Examples:
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 3h
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-19T22:00:00Z --until 2026-11-20T06:00:00Z
 
-It sends deliveries that were created within the range. The service does so in the background, the oldest first. To see
-how many are left, repeat the command with the same times, not with a duration. Events that were published while the
-webhook was disabled have no deliveries: `waypost replay` delivers them.";
+The service sends the deliveries that were created within the range in the background, oldest first. To see how many
+are left, repeat the command with the same times, not with a duration. Events that were published while the webhook was
+disabled have no deliveries: `waypost replay` delivers them.";
 
 #[derive(Debug, Args, Serialize)]
 #[command(after_help = EXAMPLES)]

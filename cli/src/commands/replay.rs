@@ -15,9 +15,9 @@ Examples:
   waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 7d --dry-run
   waypost replay whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-13T00:00:00Z --types 'booking.*'
 
-It delivers the events that were published within the range, match the webhook's current types and filter, and have no
-delivery to it yet. The service does so in the background, the oldest first. A webhook has one replay at a time: until it
-ends, repeat the command only with the same times, not with a duration. No event is delivered twice.";
+The service delivers the events that were published within the range, match the webhook's current types and filter, and
+have no delivery to it yet: in the background, oldest first, and none twice. A webhook has one replay at a time: until
+it ends, repeat the command only with the same times, not with a duration.";
 
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]

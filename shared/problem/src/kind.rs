@@ -92,7 +92,7 @@ kinds! {
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
         "The `state` in the link is unknown, already used, older than ten minutes, or issued for another provider; or the browser that returned from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel, and connect again in the same browser throughout.";
     VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
-        "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Your request was not applied. Fetch the resource again and, if you still want the change, retry, with the new version if you send one.";
+        "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Your request was not applied. Fetch the resource again and, if you still want the change, repeat the request, with the new version if you send one.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity already has the maximum number of webhooks",
         "The detail states the limit. Remove a webhook that you do not need, or subscribe one webhook to more event types.";
     ApplicationLimit = "application-limit", CONFLICT, "The managing entity already has the maximum number of \

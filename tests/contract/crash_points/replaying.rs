@@ -26,7 +26,7 @@ pub async fn play(stage: &Stage<'_>) {
     killed_between_chunks(stage).await;
 }
 
-/// Events that were published while the webhook was disabled, the oldest first.
+/// Events that were published while the webhook was disabled, oldest first.
 async fn missed(stage: &Stage<'_>, scene: &Scene) -> Vec<String> {
     let table = Table::of(&stage.setup.api.env);
     let hook = &scene.hooks[0].id;

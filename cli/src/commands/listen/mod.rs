@@ -36,8 +36,8 @@ Examples:
 It creates a temporary webhook, by default for every type, with full bodies, in no particular order. It prints the
 signing secret, with which your receiver verifies the requests. Bodies and headers are forwarded unchanged, up to ten
 events at a time. A 2xx answer within 15 s confirms a delivery; any other result is reported as a failure, and the
-service sends the delivery again on its retry schedule. Ctrl-C removes the webhook; otherwise the service removes it
-when nothing has read its events for an hour.";
+service retries the delivery on its schedule. Ctrl-C removes the webhook; otherwise the service removes it when nothing
+has read its events for an hour. With --json, it prints one value per line.";
 
 /// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;

@@ -32,7 +32,7 @@ Examples:
   waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost --types 'booking.*'
   waypost webhooks --json | jq -r '.[] | select(.pausedBy == \"service\").id' | xargs -n 1 waypost webhooks resume
 
-Without a subcommand, it lists the webhooks, the oldest first.";
+Without a subcommand, it lists the webhooks, oldest first.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -25,7 +25,7 @@ For 24 hours, requests carry a signature of each of the two secrets: give your e
 pub struct Rotate {
     #[command(flatten)]
     which: WhichWebhook,
-    /// Ends the previous secret at once, and any earlier one that still signs.
+    /// Ends the previous secret at once, and any earlier one that is still active.
     #[arg(long)]
     at_once: bool,
 }

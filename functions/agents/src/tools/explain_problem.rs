@@ -17,9 +17,9 @@ use crate::{
 pub const EXPLAIN_PROBLEM: Tool = Tool {
     name: "explain_problem",
     title: "Explain an error",
-    description: "Explains a kind of error (a Problem, RFC 9457) of this service: its meaning and its remedy. Every \
-                  failed tool call and every error of the API has a Problem, whose member `kind` names it. Its \
-                  `detail` says why the call failed, so read that first. Needs no managing entity.",
+    description: "Explains a kind of error (a Problem, RFC 9457): what it means and how to fix it. Every failed tool \
+                  call and every API error is a Problem. Read its `detail` first, which says why this call failed; \
+                  its `kind` is the argument of this tool. Needs no managing entity.",
     input,
     output,
     scopes: &[],

@@ -19,8 +19,8 @@ use crate::{
 pub const RECOVER_DELIVERIES: Tool = Tool {
     name: "recover_deliveries",
     title: "Recover deliveries",
-    description: "Resends a webhook's deliveries from a time range after an outage: failed and cancelled ones, waiting \
-                  ones, or both. It runs in the background; the result counts the deliveries. Cover the whole outage \
+    description: "Sends a webhook's deliveries of a time range again after an outage: failed and cancelled ones, \
+                  waiting ones, or both. It runs in the background; the result counts the deliveries. Cover the whole outage \
                   with one call: `createdFrom` is compared with the creation time of deliveries, so use a time shortly \
                   before the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send an \
                   endpoint thousands of events. For events published while the webhook was disabled, \

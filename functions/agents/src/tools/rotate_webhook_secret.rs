@@ -22,7 +22,7 @@ pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     description: "Replaces the secret that signs requests to a webhook's endpoint, and returns the new \
                   `signingSecret`, which is shown only once: give it to the person at once and do not repeat it. The \
                   previous secret also signs for `overlapSeconds` (a day by default). With 0 it stops signing at once: \
-                  use this only for a leaked secret. While an earlier secret still signs, the call is refused unless \
+                  use this only for a leaked secret. While an earlier secret is active, the call is refused unless \
                   `endPrevious` is true. Ask the person before you call it.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());

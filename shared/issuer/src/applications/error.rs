@@ -101,7 +101,7 @@ impl From<ApplicationError> for Problem {
             ApplicationError::Changed(current) => {
                 let detail = format!(
                     "Another request changed the application; its version is now {current}. Your request was not \
-                     applied. Fetch the application again, and retry if you still want the change."
+                     applied. Fetch the application again, and repeat the request if you still want the change."
                 );
                 Self::new(ProblemKind::VersionConflict, detail).with_property("currentVersion", current)
             }

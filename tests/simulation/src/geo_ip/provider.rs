@@ -66,7 +66,7 @@ pub struct Provider {
     edition: &'static str,
     /// How it serves.
     pub mood: ProviderMood,
-    /// Its releases, the oldest first.
+    /// Its releases, oldest first.
     pub releases: Vec<Arc<Release>>,
 }
 

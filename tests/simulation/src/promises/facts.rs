@@ -29,7 +29,7 @@ pub struct DeliveryFacts<'a> {
     pub published: u64,
     /// Its head.
     pub head: &'a Item,
-    /// Its attempts, the oldest first.
+    /// Its attempts, oldest first.
     pub attempts: Vec<AttemptFacts>,
     /// The requests for it that its endpoint saw, in the order of arrival.
     pub seen: Vec<&'a SeenRequest>,

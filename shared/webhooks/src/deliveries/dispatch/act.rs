@@ -136,7 +136,11 @@ impl Dispatcher {
         self.deliveries.end_claim(claimed, put_off, now).await?;
         let id = &claimed.delivery().id;
         match wait {
-            Wait::Content => tracing::warn!(deliveryId = %id, %until, "put off: its content is missing"),
+            Wait::Content => tracing::warn!(
+                deliveryId = %id,
+                %until,
+                "put off: its content cannot be read; it is read again then. If an error names the cause, fix it"
+            ),
             // One line for each delivery in the line of a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "put off: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "put off: the owner paused its webhook"),

@@ -197,7 +197,7 @@ impl Dispatcher {
             Err(_) => {
                 tracing::error!(
                     webhookId = %id,
-                    "the webhook was not disabled in time after a 410; the next 410 disables it"
+                    "disabling the webhook after a 410 took too long; the next 410 disables it"
                 );
             }
         }
@@ -210,9 +210,16 @@ impl Dispatcher {
         match timeout(STEP_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(error = %logging::chain(&error), webhookId = %id, "the webhook was not marked as slow");
+                tracing::warn!(
+                    error = %logging::chain(&error),
+                    webhookId = %id,
+                    "the webhook was not marked as slow; its next slow exchange marks it"
+                );
             }
-            Err(_) => tracing::warn!(webhookId = %id, "the webhook was not marked as slow in time"),
+            Err(_) => tracing::warn!(
+                webhookId = %id,
+                "marking the webhook as slow took too long; its next slow exchange marks it"
+            ),
         }
     }
 

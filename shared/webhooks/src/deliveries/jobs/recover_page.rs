@@ -1,4 +1,4 @@
-//! Recovering a range of a webhook's failed, cancelled and waiting deliveries: they become due again, the oldest first.
+//! Recovering a range of a webhook's failed, cancelled and waiting deliveries: they become due again, oldest first.
 
 use crate::{
     deliveries::{

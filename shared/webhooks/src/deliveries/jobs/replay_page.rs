@@ -1,5 +1,5 @@
 //! Replaying a range of events to a webhook: each event that matches the webhook as it is now, and has no delivery to
-//! it, gets one that is due now, the oldest first.
+//! it, gets one that is due now, oldest first.
 
 use std::time::Duration;
 

@@ -58,7 +58,7 @@ pub struct Rotated {
 pub struct RotationRequest {
     /// How long the previous secret continues to sign.
     pub overlap: Duration,
-    /// Whether a secret that was replaced earlier and still signs is to end at once.
+    /// Whether a secret that was replaced earlier and is still active ends at once.
     pub ends_previous: bool,
 }
 
