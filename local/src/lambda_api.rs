@@ -1,5 +1,5 @@
 //! Lambda's `Invoke`, for tests, `aws lambda invoke` and `cargo lambda invoke`, and for events without a trigger here,
-//! such as events of the bus.
+//! such as events from the bus.
 //! <https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html>
 
 use std::time::Duration;

@@ -90,7 +90,7 @@ export function NotFound({ subject, types, webhooks }) {
     <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
     ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
-    <p>Subjects are found only as a whole: enter <code>B-1001</code>, not <code>B-10</code> or <code>1001</code>. The data of events, such as the name
+    <p>Only whole subjects are found: enter <code>B-1001</code>, not <code>B-10</code> or <code>1001</code>. The data of events, such as the name
       of a guest, cannot be searched.</p>`;
 }
 

@@ -57,5 +57,5 @@ function End({ reason, those, exact, webhook }) {
 
 const Unread = ({ webhook: { lastReadDate, oldestUnreadDate } }) => html`
   <p>${oldestUnreadDate ? html`The oldest unread delivery is from <strong><${Time} date=${oldestUnreadDate} as="both" /></strong>.`
-    : "Every delivery of the feed was read."} The feed was ${lastReadDate
+    : "Every delivery in the feed was read."} The feed was ${lastReadDate
     ? html`last read <${Time} date=${lastReadDate} as="distance" />` : "never read"}.</p>`;

@@ -2,7 +2,7 @@
 import { LANGUAGE, counted } from "../parts/words.js";
 import { WEBHOOK } from "./statuses.js";
 
-/** The success rate of 24 hours below which an active webhook shows "Some failures". */
+/** The success rate in 24 hours below which an active webhook shows "Some failures". */
 const STEADY = 0.95;
 
 const percent = new Intl.NumberFormat(LANGUAGE, { style: "percent", maximumFractionDigits: 1 });

@@ -40,7 +40,7 @@ async fn a_search_finds_other_capitals_names_of_webhooks_and_types(suite: Arc<Su
         browser.until_says("1 delivery in total").await;
     }
     browser.fill(FIELD, "1001\u{e007}").await;
-    browser.until_says("Subjects are found only as a whole").await;
+    browser.until_says("Only whole subjects are found").await;
     assert_eq!(browser.serious_faults().await, [""; 0]);
     assert_eq!(browser.complaints().await, "");
     browser.close().await;

@@ -327,7 +327,7 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"not":"for logs"}"#));
     let error = hand_over_without(&suite, "AWS_ENDPOINT_URL_DYNAMODB", &event).await;
     assert!(
-        error.contains("a DynamoDB request for an event of the bus failed") && !error.contains("for logs"),
+        error.contains("a DynamoDB request for an event from the bus failed") && !error.contains("for logs"),
         "{error}"
     );
     assert!(bus.rejected(&id(&entity, "1")).await.is_empty(), "an outage is not the sender's fault");

@@ -50,7 +50,7 @@ CHOSEN = {
         "feeds::a_delivery_is_read_as_it_would_be_sent_and_confirmed",
         "feeds::a_feed_gives_the_oldest_first_and_waits_for_the_next",
     ],
-    "events of the bus": ["ingest"],
+    "events from the bus": ["ingest"],
     "schedules": [
         "recover::failed_deliveries_alone_are_recovered_when_no_others_are_included",
         "feeds::unread_deliveries_of_a_removed_or_disabled_webhook_are_cancelled",

@@ -73,7 +73,7 @@ class DeployTest:
         steps.run("an event reaches a webhook, signed, and its attempt is recorded", 90, self.deliver)
         steps.run("a delivery is shown and resent from the terminal", 60, self.resend)
         steps.run("requests without a route get a Problem", 30, self.unmatched)
-        steps.run("an event of the bus reaches the webhook", 90, self.ingest)
+        steps.run("an event from the bus reaches the webhook", 90, self.ingest)
         steps.run("an event that cannot be published is inspected and submitted again", 90, self.reject)
         steps.run("the signing keys rotate in four steps", 90, self.rotate)
         steps.run("the keys of sealed secrets rotate", 150, self.rotate_data_keys)

@@ -77,8 +77,8 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that an event of the bus names, for publishing. The credential is IAM, which decides who may send to
-    /// the bus.
+    /// The entity that an event from the bus names, for publishing. The credential is IAM, which decides who may send
+    /// to the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }

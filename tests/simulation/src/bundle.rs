@@ -200,7 +200,7 @@ impl Bundle {
         publisher.with_unmatched(UnmatchedEvents { keep: true })
     }
 
-    /// Publishes events of the bus.
+    /// Publishes events from the bus.
     pub fn ingestion(&self) -> Ingestion {
         let rejected = RejectedEvents::connect(&self.aws, format!("http://sqs.simulated/000000000000/{SLOW}"));
         let environment = "simulation".to_owned();

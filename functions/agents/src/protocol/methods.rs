@@ -128,7 +128,7 @@ async fn read_resource<S: Server>(
 
 fn no_resource(uri: &str) -> Problem {
     let shown = shortened(uri);
-    Problem::new(ProblemKind::NotFound, format!("There is no resource at `{shown}`; resources/list lists them."))
+    Problem::new(ProblemKind::NotFound, format!("There is no resource at `{shown}`; see resources/list."))
 }
 
 fn prompt<S: Server>(server: &S, caller: &Caller, request: &Request) -> Result<Answer, Failure> {

@@ -24,7 +24,7 @@ use base::trace::Trace;
 use problem::{JsonBody, Pointer, Problem, Rule, Violation};
 use storage::{IdempotentRequest, TableError};
 
-/// Publishes or rejects events of the bus.
+/// Publishes or rejects events from the bus.
 pub struct Ingestion {
     /// Publishes the events.
     pub publisher: Publisher,
@@ -36,7 +36,7 @@ pub struct Ingestion {
     pub environment: String,
 }
 
-/// The outcome of an event of the bus.
+/// The outcome of an event from the bus.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ingested {
@@ -46,18 +46,18 @@ pub enum Ingested {
     Rejected(Rejection),
 }
 
-/// Why an event of the bus was neither published nor rejected. Lambda tries it again.
+/// Why an event from the bus was neither published nor rejected. Lambda tries it again.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The table failed.
-    #[error("a DynamoDB request for an event of the bus failed")]
+    #[error("a DynamoDB request for an event from the bus failed")]
     Table(#[from] TableError),
     /// The queue of rejected events failed.
-    #[error("an event of the bus can be neither published nor rejected")]
+    #[error("an event from the bus can be neither published nor rejected")]
     Rejection(#[from] NotTaken),
 }
 
-/// An event of the bus.
+/// An event from the bus.
 #[derive(Debug)]
 pub struct BusEvent<'a> {
     /// The identifier that the bus assigned.
@@ -82,8 +82,8 @@ struct Detail<'a> {
 }
 
 impl Ingestion {
-    /// Publishes an event of the bus within this span, or puts it unchanged (`whole`) on the queue of rejected events.
-    /// An input that is not a bus event is passed as its rejection.
+    /// Publishes an event from the bus within this span, or puts it unchanged (`whole`) on the queue of rejected
+    /// events. An input that is not a bus event is passed as its rejection.
     pub async fn ingest(
         &self,
         whole: &str,
@@ -100,7 +100,7 @@ impl Ingestion {
         };
         self.rejected.put(whole, &rejection).await?;
         let violations = rejection.violations.len();
-        tracing::warn!(busEventId = id, reason = rejection.reason, violations, "an event of the bus was rejected");
+        tracing::warn!(busEventId = id, reason = rejection.reason, violations, "an event from the bus was rejected");
         Metrics {
             environment: &self.environment,
             by: &[rejection.reason],

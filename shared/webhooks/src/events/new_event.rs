@@ -1,4 +1,4 @@
-//! Requests to publish an event, and the members that describe an event both in requests and in events of the bus.
+//! Requests to publish an event, and the members that describe an event both in requests and in events from the bus.
 
 use std::time::Duration;
 

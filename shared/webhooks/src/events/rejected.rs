@@ -1,5 +1,5 @@
-//! Rejected events of the bus. The fault is the sender's, so a retry would fail again: they go to a separate queue for
-//! an operator, byte for byte and with the reason.
+//! Rejected events from the bus. The fault is the sender's, so a retry would fail again: they go to a separate queue
+//! for an operator, byte for byte and with the reason.
 
 use std::borrow::Cow;
 
