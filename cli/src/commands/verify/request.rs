@@ -124,7 +124,7 @@ impl SignedRequest<'_> {
             Ok(Identified { id }) if id != signed.id => Fault {
                 kind: "body",
                 detail: format!(
-                    "the body and the headers belong to different requests: the body's `id` is {}, and `webhook-id` is {}",
+                    "body and headers belong to different requests: the body's `id` is {}, and `webhook-id` is {}",
                     visible_line(&id),
                     visible_line(signed.id)
                 ),

@@ -92,8 +92,8 @@ async fn explain(service: &Service, deliveries: &[String], output: Output) -> Re
 fn unknown(about: &str) -> String {
     let about = visible_line(about);
     format!(
-        "No delivery of `{about}` is stored. The event was not published, matched no webhook, has another subject, or is \
-         no longer kept.\n\n  \
+        "No delivery of `{about}` is stored. The event was not published, matched no webhook, has another subject, or \
+         is no longer kept.\n\n  \
          waypost webhooks           lists the webhooks\n  \
          waypost webhooks show ID   shows the types and the filter of one\n  \
          waypost deliveries         lists the newest deliveries with their subjects"
