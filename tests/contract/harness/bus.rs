@@ -47,7 +47,7 @@ impl Bus {
         loop {
             let answer = self.hand_over_once(&event).await;
             let is_late =
-                answer.as_ref().is_err_and(|fault| fault.contains("a DynamoDB request for an event from the bus failed"));
+                answer.as_ref().is_err_and(|fault| fault.contains("a DynamoDB request for an event from the bus"));
             if !is_late || began.elapsed() > LONG {
                 return answer;
             }
