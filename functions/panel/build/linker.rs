@@ -3,7 +3,7 @@
 //!
 //! Each module becomes a function that returns its exports, from which an import reads its names. So the names of two
 //! modules cannot collide. The linker knows the forms of `import` and `export` that the panel uses, and refuses all
-//! others.
+//! others. A bundler from npm would make Node a requirement of every build.
 
 use std::collections::BTreeMap;
 

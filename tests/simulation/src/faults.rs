@@ -140,6 +140,11 @@ impl Chances {
         Self(self.0.into_iter().map(|(fault, chance)| (fault, chance.saturating_mul(factor))).collect())
     }
 
+    /// Only this fault, at every occasion.
+    pub fn always(fault: Fault) -> Self {
+        Self([(fault, 10_000)].into())
+    }
+
     /// No faults.
     pub fn none() -> Self {
         Self(BTreeMap::new())

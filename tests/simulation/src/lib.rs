@@ -14,6 +14,8 @@ pub mod faults;
 mod geo_ip;
 pub mod history;
 pub mod journal;
+#[cfg(test)]
+mod lost_wake;
 pub mod oauth;
 pub mod plan;
 pub mod promises;

@@ -15,7 +15,8 @@
 //!
 //! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
-//! refused from memory. Each process may admit one step and one publication more before it learns of the others.
+//! refused from memory. Each process may admit one step and one publication more before it learns of the others. The
+//! other allowances count in the table for each request; here that would cost a write for each publication.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

@@ -108,20 +108,7 @@ impl From<WebhookError> for Problem {
             WebhookError::Invalid(violations) | WebhookError::InvalidTestData(violations) => Self::invalid(violations),
             WebhookError::TestTooLarge(error) => error.into(),
             WebhookError::TooManyRequests { what, wait } => {
-                let limit = what.limit();
-                let may = match what {
-                    Allowance::FeedWaits => format!(
-                        "start {limit} waiting feed requests per {} \
-                                                     seconds",
-                        what.window()
-                    ),
-                    Allowance::OpenLists => format!(
-                        "list the open deliveries of {limit} webhooks per minute, and a page without \
-                         `webhookIdentifier` counts once for each webhook"
-                    ),
-                    _ => format!("send {limit} requests of this kind per minute"),
-                };
-                let detail = format!("A managing entity may {may}; try again in {wait} seconds.");
+                let detail = format!("A managing entity may {}; try again in {wait} seconds.", allowed(what));
                 Self::rate_limited(ProblemKind::TooManyRequests, detail, what.rate_limit(), wait)
             }
             WebhookError::NeverStill => Self::unavailable(error),
@@ -131,6 +118,19 @@ impl From<WebhookError> for Problem {
             WebhookError::Sealing(error) => error.into(),
             WebhookError::Table(error) => error.into(),
         }
+    }
+}
+
+/// What a managing entity may do.
+fn allowed(what: Allowance) -> String {
+    let limit = what.limit();
+    match what {
+        Allowance::FeedWaits => format!("start {limit} waiting feed requests per {} seconds", what.window()),
+        Allowance::OpenLists => format!(
+            "list the open deliveries of {limit} webhooks per minute, and a page without `webhookIdentifier` counts once \
+             for each webhook"
+        ),
+        _ => format!("send {limit} requests of this kind per minute"),
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
         store::{
             Deliveries,
             claim::{ClaimOutcome, Claimed},
+            held::Ended,
         },
     },
     events::store::Events,
@@ -196,9 +197,23 @@ impl Dispatcher {
         );
     }
 
-    /// Claims the attempt that a message announces, and prefetches its inputs. A delivery's first claim inserts the
-    /// head from the event, so the event is read before; any other claim is concurrent with the prefetch.
+    /// Claims the attempt that a message announces, and prefetches its inputs. If the delivery is final, the worker that
+    /// ended it may have died before it woke the next one of its line, so this worker does.
     async fn claim(&self, message: &AttemptMessage, lane: Lane) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
+        let (outcome, prefetch) = self.claim_announced(message, lane).await?;
+        if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook()) {
+            self.wake_next(Ended::before(last), &webhook.webhook, self.clock.now()).await;
+        }
+        Ok((outcome.done(), prefetch))
+    }
+
+    /// A delivery's first claim inserts the head from the event, so the event is read before; any other claim is
+    /// concurrent with the prefetch.
+    async fn claim_announced(
+        &self,
+        message: &AttemptMessage,
+        lane: Lane,
+    ) -> Result<(ClaimOutcome, Prefetch), DispatchError> {
         let due = &message.due;
         let lease = random::uuid(&*self.random);
         let is_new = due.attempt == 1 && !due.has_waited;
@@ -209,16 +224,15 @@ impl Dispatcher {
             let prefetch = timed("inputs read", self.sources().prefetch(message));
             let (claim, prefetch) = join!(timed("claim", claim), prefetch);
             match claim? {
-                ClaimOutcome::Done(claimed) => return Ok((Some(*claimed), prefetch)),
                 ClaimOutcome::NoHead if due.attempt == 1 => prefetch,
-                ClaimOutcome::NoHead | ClaimOutcome::Refused => return Ok((None, prefetch)),
+                outcome => return Ok((outcome, prefetch)),
             }
         };
         if prefetch.event.is_none() {
             prefetch.event = self.events.find(&due.delivery.event()).await?.map(Arc::new);
         }
-        let claimed = self.claim_first(message, lane, lease, &prefetch).await?;
-        Ok((claimed, prefetch))
+        let outcome = self.claim_first(message, lane, lease, &prefetch).await?;
+        Ok((outcome, prefetch))
     }
 
     /// Claims a delivery that probably has no head yet. If it is already known to wait for another delivery or a reader,
@@ -229,8 +243,8 @@ impl Dispatcher {
         lane: Lane,
         lease: String,
         prefetch: &Prefetch,
-    ) -> Result<Option<Claimed>, TableError> {
-        let Some(event) = prefetch.event.as_ref().map(|event| &event.item) else { return Ok(None) };
+    ) -> Result<ClaimOutcome, TableError> {
+        let Some(event) = prefetch.event.as_ref().map(|event| &event.item) else { return Ok(ClaimOutcome::NoHead) };
         let id = &message.due.delivery;
         if let (Some(webhook), Some(head)) = (prefetch.webhook(), Head::new(event, id)) {
             let webhook = &webhook.webhook;
@@ -238,7 +252,7 @@ impl Dispatcher {
             let (event, webhook) = (Some(event), Some(webhook));
             let facts = Facts { head: &head, webhook, lane, event, health: None, now };
             if self.waits_without_claim(&facts).await? {
-                return Ok(None);
+                return Ok(ClaimOutcome::Refused);
             }
         }
         // The reads may have taken long, and the lease begins with the claim.

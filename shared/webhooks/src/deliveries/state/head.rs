@@ -184,10 +184,10 @@ impl Head {
         self.delivery.erased_date.is_some()
     }
 
-    /// Whether the delivery ended without regard to those before it in the line of its subject: it was cancelled before
-    /// any attempt, or a person requested its first attempt.
+    /// Whether the delivery may have ended before those before it in the line of its subject: it was cancelled while it
+    /// could be held, or a person requested its first attempt.
     pub(crate) fn ended_early(&self) -> bool {
-        let is_cancelled_unsent = self.status() == Status::Cancelled && self.delivery.attempt_count == 0;
+        let is_cancelled_unsent = self.status() == Status::Cancelled && self.delivery.may_be_first();
         self.is_final() && (self.out_of_turn || is_cancelled_unsent)
     }
 
@@ -236,6 +236,7 @@ pub(crate) mod tests {
     use crate::{
         deliveries::state::{
             Claim, Unknown,
+            attempt::ErrorCode,
             times::{GRACE, LEASE},
         },
         events::{Event, catalogue, store::Target},
@@ -333,6 +334,21 @@ pub(crate) mod tests {
         assert!(replayed.out_of_turn && !replayed.is_stored);
         let (erased, head) = erased_event_and_head();
         assert!(Head::replayed(&erased, &head.delivery.id, LATER).expect("it is a target").is_final());
+    }
+
+    #[test]
+    fn a_delivery_that_was_cancelled_while_it_could_be_held_ended_early() {
+        let cancelled = |attempts: u32, error: Option<ErrorCode>| {
+            let head = head();
+            let delivery = Delivery { attempt_count: attempts, last_error: error, ..head.delivery };
+            Head { delivery, state: State::Cancelled(CancelReason::Owner), ..head }
+        };
+        assert!(cancelled(0, None).ended_early());
+        assert!(cancelled(1, Some(ErrorCode::Interrupted)).ended_early(), "its request may not have been sent");
+        assert!(!cancelled(1, Some(ErrorCode::Timeout)).ended_early());
+        let delivered = Head { state: State::Delivered, ..head() };
+        assert!(!delivered.ended_early() && Head { out_of_turn: true, ..delivered }.ended_early());
+        assert!(!head().ended_early());
     }
 
     #[test]

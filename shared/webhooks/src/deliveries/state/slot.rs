@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{deliveries::state::times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
 use base::Time;
 
@@ -20,16 +18,13 @@ const EARLIER: Duration = Duration::from_secs(10 * 60);
 const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 
 /// The slot of a delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// The earliest time of its attempt.
-    #[serde(rename = "slotAt")]
     pub(crate) at: Time,
     /// When the rate limit was set under which the slot was reserved.
-    #[serde(rename = "slotSince")]
     pub(crate) since: Time,
     /// How many seconds late the attempt missed its previous slot, as far as that counts.
-    #[serde(rename = "slotMissedBy", default)]
     pub(crate) missed_by: u32,
 }
 

@@ -1,6 +1,6 @@
 //! The head of a delivery as an item of the table: how a state is stored, what a change writes, and which condition says
-//! that it is unchanged. No other file names an attribute of the head; [`Delivery`], [`Attempt`] and [`Slot`] are stored
-//! with the names of their members.
+//! that it is unchanged. No other file names an attribute of the head; [`Delivery`] and [`Attempt`] are stored with the
+//! names of their members.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -70,7 +70,7 @@ struct Attributes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held_by: Option<DeliveryId>,
     #[serde(flatten)]
-    slot: Option<Slot>,
+    slot: Option<StoredSlot>,
     #[serde(default, skip_serializing_if = "is_zero")]
     unanswered: u32,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -87,6 +87,28 @@ struct Attributes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     due_at: Option<Time>,
     expires_at: i64,
+}
+
+/// The attributes of a slot.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredSlot {
+    slot_at: Time,
+    slot_since: Time,
+    #[serde(default)]
+    slot_missed_by: u32,
+}
+
+impl From<Slot> for StoredSlot {
+    fn from(Slot { at, since, missed_by }: Slot) -> Self {
+        Self { slot_at: at, slot_since: since, slot_missed_by: missed_by }
+    }
+}
+
+impl From<StoredSlot> for Slot {
+    fn from(StoredSlot { slot_at, slot_since, slot_missed_by }: StoredSlot) -> Self {
+        Self { at: slot_at, since: slot_since, missed_by: slot_missed_by }
+    }
 }
 
 impl Attributes {
@@ -145,7 +167,7 @@ impl Attributes {
             put_off: open.is_put_off(),
             waiting_for: stored_wait(&open.wait),
             held_by: open.wait.before().cloned(),
-            slot: open.wait.slot(),
+            slot: open.wait.slot().map(StoredSlot::from),
             lease: open.claim.lease.map(|lease| lease.id),
             ..self
         }
@@ -180,7 +202,7 @@ impl Attributes {
             (None, Some(WaitingFor::Breaker), _) => Wait::Breaker,
             (None, Some(WaitingFor::Pause), _) => Wait::Pause,
             (None, Some(WaitingFor::Reader), _) => Wait::Reader,
-            (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot),
+            (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot.into()),
             // An earlier release left `waitingFor: order` when a request ended a hold.
             (None, None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
             (None, _, _) => Wait::Schedule,

@@ -59,8 +59,10 @@ pub(crate) struct Claimed {
 pub(crate) enum ClaimOutcome {
     /// The attempt belongs to the caller.
     Done(Box<Claimed>),
-    /// The attempt was made already, another worker is making it, it is not due yet, or the delivery is final.
+    /// The attempt was made already, another worker is making it, or it is not due yet.
     Refused,
+    /// The delivery is final. The worker that ended it may have died before it woke the next one of its line.
+    Ended(Box<Head>),
     /// The delivery has no head: it is neither claimed nor opened yet, or is gone.
     NoHead,
 }
@@ -79,7 +81,7 @@ impl ClaimOutcome {
     pub(crate) fn done(self) -> Option<Claimed> {
         match self {
             Self::Done(claimed) => Some(*claimed),
-            Self::Refused | Self::NoHead => None,
+            Self::Refused | Self::Ended(_) | Self::NoHead => None,
         }
     }
 }
@@ -191,9 +193,9 @@ impl Deliveries {
         id: &DeliveryId,
         lease: String,
         now: Time,
-    ) -> Result<Option<Claimed>, TableError> {
+    ) -> Result<ClaimOutcome, TableError> {
         let began = Instant::now();
-        let Some(new) = first(event, id, now) else { return Ok(None) };
+        let Some(new) = first(event, id, now) else { return Ok(ClaimOutcome::Refused) };
         let claimed = apply(&new, Transition::Claim { lease: &lease }, now);
         if self
             .table
@@ -203,9 +205,9 @@ impl Deliveries {
             .is_done()
         {
             let head = Head { is_stored: true, ..claimed };
-            return Ok(Some(Claimed { head, lease, began, until: None }));
+            return Ok(ClaimOutcome::Done(Box::new(Claimed { head, lease, began, until: None })));
         }
-        self.claim_since((began, now), id, 1, lease).await.map(ClaimOutcome::done)
+        self.claim_since((began, now), id, 1, lease).await
     }
 
     /// Lets a delivery without a head wait, by one write and without a claim: in the feed of its webhook, or for the end
@@ -297,6 +299,7 @@ impl Deliveries {
         let head = match claimed.or_own(|head| is_own_claim(head, &lease, made)) {
             Written::Done(head) => head,
             Written::Lost(None) => return Ok(ClaimOutcome::NoHead),
+            Written::Lost(Some(head)) if head.is_final() => return Ok(ClaimOutcome::Ended(Box::new(head))),
             Written::Lost(Some(head)) if head.delivery.attempt_count == made && head.is_abandoned(now) => {
                 return self.take_over((began, now), &head, lease).await;
             }

@@ -3,7 +3,8 @@
 //! for those before it.
 //!
 //! The worker that holds a delivery first writes so, and then checks the one before it again. The worker that ends the
-//! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent.
+//! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent. If
+//! that worker dies in between, its message comes again, and whoever finds the delivery final looks for a held one.
 //! An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
@@ -13,6 +14,7 @@ use crate::{
         queue::message::{AttemptMessage, DeliveryOwner},
         state::{
             Wait,
+            delivery::Status,
             head::Head,
             index::{AnnouncedBy, Index},
             times::CLAIM_LIMIT,
@@ -71,6 +73,11 @@ impl<'a> Ended<'a> {
     /// A delivery that was cancelled.
     pub(crate) fn cancelled(last: &'a Head) -> Self {
         Self { last, in_turn: false, announced_by: AnnouncedBy::Message }
+    }
+
+    /// A delivery that ended before, by another worker.
+    pub(crate) fn before(last: &'a Head) -> Self {
+        if last.status() == Status::Cancelled { Self::cancelled(last) } else { Self::attempted(last) }
     }
 }
 

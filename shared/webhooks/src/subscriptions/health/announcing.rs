@@ -9,7 +9,8 @@
 //! the number of its webhooks; with limits per webhook alone they would grow with its square. One transaction writes
 //! the items, the change and the event in the outbox, on condition that no earlier mark is valid and the count has
 //! room. So two dispatchers that find the same change at once announce it once. A change never depends on its
-//! announcement: it is made alone if a limit is reached or the transaction is lost.
+//! announcement: it is made alone if a limit is reached or the transaction is lost. An identifier of the outbox entry
+//! made from webhook, type and hour would replace the marks of a webhook, but not the limit of its entity.
 
 use std::time::Duration;
 
