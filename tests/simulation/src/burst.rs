@@ -1,7 +1,13 @@
-//! A burst ends at once: without any fault, every delivery arrives soon after its publication, and the sweep has nothing to
-//! announce. The times are those of AWS, where each invocation has a processor.
+//! A burst ends at once: without any fault, every delivery arrives soon after its publication, the sweep has nothing to
+//! announce, and a quiet neighbour notices nothing. The times are those of AWS, where each invocation has a processor.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use base::pause;
 use tokio::task::JoinSet;
@@ -10,7 +16,7 @@ use webhooks::deliveries::queue::Lane;
 use crate::{
     cloud::Cloud,
     draws::Draws,
-    endpoints::Mood,
+    endpoints::{Mood, Slot},
     faults::Chances,
     history::{SCHEMA, paused_runtime},
     journal::Journal,
@@ -39,10 +45,23 @@ struct Burst {
     refuse_for: u64,
 }
 
+/// What came of a burst.
+struct Arrivals {
+    /// When the deliveries of each entity arrived, in milliseconds since the beginning, in order.
+    of_entities: Vec<Vec<u64>>,
+    /// How many milliseconds the neighbour's deliveries took from publication to arrival, in ascending order.
+    of_neighbour: Vec<u64>,
+    /// How many deliveries the sweep announced. It does not run after an outage.
+    swept: usize,
+}
+
+/// How long the neighbour continues after the burst was published, or after the endpoints answer again.
+const NEIGHBOUR_CONTINUES: Duration = Duration::from_secs(60);
+/// How many sweeps follow, one a minute.
+const SWEEPS: usize = 10;
+
 impl Burst {
-    /// Publishes the burst in a cloud without a sweep. Returns when the deliveries of each entity arrived, in milliseconds
-    /// since the beginning, in order.
-    fn arrivals(self) -> Vec<Vec<u64>> {
+    fn arrivals(self) -> Arrivals {
         base::metric::switch_off();
         paused_runtime().block_on(async {
             let world = World::new(SCHEMA.clone(), Draws::new(1), Chances::none(), Journal::brief());
@@ -53,7 +72,9 @@ impl Burst {
             let all_are = |mood| world.state().endpoints.moods.extend(slots().map(|slot| (slot, mood)));
             let answers = Mood::Answers(200, self.answers_after);
             all_are(if self.refuse_for > 0 { Mood::Refuses } else { answers });
-            for slot in slots() {
+            let neighbour = (self.entities, 0);
+            world.state().endpoints.moods.insert(neighbour, Mood::Answers(200, 5));
+            for slot in slots().chain([neighbour]) {
                 let number = 1_000_000 + slot.0 * 1_000 + slot.1;
                 tenants.act(Step { number, at: Duration::ZERO, action: Action::Register(slot, None) }).await;
             }
@@ -61,69 +82,116 @@ impl Burst {
             for lane in [Lane::Quick, Lane::Slow] {
                 mappings.spawn(Arc::clone(&cloud).map_queue_with(lane, self.invocations));
             }
+            let over = Arc::new(AtomicBool::default());
+            let published = tokio::spawn(publish_until(Arc::clone(&over), neighbour, Arc::clone(&tenants)));
             let mut began = world.clock.millis();
-            let mut publishers = JoinSet::new();
-            for publisher in 0..self.entities * self.publishers {
-                let tenants = Arc::clone(&tenants);
-                publishers.spawn(async move {
-                    let entity = publisher % self.entities;
-                    let events = self.events / self.publishers;
-                    for number in 0..events {
-                        let action = Action::Publish(entity, Kind::BookingCreated, None);
-                        tenants.act(Step { number: publisher * events + number + 1, at: Duration::ZERO, action }).await;
-                    }
-                });
-            }
-            while publishers.join_next().await.is_some() {}
+            self.publish(&tenants).await;
             if self.refuse_for > 0 {
                 pause(Duration::from_secs(self.refuse_for)).await;
-                world.state().endpoints.seen.clear();
+                world.state().endpoints.seen.retain(|request| request.slot == neighbour);
                 all_are(answers);
                 began = world.clock.millis();
             }
-            pause(Duration::from_secs(600)).await;
-            let state = world.state();
-            let of_entity = |entity| {
-                let seen = state.endpoints.seen.iter().filter(move |request| request.slot.0 == entity);
-                seen.map(|request| request.arrived - began).collect()
+            pause(NEIGHBOUR_CONTINUES).await;
+            over.store(true, Relaxed);
+            let published = published.await.expect("no panic");
+            let mut swept = 0;
+            for _ in 0..SWEEPS {
+                if self.refuse_for == 0 {
+                    swept += cloud.sweep().await;
+                }
+                pause(Duration::from_secs(60)).await;
+            }
+            let arrivals = |entity: usize| -> Vec<u64> {
+                let state = world.state();
+                let seen = state.endpoints.seen.iter().filter(|request| request.slot.0 == entity);
+                seen.map(|request| request.arrived).collect()
             };
-            (0..self.entities).map(of_entity).collect()
+            let of_entities = (0..self.entities).map(arrivals);
+            let of_entities = of_entities.map(|arrived| arrived.into_iter().map(|at| at - began).collect()).collect();
+            let arrived = arrivals(neighbour.0);
+            assert_eq!(arrived.len(), published.len(), "{self:?}: all of the neighbour's deliveries arrive");
+            let mut of_neighbour: Vec<_> = arrived.iter().zip(published).map(|(at, began)| at - began).collect();
+            of_neighbour.sort_unstable();
+            Arrivals { of_entities, of_neighbour, swept }
         })
     }
+
+    async fn publish(self, tenants: &Arc<Tenants>) {
+        let mut publishers = JoinSet::new();
+        for publisher in 0..self.entities * self.publishers {
+            let tenants = Arc::clone(tenants);
+            publishers.spawn(async move {
+                let entity = publisher % self.entities;
+                let events = self.events / self.publishers;
+                for number in 0..events {
+                    let action = Action::Publish(entity, Kind::BookingCreated, None);
+                    tenants.act(Step { number: publisher * events + number + 1, at: Duration::ZERO, action }).await;
+                }
+            });
+        }
+        while publishers.join_next().await.is_some() {}
+    }
+}
+
+/// Publishes an event of an entity every quarter of a second. Returns when each publication began, in milliseconds.
+async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Tenants>) -> Vec<u64> {
+    let mut published = Vec::new();
+    while !over.load(Relaxed) {
+        published.push(tenants.cloud.world.clock.millis());
+        let number = 2_000_000 + published.len();
+        let action = Action::Publish(entity, Kind::BookingCreated, None);
+        tenants.act(Step { number, at: Duration::ZERO, action }).await;
+        pause(Duration::from_millis(250)).await;
+    }
+    published
 }
 
 /// A burst of one entity with quick endpoints, as when the first invocations have started.
 const QUICK: Burst =
-    Burst { entities: 1, webhooks: 20, events: 96, publishers: 8, invocations: 6, answers_after: 5, refuse_for: 0 };
+    Burst { entities: 1, webhooks: 20, events: 504, publishers: 8, invocations: 6, answers_after: 5, refuse_for: 0 };
+/// The longest time that 99 % of the neighbour's deliveries may take, in milliseconds.
+const NEIGHBOURS_P99: u64 = 250;
 
-/// Checks that all deliveries arrive, and that the last of each entity comes within a multiple, in tenths, of the time that
-/// the rate of the first 95 % needs.
-fn ends_within(tenths: u64, burst: Burst) {
-    for arrivals in burst.arrivals() {
-        assert_eq!(arrivals.len(), burst.webhooks * burst.events, "{burst:?}: all arrive without a sweep");
+/// Checks that all deliveries arrive, that the last of each entity comes within a multiple, in tenths, of the time that
+/// the rate of the first 95 % needs, and that neither the sweep nor a neighbour has to do with it. Returns that rate, in
+/// deliveries per second, of the first entity.
+fn ends_within(tenths: u64, burst: Burst) -> u64 {
+    let Arrivals { of_entities, of_neighbour, swept } = burst.arrivals();
+    for arrivals in &of_entities {
+        assert_eq!(arrivals.len(), burst.webhooks * burst.events, "{burst:?}: all arrive");
         let (most, last) = (arrivals[arrivals.len() * 95 / 100 - 1], arrivals[arrivals.len() - 1]);
         let of_the_rate = most * 100 / 95;
         assert!(last * 10 <= of_the_rate * tenths, "{burst:?}: 95 % after {most} ms, all after {last} ms");
     }
+    assert_eq!(swept, 0, "{burst:?}: nothing is left to the sweep");
+    let p99 = of_neighbour[of_neighbour.len() * 99 / 100];
+    assert!(p99 <= NEIGHBOURS_P99, "{burst:?}: a delivery of the neighbour takes {p99} ms");
+    let arrivals = &of_entities[0];
+    let most = arrivals.len() * 95 / 100;
+    most as u64 * 1_000 / arrivals[most - 1].max(1)
 }
 
 #[test]
 fn a_burst_ends_at_the_pace_at_which_it_began() {
-    ends_within(12, QUICK);
-    ends_within(12, Burst { publishers: 32, ..QUICK });
-    ends_within(12, Burst { invocations: 50, ..QUICK });
-    ends_within(12, Burst { answers_after: 200, ..QUICK });
-    ends_within(12, Burst { webhooks: 1, events: 800, ..QUICK });
-    ends_within(12, Burst { webhooks: 190, events: 16, ..QUICK });
+    let of_twenty = ends_within(12, QUICK);
+    ends_within(12, Burst { webhooks: 1, events: 2_000, ..QUICK });
+    let of_many = ends_within(12, Burst { webhooks: 190, events: 64, ..QUICK });
+    assert!(of_many * 2 >= of_twenty, "{of_many} and {of_twenty} deliveries per second");
+}
+
+#[test]
+fn the_pace_depends_neither_on_publishers_nor_on_endpoints() {
+    let burst = Burst { events: 96, ..QUICK };
+    ends_within(12, Burst { publishers: 32, ..burst });
+    ends_within(12, Burst { invocations: 50, ..burst });
+    ends_within(12, Burst { answers_after: 200, ..burst });
 }
 
 #[test]
 fn bursts_of_several_entities_end_together() {
-    let ends: Vec<_> = Burst { entities: 4, events: 50, publishers: 2, ..QUICK }
-        .arrivals()
-        .iter()
-        .map(|arrivals| *arrivals.last().expect("all arrive"))
-        .collect();
+    let burst = Burst { entities: 10, events: 100, publishers: 1, ..QUICK };
+    let ends: Vec<_> = burst.arrivals().of_entities.iter().map(|arrivals| arrivals[arrivals.len() - 1]).collect();
     let (first, last) = (ends.iter().min().expect("entities"), ends.iter().max().expect("entities"));
     assert!(last * 10 <= first * 13, "{ends:?}");
 }
@@ -140,11 +208,13 @@ fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
 #[test]
 fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {
     let outage = Burst { webhooks: 1, events: 4_000, answers_after: 50, refuse_for: 90, ..QUICK };
-    for arrivals in outage.arrivals() {
-        let last = arrivals.last().expect("all arrive");
-        assert_eq!(arrivals.len(), outage.events, "all arrive without a sweep");
-        // The first is the probe, at the end of the pause; the others wait for their next message.
-        let (first, middle) = (arrivals[0], arrivals[arrivals.len() / 2]);
-        assert!(last - first <= (middle - first) * 26 / 10, "half after {middle} ms, all after {last} ms");
-    }
+    let Arrivals { of_entities, of_neighbour, .. } = outage.arrivals();
+    let arrivals = &of_entities[0];
+    let last = arrivals.last().expect("all arrive");
+    assert_eq!(arrivals.len(), outage.events, "all arrive without a sweep");
+    // The first is the probe, at the end of the pause; the others wait for their next message.
+    let (first, middle) = (arrivals[0], arrivals[arrivals.len() / 2]);
+    assert!(last - first <= (middle - first) * 26 / 10, "half after {middle} ms, all after {last} ms");
+    let p99 = of_neighbour[of_neighbour.len() * 99 / 100];
+    assert!(p99 <= NEIGHBOURS_P99, "a delivery of the neighbour takes {p99} ms");
 }

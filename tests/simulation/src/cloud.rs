@@ -229,13 +229,15 @@ impl Cloud {
         }
     }
 
-    /// Sweeps once. Lambda's two retries of a failed sweep are left out, since the next sweep comes sooner.
-    pub async fn sweep(self: &Arc<Self>) {
+    /// Sweeps once, and returns how many deliveries and events it sent. Lambda's two retries of a failed sweep are left
+    /// out, since the next sweep comes sooner.
+    pub async fn sweep(self: &Arc<Self>) -> usize {
         let swept =
             self.invoke(Function::SweepDeliveries, |bundle| async move { bundle.sweeper().sweep().await }).await;
-        if let Some(Err(error)) = swept {
-            self.world.note(|| format!("the sweep failed: {}", base::logging::chain(&error)));
+        if let Some(Err(error)) = &swept {
+            self.world.note(|| format!("the sweep failed: {}", base::logging::chain(error)));
         }
+        swept.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The schedule of the sweep, while something is due. Other sweeps find nothing, and are left out to save time.
