@@ -1,7 +1,7 @@
 // The list of deliveries, with filters; each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { address, go, usePosition } from "../address.js";
-import { Attention, Calm } from "../parts/attention.js";
+import { Attention, Calm, useAttention } from "../parts/attention.js";
 import { DeliveryTable } from "../parts/delivery_table.js";
 import { DeliveryFilters, filtersOf, isFiltered } from "../parts/delivery_filters.js";
 import { useDeliveries } from "../parts/delivery_search.js";
@@ -26,6 +26,7 @@ export default function Deliveries({ query }) {
   const types = useTypes();
   const { data: webhooks, reload: readAgain } = useLoad(readWebhooks, []);
   usePolling(readAgain, WEBHOOKS_MS, Boolean(webhooks));
+  const attention = useAttention(webhooks);
   const { live: liveness, ...rest } = query;
   const view = address("/deliveries", rest);
   const list = useDeliveries(view, filtersOf(query), query.cursor);
@@ -42,8 +43,8 @@ export default function Deliveries({ query }) {
 
   return html`
     <${Page} title="Deliveries" beside=${html`
-      <${Calm} webhooks=${webhooks ?? []} /><${Switch} label="Live" value=${isLive} change=${toggle} />`}>
-      ${!query.subject && !query.event && html`<${Attention} webhooks=${webhooks ?? []} />`}
+      <${Calm} ...${attention} /><${Switch} label="Live" value=${isLive} change=${toggle} />`}>
+      ${!query.subject && !query.event && html`<${Attention} ...${attention} />`}
       <${DeliveryFilters} query=${query} types=${types} webhooks=${webhooks ?? []} />
       <${Problem} refusal=${isExpired ? undefined : list.error} retry=${list.reload} />
       <p class="unseen" role="status">${list.data && !isStale && !list.loading && foundWords(items, list.data.cursor)}</p>
