@@ -17,8 +17,8 @@ const MEMBER = "eventFilter";
 
 const PLACEHOLDER = [
   "{",
-  '  "propertyIdentifier": ["PRP-118", "PRP-204"],',
-  '  "booking": {"price": {"total": {"amount": [{"numeric": [">=", 1000]}]}}}',
+  '  "name": ["one", "another"],',
+  '  "group": {"amount": [{"numeric": [">=", 1000]}]}',
   "}",
 ].join("\n");
 

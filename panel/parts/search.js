@@ -71,7 +71,7 @@ export function Search({ query, types, webhooks }) {
       <${Icon} name="search" />
       <input type="text" ref=${field} dir="auto" inputmode="search" enterkeyhint="search" aria-label="Subject, identifier, webhook or type"
         aria-keyshortcuts="Control+K Meta+K" title="Press Ctrl+K or ⌘K to search" list=${names} data-search
-        placeholder="Booking, id, webhook or type" spellcheck="false" autocomplete="off" autocapitalize="off"
+        placeholder="Subject, id, webhook or type" spellcheck="false" autocomplete="off" autocapitalize="off"
         value=${text} onInput=${(event) => type(event.target.value)} />
       <datalist id=${names}>
         ${webhooks.map(({ id, name }) => html`<option key=${id} value=${name}>Webhook</option>`)}
@@ -90,8 +90,7 @@ export function NotFound({ subject, types, webhooks }) {
     <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
     ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
-    <p>Only whole subjects are found: enter <code>B-1001</code>, not <code>B-10</code> or <code>1001</code>. The data of events, such as the name
-      of a guest, cannot be searched.</p>`;
+    <p>Only whole subjects are found, not parts of them. The data of events cannot be searched.</p>`;
 }
 
 /** The search field of the current page; otherwise that of the deliveries. */

@@ -118,7 +118,7 @@ const MoreFields = ({ form, change, refusal, forgive, kept, set, fault }) => htm
       <${SelectField} label="Retries" value=${form.retries} change=${set("retries")} fault=${fault("retries")}
       hint="How long failed attempts are retried. Choose less if events soon lose their value." options=${RETRIES} />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
-      hint="In order, an event about a booking waits until the previous one is delivered, has failed permanently or is cancelled."
+      hint="In order, an event waits until the previous one about the same subject is delivered, has failed permanently or is cancelled."
       options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${
