@@ -6,7 +6,8 @@ import { bySection, sectionLabel, useTypes } from "./known.js";
 /** The group of a section, such as `booking.*`. */
 const group = (section) => `${section}.*`;
 
-export function EventPicker({ chosen, change, fault }) {
+/** `all` explains the choice of all types. */
+export function EventPicker({ chosen, change, fault, all = "Including types added later." }) {
   const types = useTypes();
   const [search, type] = useState("");
   const every = chosen === null;
@@ -30,7 +31,7 @@ export function EventPicker({ chosen, change, fault }) {
     <fieldset class="picker ${fault ? "wrong" : ""}" aria-describedby=${fault ? "events-fault" : undefined}>
       <legend>Events</legend>
       <label class="check"><input type="radio" name="events" checked=${every} onChange=${() => change(null)} />
-        <span>All types<small>Including types added later.</small></span></label>
+        <span>All types<small>${all}</small></span></label>
       <label class="check"><input type="radio" name="events" checked=${!every} onChange=${() => change([])} />
         <span>Selected types${!every && html`<small>${wanted.size} selected</small>`}</span></label>
       ${fault && html`<p class="fault" id="events-fault">Events ${fault}</p>`}

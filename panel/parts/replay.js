@@ -1,12 +1,13 @@
-// The dialog that replays events to a webhook: the person chooses a range, and sees the count of a dry run first.
+// The dialog that replays events to a webhook: the person chooses a range and types, and sees the count of a dry run first. A
+// dry run of the same events then shows how many are left.
 import { html, useState } from "./html.js";
 import { post } from "../api.js";
 import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";
+import { EventPicker } from "./event_picker.js";
 import { Problem } from "./problem.js";
 import { Range, daysBack, rangeOf } from "./recovery_range.js";
 import { Waiting } from "./empty.js";
-import { say } from "./notices.js";
 import { useAction } from "./load.js";
 
 const events = ({ count, countIsExact }) =>
@@ -19,22 +20,24 @@ const counted = (found) => found.message ?? `${events(found)} in this range ${fo
 export function Replay({ webhook, close, done }) {
   const [choices] = useState(daysBack);
   const [chosen, become] = useState({ key: "week" });
+  const [types, pick] = useState(null);
   const [found, note] = useState(null);
-  const choose = (change) => {
-    become(change);
+  const [begun, begin] = useState(null);
+  const changes = (set) => (change) => {
+    set(change);
     note(null);
+    begin(null);
   };
   const range = rangeOf(choices, chosen);
   const request = (dryRun) => post(`/webhook/${encodeURIComponent(webhook.id)}/replay`,
-    { createdFrom: range.since, createdUntil: range.until, dryRun });
+    { createdFrom: range.since, createdUntil: range.until, types: types ?? [], dryRun });
   const count = useAction(async () => note(await request(true)));
   const replay = useAction(async () => {
-    const begun = await request(false);
-    say(begun.message ?? `${events(begun)} ${begun.count === 1 && begun.countIsExact ? "is" : "are"} being delivered.`);
+    begin(await request(false));
+    note(null);
     done?.();
-    close();
   });
-  const hasEvents = found && (found.count > 0 || !found.countIsExact);
+  const hasEvents = !begun && found && (found.count > 0 || !found.countIsExact);
   return html`
     <${Dialog} title="Replay events" close=${close}>
       <p>Events of this range that match <strong><bdi>${webhook.name}</bdi></strong> as it is now, and have no delivery
@@ -42,15 +45,18 @@ export function Replay({ webhook, close, done }) {
         one.</p>
       ${webhook.order === "subject" && html`
         <p class="note">Replayed deliveries do not wait for others about the same subject.</p>`}
-      <${Range} ranges=${choices} chosen=${chosen} choose=${choose} />
+      <${Range} ranges=${choices} chosen=${chosen} choose=${changes(become)} />
+      <${EventPicker} chosen=${types} change=${changes(pick)} all="That the webhook subscribes to." />
       ${count.busy && html`<${Waiting} what="Counting events" lines="1" />`}
-      <div role="status">${found && html`<p>${counted(found)}</p>`}</div>
+      <div role="status">${begun && html`<p>${begun.message ??
+        `${events(begun)} ${begun.count === 1 && begun.countIsExact ? "is" : "are"} being delivered.`}</p>`}
+        ${found && html`<p>${counted(found)}</p>`}</div>
       <${Problem} refusal=${count.refusal ?? replay.refusal} />
       <div class="dialog-actions">
-        <button type="button" onClick=${close}>Cancel</button>
-        ${!found && range.since && html`
+        <button type="button" onClick=${close}>${begun ? "Close" : "Cancel"}</button>
+        ${(!found || begun) && range.since && types?.length !== 0 && html`
           <${Action} kind="primary" scope="integrations.write" busy=${count.busy} onClick=${() => count.run()}>
-            Count events<//>`}
+            ${begun ? "Count remaining events" : "Count events"}<//>`}
         ${hasEvents && html`
           <${Action} kind="primary" scope="integrations.write" busy=${replay.busy} onClick=${() => replay.run()}>
             Replay events<//>`}

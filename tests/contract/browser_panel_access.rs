@@ -72,6 +72,35 @@ async fn axe_finds_nothing_serious_on_any_page_in_any_colours(suite: Arc<Suite>)
 }
 
 #[contract_test(in_browser)]
+async fn axe_finds_nothing_serious_on_any_page_of_a_phone_and_in_dialogs(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let receiver = Receiver::start().await;
+    let pages = pages(&entity, &receiver).await;
+    let hook = entity.get("/webhook/list").expect(200).await.json()[0]["id"].clone();
+    let hook = hook.as_str().expect("openapi.yaml says so");
+    let browser = inside(&entity).await;
+    browser.resize(390, 844).await;
+    for (page, words) in &pages {
+        browser.go(&format!("{}/panel/{page}", suite.api.base_url())).await;
+        browser.until_says(words).await;
+        assert_eq!(browser.serious_faults().await, [""; 0], "{page}");
+        assert_eq!(browser.complaints().await, "", "{page}");
+    }
+    browser.go(&format!("{}/panel/webhooks/{hook}", suite.api.base_url())).await;
+    for (button, words) in
+        [("Pause…", "Its deliveries wait until the pause ends"), ("Replay events…", "That the webhook subscribes to")]
+    {
+        browser.click(button).await;
+        browser.until_says(words).await;
+        assert_eq!(browser.serious_faults().await, [""; 0], "{button}");
+        let wide = browser.whole_width().await;
+        assert!(wide <= 390, "the dialog of {button} is {wide} wide");
+        browser.click("Cancel").await;
+    }
+    browser.close().await;
+}
+
+#[contract_test(in_browser)]
 async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

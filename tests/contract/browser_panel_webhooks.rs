@@ -90,7 +90,7 @@ async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
 }
 
 #[contract_test(in_browser)]
-async fn events_are_counted_and_then_replayed(suite: Arc<Suite>) {
+async fn events_of_chosen_types_are_counted_replayed_and_counted_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::status(204)])).await;
@@ -102,11 +102,19 @@ async fn events_are_counted_and_then_replayed(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
     browser.click("Replay events…").await;
+    browser.tick("Selected types").await;
+    let page = browser.until_says("0 selected").await;
+    assert!(!page.contains("Count events"), "no types would mean every type: {page}");
+    browser.fill("Search event types", "booking.created").await;
+    browser.tick("Booking created").await;
     browser.click("Count events").await;
     browser.until_says("1 event in this range matches the webhook and has no delivery to it.").await;
     browser.click("Replay events").await;
     browser.until_says("1 event is being delivered.").await;
     receiver.until("/hook", 1).await;
+    browser.click("Count remaining events").await;
+    browser.until_says("already has a delivery to it").await;
+    browser.click("Close").await;
     assert_eq!(browser.complaints().await, "");
     browser.close().await;
 }

@@ -28,6 +28,7 @@ mod bodies;
 mod browser;
 mod browser_panel;
 mod browser_panel_access;
+mod browser_panel_attention;
 mod browser_panel_deliveries;
 mod browser_panel_framed;
 mod browser_panel_hostile;
