@@ -1,13 +1,9 @@
 //! The data of an event, as `publish` and `trigger` take them, and the warnings of the service about them.
 
-use std::{
-    fs,
-    io::{self, Read},
-};
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::input::Input;
 use crate::{failure::Failure, output::visible_line};
 
 /// A value that does not conform to the schema of the event's type.
@@ -20,14 +16,8 @@ pub struct Warning {
 /// The data that the argument of `--data` names, as they were given: a parsed value would lose digits of numbers.
 pub fn event_data(argument: &str) -> Result<Box<RawValue>, Failure> {
     let text = match argument.strip_prefix('@') {
-        Some(path) => fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("--data: {path} cannot be read: {error}")))?,
-        None if argument == "-" => {
-            let mut text = String::new();
-            let unreadable = |error| Failure::Usage(format!("--data: standard input cannot be read: {error}"));
-            io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-            text
-        }
+        Some(path) => Input::File(path.into()).text()?,
+        None if argument == "-" => Input::Stdin.text()?,
         None => argument.to_owned(),
     };
     serde_json::from_str(text.trim()).map_err(|error| Failure::Usage(format!("--data is not JSON: {error}")))
@@ -44,6 +34,8 @@ pub fn warning_lines(warnings: &[Warning]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

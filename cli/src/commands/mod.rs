@@ -5,6 +5,7 @@ mod deliveries;
 mod delivery;
 mod event_data;
 mod first_attempt;
+mod input;
 mod listen;
 mod log_in;
 mod open;

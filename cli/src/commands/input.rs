@@ -1,0 +1,69 @@
+//! The content of a file, or of standard input.
+
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    io::{self, Read},
+    path::PathBuf,
+};
+
+use crate::failure::Failure;
+
+/// Where an argument's content comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    File(PathBuf),
+    /// Standard input, which can be read once.
+    Stdin,
+}
+
+impl Input {
+    pub fn bytes(&self) -> Result<Vec<u8>, Failure> {
+        let content = match self {
+            Self::File(path) => fs::read(path),
+            Self::Stdin => {
+                let mut content = Vec::new();
+                io::stdin().read_to_end(&mut content).map(|_| content)
+            }
+        };
+        content.map_err(|error| Failure::Usage(format!("{self} cannot be read: {error}")))
+    }
+
+    pub fn text(&self) -> Result<String, Failure> {
+        String::from_utf8(self.bytes()?).map_err(|_| Failure::Usage(format!("{self} is not text")))
+    }
+}
+
+/// The path of a file; `-` is standard input.
+impl From<OsString> for Input {
+    fn from(argument: OsString) -> Self {
+        if argument == "-" { Self::Stdin } else { Self::File(argument.into()) }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stdin => f.write_str("standard input"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_by_its_path_and_named_in_errors() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("content");
+        fs::write(&path, b"a\xff").expect("it can be written");
+        let input = Input::from(path.clone().into_os_string());
+        assert_eq!(input.bytes().expect("it exists"), b"a\xff");
+        assert_eq!(input.text().expect_err("it is no text").to_string(), format!("{} is not text", path.display()));
+        let missing = Input::from(OsString::from("nothing")).bytes().expect_err("there is none").to_string();
+        assert!(missing.starts_with("nothing cannot be read: "), "{missing}");
+        assert_eq!(Input::from(OsString::from("-")), Input::Stdin);
+    }
+}
