@@ -1,12 +1,13 @@
 //! The settings of a webhook that `listen`, `webhooks create` and `webhooks change` have in common, and their requests.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::service::Call;
+use super::input::Input;
+use crate::{failure::Failure, output::visible_line, service::Call};
 
 /// The word for every event type.
 const ALL: &str = "all";
@@ -34,10 +35,10 @@ pub struct Settings {
     filter: Option<Box<RawValue>>,
 }
 
-/// The settings of attempts, which a webhook with a feed does not have.
+/// The settings of a permanent webhook, which the temporary one of `listen` has no use for.
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AttemptSettings {
+pub struct PermanentSettings {
     /// `default` retries by the service's schedule, `short` for an hour at most, `none` not at all.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +47,23 @@ pub struct AttemptSettings {
     #[arg(long, value_name = "SECONDS")]
     #[serde(rename = "timeoutSeconds", skip_serializing_if = "Option::is_none")]
     timeout: Option<u32>,
+    /// The maximum number of attempts per second, from 1 to 100; `null` means no limit.
+    #[arg(long, value_name = "N")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts_per_second: Option<RateLimit>,
+    /// A header to add to every attempt; `@FILE` as its value means the content of a file. May be repeated.
+    // A text for clap, whose errors would show a secret.
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    #[serde(skip)]
+    headers: Vec<String>,
+    /// `ed25519` adds an Ed25519 signature, which a public key verifies; `hmac` signs with the secret alone.
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Signature>,
+    /// Your own identifiers and notes, as a JSON object of strings; `null` removes them.
+    #[arg(long, value_name = "JSON", value_parser = json_text)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
@@ -55,6 +73,17 @@ enum Retries {
     Short,
     None,
 }
+
+#[derive(Debug, Clone, Copy, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Signature {
+    Hmac,
+    Ed25519,
+}
+
+/// A maximum number of attempts per second. `None` removes the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct RateLimit(Option<u32>);
 
 /// A webhook to create, or the changes to one.
 #[derive(Serialize)]
@@ -70,10 +99,13 @@ pub struct WebhookBody<'a> {
     pub temporary: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Replaces all headers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<BTreeMap<String, String>>,
     #[serde(flatten)]
     pub settings: &'a Settings,
     #[serde(flatten)]
-    pub attempts: Option<&'a AttemptSettings>,
+    pub permanent: Option<&'a PermanentSettings>,
 }
 
 /// A created webhook.
@@ -83,6 +115,14 @@ pub struct CreatedWebhook {
     pub id: String,
     pub name: String,
     pub signing_secret: String,
+    #[serde(default)]
+    pub public_keys: Vec<PublicKey>,
+}
+
+/// A public key that verifies the deliveries of a webhook.
+#[derive(Deserialize)]
+pub struct PublicKey {
+    pub key: String,
 }
 
 /// Event types and groups of types. An empty list means every type.
@@ -111,10 +151,48 @@ impl Settings {
     }
 }
 
+impl PermanentSettings {
+    /// The given headers by name; `None` if no header was given.
+    pub fn headers(&self) -> Result<Option<BTreeMap<String, String>>, Failure> {
+        let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        for header in &self.headers {
+            let wrong = || Failure::Usage("--header takes a header: write it as 'name: value'".to_owned());
+            let (name, value) = header.split_once(':').ok_or_else(wrong)?;
+            let name = name.trim();
+            if headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+                return Err(Failure::Usage(format!("--header has {name} more than once")));
+            }
+            let value = match value.trim().strip_prefix('@') {
+                Some(path) => Input::File(path.into()).text()?.trim().to_owned(),
+                None => value.trim().to_owned(),
+            };
+            headers.insert(name.to_owned(), value);
+        }
+        Ok(Some(headers).filter(|headers| !headers.is_empty()))
+    }
+}
+
+impl PublicKey {
+    /// A line break and a line with the current key, the first one; empty if there is none.
+    pub fn line(keys: &[Self]) -> String {
+        let current = keys.first().map(|current| format!("\nPublic key: {}", visible_line(&current.key)));
+        current.unwrap_or_default()
+    }
+}
+
 impl<'a> WebhookBody<'a> {
     /// A body with these settings alone.
     pub fn of(settings: &'a Settings) -> Self {
-        Self { name: None, event_url: None, delivery: None, temporary: false, enabled: None, settings, attempts: None }
+        Self {
+            name: None,
+            event_url: None,
+            delivery: None,
+            temporary: false,
+            enabled: None,
+            headers: None,
+            settings,
+            permanent: None,
+        }
     }
 
     pub fn creation(&self) -> Call<'static> {
@@ -142,6 +220,17 @@ impl FromStr for EventList {
     }
 }
 
+impl FromStr for RateLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "null" {
+            return Ok(Self(None));
+        }
+        text.parse::<u32>().map(|limit| Self(Some(limit))).map_err(|_| "it is neither a number nor `null`".to_owned())
+    }
+}
+
 impl fmt::Display for EventList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { f.write_str("every type") } else { f.write_str(&self.0.join(", ")) }
@@ -164,5 +253,45 @@ mod tests {
         assert_eq!((two.to_string().as_str(), two.0.len()), ("booking.*, payment.refunded", 2));
         assert_eq!(EventList::default().to_string(), "every type");
         assert!(list("").is_err() && list("booking.*,").is_err());
+    }
+
+    fn with_headers(headers: &[&str]) -> PermanentSettings {
+        PermanentSettings {
+            retries: None,
+            timeout: None,
+            max_attempts_per_second: None,
+            headers: headers.iter().map(|header| (*header).to_owned()).collect(),
+            signature: None,
+            metadata: None,
+        }
+    }
+
+    #[test]
+    fn a_header_has_its_value_from_the_argument_or_from_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token.txt");
+        std::fs::write(&path, "Bearer s3cret\n").expect("it can be written");
+        let from_file = format!("Authorization: @{}", path.display());
+        let headers = with_headers(&["X-Link:https://a.example/", &from_file]).headers().expect("headers");
+        let headers = headers.expect("two headers");
+        assert_eq!(headers.get("X-Link").map(String::as_str), Some("https://a.example/"));
+        assert_eq!(headers.get("Authorization").map(String::as_str), Some("Bearer s3cret"));
+        assert_eq!(with_headers(&[]).headers().expect("no header"), None);
+    }
+
+    #[test]
+    fn a_wrong_header_is_refused_without_its_value() {
+        for wrong in [&["s3cret"][..], &["X-A: 1", "x-a: s3cret"], &["X-A: @/nothing/there"]] {
+            let refused = with_headers(wrong).headers().expect_err("a wrong header").to_string();
+            assert!(!refused.contains("s3cret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_rate_limit_is_a_number_or_null() {
+        let json = |text: &str| text.parse::<RateLimit>().map(|limit| serde_json::to_string(&limit).expect("JSON"));
+        assert_eq!(json("20").as_deref(), Ok("20"));
+        assert_eq!(json("null").as_deref(), Ok("null"));
+        assert!(json("").is_err() && json("fast").is_err());
     }
 }

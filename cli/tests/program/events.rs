@@ -1,7 +1,5 @@
 //! Published events, their explanation, and the panel: the requests and the output.
 
-use std::{io::Write, process::Stdio};
-
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,10 +22,8 @@ async fn an_event_is_published_with_its_exact_data_and_a_key() {
     let said = person.run(&[&publish[..], &[data]].concat()).await.done();
     assert!(said.contains("Published evt_1: 1 delivery.\n  dlv_1 to whk_1\n`waypost why evt_1`"), "{said}");
     let options = ["-", "--subject", "B-1", "--idempotency-key", "mine", "--json"];
-    let mut child =
-        person.command(&[&publish[..], &options].concat()).stdin(Stdio::piped()).spawn().expect("it is built");
-    child.stdin.take().expect("piped").write_all(data.as_bytes()).expect("it reads");
-    let answer: Value = serde_json::from_str(&Person::ended(child).await.done()).expect("JSON");
+    let published = person.run_with(&[&publish[..], &options].concat(), data).await.done();
+    let answer: Value = serde_json::from_str(&published).expect("JSON");
     assert_eq!(answer["kept"], true);
     let file = person.home.path().join("data.json");
     std::fs::write(&file, data).expect("the folder can be written");

@@ -82,12 +82,17 @@ impl Person {
         output.expect("it ends").into()
     }
 
+    /// Runs the program with a text as its standard input.
+    async fn run_with(&self, arguments: &[&str], text: &str) -> Ended {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it is built");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+        Self::ended(child).await
+    }
+
     async fn log_in(&self, fake: &Fake) -> Ended {
         let arguments =
             ["login", "--address", &fake.address, "--entity", "hotel", "--client-id", "app", "--client-secret-stdin"];
-        let mut child = self.command(&arguments).stdin(Stdio::piped()).spawn().expect("it is built");
-        child.stdin.take().expect("piped").write_all(b"s3cret\n").expect("it reads");
-        Self::ended(child).await
+        self.run_with(&arguments, "s3cret\n").await
     }
 
     fn file(&self) -> PathBuf {
@@ -177,11 +182,16 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
         &["webhooks", "create", "--name", "a"],
         &["webhooks", "change", "whk_1"],
         &["webhooks", "change", "whk_1", "--enable", "--disable"],
+        &["webhooks", "change", "whk_1", "--no-headers", "--header", "X-Tenant: hotel"],
+        &["webhooks", "change", "whk_1", "--header", "X-Tenant: @nothing"],
+        &["webhooks", "change", "whk_1", "--max-attempts-per-second", "fast"],
         // The program cannot ask for a confirmation.
         &["webhooks", "remove", "whk_1"],
         &["types", "booking.", "show", "booking.created"],
         &["recover", "whk_1", "--from", "yesterday"],
         &["verify", "--secret-file", "nothing", "--body", "nothing", "--headers", "nothing"],
+        // Standard input can be read once.
+        &["verify", "--secret-file", "-", "--body", "-", "--header", "webhook-id: msg_1"],
         &["listen", "--forward", "ftp://localhost"],
         &["login", "--address", "http://api.example", "--entity", "a", "--client-id", "b"],
         &["login", "--entity", "a"],

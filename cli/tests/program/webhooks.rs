@@ -38,6 +38,66 @@ async fn webhooks_are_listed_and_shown_with_their_state_and_address() {
 }
 
 #[tokio::test]
+async fn a_pause_by_the_owner_is_marked_in_the_list_and_shown_with_its_times() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let paused = json!({
+        "id": "whk_1", "name": "Booking sync", "deliveryState": "paused", "eventUrl": "https://hooks.example.com/waypost",
+        "eventList": [], "order": "none", "payload": "full", "signature": "hmac", "headers": {}, "metadata": {},
+        "createdDate": "2026-11-20T09:45:00.123Z", "pausedBy": "owner", "pausedSince": "2026-11-20T10:00:00.000Z",
+        "pausedUntil": "2026-11-21T06:00:00.000Z",
+    });
+    fake.on(&format!("{ME}/webhook/list"), (200, json!([paused])));
+    let said = person.run(&["webhooks"]).await.done();
+    assert!(said.contains("whk_1  paused by its owner  https://hooks.example.com/waypost"), "{said}");
+    fake.on(&format!("{ME}/webhook/whk_1"), (200, paused));
+    let shown = person.run(&["webhooks", "show", "whk_1"]).await.done();
+    assert!(shown.contains("by its owner since 2026-11-20 10:00:00Z until 2026-11-21 06:00:00Z"), "{shown}");
+}
+
+#[tokio::test]
+async fn secret_headers_come_from_files_and_are_never_printed() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let path = person.home.path().join("token.txt");
+    std::fs::write(&path, "Bearer s3cret\n").expect("the folder can be written");
+    let secret = format!("Authorization: @{}", path.display());
+    let headers = ["--header", &secret, "--header", "X-Tenant: hotel"];
+    let create = ["webhooks", "create", "--name", "Booking sync", "--url", "https://hooks.example.com/waypost"];
+    let further = ["--max-attempts-per-second", "20", "--signature", "ed25519", "--metadata", r#"{"system": "pms-7"}"#];
+    let said = person.run(&[&create[..], &headers, &further].concat()).await;
+    assert!(!said.err.contains("Bearer") && !said.done().contains("Bearer"));
+    let created = fake.received(&format!("{ME}/webhook"))[0].json();
+    assert_eq!(created["headers"], json!({ "Authorization": "Bearer s3cret", "X-Tenant": "hotel" }));
+    assert_eq!((&created["maxAttemptsPerSecond"], &created["signature"]), (&json!(20), &json!("ed25519")));
+    assert_eq!(created["metadata"], json!({ "system": "pms-7" }));
+
+    let change = |options: &[&'static str]| [&["webhooks", "change", "whk_1"], options].concat();
+    person.run(&change(&["--header", "X-Tenant: ***"])).await.done();
+    person.run(&change(&["--no-headers", "--max-attempts-per-second", "null", "--metadata", "null"])).await.done();
+    let changed = fake.received(&format!("{ME}/webhook/whk_1"));
+    assert_eq!(changed[0].json(), json!({ "headers": { "X-Tenant": "***" } }));
+    assert_eq!(changed[1].json(), json!({ "headers": {}, "maxAttemptsPerSecond": null, "metadata": null }));
+
+    // The message says what is wrong without the value.
+    let refused = person.run(&change(&["--header", "s3cret"])).await.failed(2);
+    assert!(refused.contains("--header") && !refused.contains("s3cret"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_new_webhook_is_shown_with_its_public_key() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let keys = json!([{ "key": "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=" }]);
+    let created = json!({ "id": "whk_2", "name": "Accounting", "signingSecret": SECRET, "publicKeys": keys });
+    fake.on(&format!("{ME}/webhook"), (201, created));
+    let url = "https://accounting.example.com/events";
+    let create = ["webhooks", "create", "--name", "Accounting", "--url", url, "--signature", "ed25519"];
+    let said = person.run(&create).await.done();
+    assert!(said.contains(SECRET) && said.contains("\nPublic key: whpk_1SiA4o9h"), "{said}");
+}
+
+#[tokio::test]
 async fn a_webhook_is_created_and_changed_with_the_given_settings_alone() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;
@@ -185,6 +245,19 @@ async fn a_signed_request_is_checked_without_a_login() {
     assert!(old.contains("the timestamp is too old") && old.contains("next: "), "{old}");
     let lines = headers.iter().filter(|line| **line != "--header").copied().collect::<Vec<_>>().join("\r\n");
     let lines = file("headers", &lines).display().to_string();
+    // Each of the files may come from standard input, but only one of them.
+    let files = [("--secret-file", &secret), ("--body", &body), ("--headers", &lines)];
+    for (piped, path) in files {
+        let mut arguments = vec!["verify", "--tolerance", "90000d"];
+        for (option, path) in files {
+            arguments.extend([option, if option == piped { "-" } else { path }]);
+        }
+        let text = std::fs::read_to_string(path).expect("it is text");
+        let said = person.run_with(&arguments, &text).await.done();
+        assert!(said.starts_with("The request is valid"), "{piped}: {said}");
+    }
+    let twice = person.run(&["verify", "--secret-file", "-", "--body", &body, "--headers", "-"]).await.failed(2);
+    assert!(twice.contains("only one of --secret-file, --body and --headers"), "{twice}");
     file("body", r#"{"test": 1}"#);
     let changed = person.run(&[&verify[..], &["--headers", &lines, "--tolerance", "90000d", "--json"]].concat()).await;
     let faults: Value = serde_json::from_str(&changed.out).expect("JSON");

@@ -1,5 +1,7 @@
 //! `waypost webhooks create`, `change` and `remove`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Deserialize;
 
@@ -10,7 +12,7 @@ use super::{
 use crate::{
     commands::{
         answer::print_answer,
-        settings::{AttemptSettings, CreatedWebhook, Settings, WebhookBody},
+        settings::{CreatedWebhook, PermanentSettings, PublicKey, Settings, WebhookBody},
     },
     failure::Failure,
     output::{BOLD, Output, visible_line},
@@ -22,18 +24,22 @@ const CREATE: &str = "\
 Examples:
   waypost webhooks create --name 'Booking sync' --url https://hooks.example.com/waypost
   waypost webhooks create --name Refunds --url https://hooks.example.com/refunds --types payment.refunded --payload thin
+  waypost webhooks create --name Accounting --url https://accounting.example.com/events --header 'X-Api-Key: @key.txt'
 
 By default, a webhook gets every type, with full bodies, in no particular order. The endpoint needs the signing secret
-to verify requests: store it. `waypost listen` creates a webhook that needs no address.";
+to verify requests: store it. `@FILE` keeps a header's value, which is never shown again, out of the shell's history.
+`waypost listen` creates a webhook that needs no address.";
 
 const CHANGE: &str = "\
 Examples:
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --url https://hooks.example.com/waypost/v2
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --types all --filter null
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --retries short --timeout 5
+  waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --header 'X-Api-Key: @key.txt' --header 'X-Tenant: ***'
   waypost webhooks change whk_01m74zy5eva3kj3s4w04zg1hhc --enable
 
-A new address applies to waiting deliveries as well. `--filter null` removes the filter.";
+A new address applies to waiting deliveries as well. `--filter null` removes the filter. Headers and metadata replace
+all previous ones; a header with the value `***` keeps its stored value.";
 
 const REMOVE: &str = "\
 Examples:
@@ -54,7 +60,7 @@ pub struct Create {
     #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
-    attempts: AttemptSettings,
+    permanent: PermanentSettings,
 }
 
 #[derive(Debug, Args)]
@@ -71,13 +77,16 @@ pub struct Change {
     #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
-    attempts: AttemptSettings,
+    permanent: PermanentSettings,
     /// Enables the webhook; it receives the events that are published from now on.
     #[arg(long, conflicts_with = "disable")]
     enable: bool,
     /// Disables the webhook; it stops receiving events.
     #[arg(long)]
     disable: bool,
+    /// Removes all headers that are added to attempts.
+    #[arg(long, conflicts_with = "headers")]
+    no_headers: bool,
 }
 
 #[derive(Debug, Args)]
@@ -101,15 +110,17 @@ impl Create {
         let body = WebhookBody {
             name: Some(&self.name),
             event_url: Some(&self.url),
-            attempts: Some(&self.attempts),
+            headers: self.permanent.headers()?,
+            permanent: Some(&self.permanent),
             ..WebhookBody::of(&settings)
         };
         print_answer(service, body.creation(), output, |created: &CreatedWebhook| {
             let [id, name, secret] =
                 [&created.id, &created.name, &created.signing_secret].map(|text| visible_line(text));
+            let key = PublicKey::line(&created.public_keys);
             format!(
-                "Created the webhook {id} ({name}).\nSigning secret, shown only now: {BOLD}{secret}{BOLD:#}\n`waypost \
-                 webhooks test {id}` sends a test event."
+                "Created the webhook {id} ({name}).\nSigning secret, shown only now: {BOLD}{secret}{BOLD:#}{key}\n\
+                 `waypost webhooks test {id}` sends a test event."
             )
         })
         .await
@@ -119,11 +130,13 @@ impl Create {
 impl Change {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let enabled = (self.enable || self.disable).then_some(self.enable);
+        let headers = if self.no_headers { Some(BTreeMap::new()) } else { self.permanent.headers()? };
         let body = WebhookBody {
             name: self.name.as_deref(),
             event_url: self.url.as_deref(),
             enabled,
-            attempts: Some(&self.attempts),
+            headers,
+            permanent: Some(&self.permanent),
             ..WebhookBody::of(&self.settings)
         };
         let path = ["webhook", self.which.id.as_str()];

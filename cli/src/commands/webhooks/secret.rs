@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::which::WhichWebhook;
 use crate::{
-    commands::answer::print_answer,
+    commands::{answer::print_answer, settings::PublicKey},
     failure::Failure,
     output::{BOLD, Output, short_time, visible_line},
     service::{Call, Service},
@@ -39,11 +39,6 @@ struct NewSigningSecret {
     public_keys: Vec<PublicKey>,
 }
 
-#[derive(Deserialize)]
-struct PublicKey {
-    key: String,
-}
-
 impl Rotate {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let body = if self.at_once { json!({ "overlapSeconds": 0, "endPrevious": true }) } else { json!({}) };
@@ -55,11 +50,11 @@ impl Rotate {
 
 fn shown(new: &NewSigningSecret, at_once: bool) -> String {
     let secret = visible_line(&new.signing_secret);
-    let key = new.public_keys.first().map(|new| format!("\nPublic key: {}", visible_line(&new.key)));
+    let key = PublicKey::line(&new.public_keys);
     let previous = if at_once {
         "The previous secret no longer signs.".to_owned()
     } else {
         format!("The previous secret signs until {}.", visible_line(&short_time(&new.previous_secret_expires_date)))
     };
-    format!("Signing secret, shown only now: {BOLD}{secret}{BOLD:#}{}\n{previous}", key.unwrap_or_default())
+    format!("Signing secret, shown only now: {BOLD}{secret}{BOLD:#}{key}\n{previous}")
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
+    commands::settings::PublicKey,
     output::{colour_of, short_time, visible_line},
     table::{Cell, Column, Fit, members},
 };
@@ -37,23 +38,21 @@ pub struct Webhook {
     /// Absent if the webhook has a feed.
     timeout_seconds: Option<u64>,
     headers: BTreeMap<String, String>,
+    metadata: Option<Box<RawValue>>,
     created_date: String,
     last_read_date: Option<String>,
     failing_since: Option<String>,
     failures_in_row: Option<u64>,
     last_http_status: Option<u64>,
     last_error_detail: Option<String>,
+    paused_by: Option<String>,
+    paused_since: Option<String>,
     paused_until: Option<String>,
     disabled_date: Option<String>,
     disabled_reason: Option<String>,
     previous_secret_expires_date: Option<String>,
     #[serde(default)]
     public_keys: Vec<PublicKey>,
-}
-
-#[derive(Deserialize)]
-struct PublicKey {
-    key: String,
 }
 
 impl Webhook {
@@ -63,6 +62,28 @@ impl Webhook {
 
     fn state(&self) -> Cell {
         Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
+    }
+
+    /// The state in a list, which tells the two kinds of pauses apart: that of the owner does not end by itself.
+    fn listed_state(&self) -> Cell {
+        let is_by_owner = self.delivery_state == "paused" && self.paused_by.as_deref() == Some("owner");
+        let state = if is_by_owner { "paused by its owner" } else { &self.delivery_state };
+        Cell::new(state, colour_of(&self.delivery_state))
+    }
+
+    /// Who paused it, since when and until when.
+    fn paused(&self) -> Option<Cell> {
+        let by = match self.paused_by.as_deref()? {
+            "owner" => "its owner",
+            "service" => "the service",
+            other => other,
+        };
+        let since = self.paused_since.as_deref().map(|since| format!(" since {}", short_time(since)));
+        let until = match self.paused_until.as_deref() {
+            Some(until) => format!(" until {}", short_time(until)),
+            None => ", until you resume it".to_owned(),
+        };
+        Some(Cell::plain(&format!("by {by}{}{until}", since.unwrap_or_default())))
     }
 
     /// The failures since the last success, with the reason of the last one.
@@ -93,7 +114,7 @@ impl Webhook {
 }
 
 pub fn row(webhook: &Webhook) -> [Cell; 4] {
-    [Cell::plain(&webhook.name), Cell::plain(&webhook.id), webhook.state(), webhook.address()]
+    [Cell::plain(&webhook.name), Cell::plain(&webhook.id), webhook.listed_state(), webhook.address()]
 }
 
 pub fn shown(webhook: &Webhook) -> String {
@@ -101,6 +122,7 @@ pub fn shown(webhook: &Webhook) -> String {
     let headers = webhook.headers.keys().cloned().collect::<Vec<_>>().join(", ");
     let keys = webhook.public_keys.iter().map(|public| public.key.clone()).collect::<Vec<_>>().join(", ");
     let unless_empty = |text: &str| (!text.is_empty()).then(|| Cell::plain(text));
+    let metadata = webhook.metadata.as_deref().map(RawValue::get).filter(|metadata| *metadata != "{}");
     let date = |date: &Option<String>| date.as_deref().map(|date| Cell::plain(&short_time(date)));
     let rate = webhook.max_attempts_per_second.map(|rate| Cell::plain(&format!("{rate} attempts per second")));
     let timeout = webhook.timeout_seconds.map(|seconds| Cell::plain(&format!("{seconds} s")));
@@ -117,13 +139,14 @@ pub fn shown(webhook: &Webhook) -> String {
         ("timeout", timeout),
         ("retries", webhook.retries.as_deref().map(Cell::plain)),
         ("headers", unless_empty(&headers)),
+        ("metadata", metadata.map(Cell::plain)),
         ("signature", Some(Cell::plain(&webhook.signature))),
         ("public keys", unless_empty(&keys)),
         ("old secret until", date(&webhook.previous_secret_expires_date)),
         ("created", Some(Cell::plain(&short_time(&webhook.created_date)))),
         ("feed read", date(&webhook.last_read_date)),
         ("failures", webhook.failures()),
-        ("paused until", date(&webhook.paused_until)),
+        ("paused", webhook.paused()),
         ("disabled", webhook.disabled()),
     ]);
     match webhook.next_step() {
@@ -167,22 +190,40 @@ mod tests {
     fn a_webhook_that_fails_is_shown_with_the_reason_and_the_next_step() {
         let paused = webhook(
             r#","deliveryState":"paused","eventFilter":{"total":[1.10]},"failingSince":"2026-11-19T16:58:20.114Z",
-            "failuresInRow":23,"timeoutSeconds":5,"retries":"short","lastErrorDetail":"the endpoint refused\u001b","pausedUntil":"2026-11-20T09:50:00.000Z""#,
+            "failuresInRow":23,"timeoutSeconds":5,"retries":"short","metadata":{"system":"pms-7"},
+            "lastErrorDetail":"the endpoint refused\u001b","pausedBy":"service","pausedUntil":"2026-11-20T09:50:00.000Z""#,
         );
         let text = strip_str(&shown(&paused)).to_string();
         for line in [
-            "state         paused",
-            "address       feed",
-            "types         every type",
-            r#"filter        {"total":[1.10]}"#,
-            "timeout       5 s",
-            "retries       short",
-            "headers       X-Tenant",
-            "failures      23 in a row since 2026-11-19 16:58:20Z: the endpoint refused\u{fffd}",
-            "paused until  2026-11-20 09:50:00Z",
+            "state      paused",
+            "address    feed",
+            "types      every type",
+            r#"filter     {"total":[1.10]}"#,
+            "timeout    5 s",
+            "retries    short",
+            "headers    X-Tenant",
+            r#"metadata   {"system":"pms-7"}"#,
+            "failures   23 in a row since 2026-11-19 16:58:20Z: the endpoint refused\u{fffd}",
+            "paused     by the service until 2026-11-20 09:50:00Z",
         ] {
             assert!(text.lines().any(|shown| shown == line), "{line:?} in {text}");
         }
         assert!(text.ends_with("`waypost webhooks resume whk_01m74zy5eva3kj3s4w04zg1hhc` ends the pause."), "{text}");
+    }
+
+    #[test]
+    fn a_pause_by_the_owner_is_marked_in_lists_and_shown_with_its_times() {
+        let paused = r#","deliveryState":"paused","eventUrl":"https://hooks.example.com/waypost","metadata":{},
+            "pausedBy":"owner","pausedSince":"2026-11-20T09:45:00.123Z""#;
+        let open = webhook(paused);
+        let listed = strip_str(&table(COLUMNS, &[row(&open)], Some(80))).to_string();
+        assert!(listed.contains("  paused by its owner  https://"), "{listed}");
+        assert!(listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
+        let text = strip_str(&shown(&open)).to_string();
+        assert!(text.contains("by its owner since 2026-11-20 09:45:00Z, until you resume it"), "{text}");
+        assert!(!text.contains("metadata"), "{text}");
+        let ending = webhook(&format!(r#"{paused},"pausedUntil":"2026-11-21T06:00:00.000Z""#));
+        let text = strip_str(&shown(&ending)).to_string();
+        assert!(text.contains("by its owner since 2026-11-20 09:45:00Z until 2026-11-21 06:00:00Z"), "{text}");
     }
 }
