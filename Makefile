@@ -240,13 +240,15 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-# The command line runs on integrators' machines: on every processor of its architecture, and with glibc 2.17 (of 2012) or later.
-# cargo-lambda would choose the processors of Lambda. Other flags than those of the functions need a separate folder.
+# The command line runs on integrators' machines: on every processor of its architecture, and on every Linux, since it contains
+# its C library, musl. cargo-lambda would choose the processors of Lambda. Other flags than those of the functions need a separate
+# folder.
 COMMAND_LINE = target/command-line
-command-line: deploy-tools ## Builds waypost for Linux on x86-64 and arm64 into target/command-line
+command-line: deploy-tools ## Builds waypost for Linux on x86-64 and arm64, static, into target/command-line
 	for architecture in x86_64 aarch64; do \
-		$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) --config 'build.rustflags=["-Ctarget-cpu=generic"]' \
-			--target "$$architecture-unknown-linux-gnu.2.17" --target-dir $(COMMAND_LINE)/build \
+		$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) \
+			--config 'build.rustflags=["-Ctarget-cpu=generic", "-Ctarget-feature=+crt-static"]' \
+			--target "$$architecture-unknown-linux-musl" --target-dir $(COMMAND_LINE)/build \
 			--lambda-dir "$(COMMAND_LINE)/$$architecture" --package waypost --bin waypost || exit 1; \
 	done
 
