@@ -73,6 +73,45 @@ async fn a_webhook_lives_from_its_creation_to_its_removal_by_commands(suite: Arc
 }
 
 #[contract_test]
+async fn the_command_line_sets_headers_rate_signature_and_metadata(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/hooks", [Behaviour::status(204)]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("token.txt");
+    fs::write(&path, "Bearer s3cret\n").expect("the folder can be written");
+    let secret = format!("Authorization: @{}", path.display());
+    let create = ["webhooks", "create", "--name", "Booking sync", "--url", &url, "--max-attempts-per-second", "50"];
+    let headers = ["--header", &secret, "--header", "X-Tenant: hotel"];
+    let further = ["--signature", "ed25519", "--metadata", r#"{"system": "pms-7"}"#];
+    let created = cli.json(&[&create[..], &headers, &further].concat()).await;
+    let id = text(&created, "id").to_owned();
+    assert_eq!(created["headers"], json!({ "Authorization": "***", "X-Tenant": "***" }), "{created:#}");
+    assert_eq!(
+        (&created["maxAttemptsPerSecond"], &created["metadata"]["system"]),
+        (&json!(50), &json!("pms-7")),
+        "{created:#}"
+    );
+    assert!(text(&created["publicKeys"][0], "key").starts_with("whpk_"), "{created:#}");
+
+    let change = ["webhooks", "change", &id, "--header", "authorization: ***", "--max-attempts-per-second", "null"];
+    let changed = cli.json(&[&change[..], &["--signature", "hmac", "--metadata", "null"]].concat()).await;
+    assert!(changed.get("maxAttemptsPerSecond").is_none() && changed.get("publicKeys").is_none(), "{changed:#}");
+    assert_eq!(changed["metadata"], json!({}), "{changed:#}");
+    cli.json(&["webhooks", "test", &id]).await;
+    let received = receiver.until("/hooks", 1).await.remove(0);
+    assert_eq!((received.header("authorization"), received.header("x-tenant")), ("Bearer s3cret", ""));
+    assert_eq!(cli.json(&["webhooks", "change", &id, "--no-headers"]).await["headers"], json!({}));
+
+    cli.json(&["webhooks", "pause", &id]).await;
+    let list = cli.run(&["webhooks"]).await.out;
+    assert!(list.contains("paused by its owner"), "{list}");
+    let shown = cli.run(&["webhooks", "show", &id]).await.out;
+    assert!(shown.contains("by its owner since ") && shown.contains("until you resume it"), "{shown}");
+}
+
+#[contract_test]
 async fn the_command_line_lists_types_and_shows_their_samples(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let cli = Cli::of(&suite, &entity);
