@@ -244,7 +244,7 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 # its C library, musl. cargo-lambda would choose the processors of Lambda. Other flags than those of the functions need a separate
 # folder.
 COMMAND_LINE = target/command-line
-command-line: deploy-tools ## Builds waypost for Linux on x86-64 and arm64, static, into target/command-line
+command-line: deploy-tools ## Builds waypost as static binaries for Linux on x86-64 and arm64 into target/command-line
 	for architecture in x86_64 aarch64; do \
 		$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) \
 			--config 'build.rustflags=["-Ctarget-cpu=generic", "-Ctarget-feature=+crt-static"]' \

@@ -79,7 +79,7 @@ async fn secret_headers_come_from_files_and_are_never_printed() {
     assert_eq!(changed[0].json(), json!({ "headers": { "X-Tenant": "***" } }));
     assert_eq!(changed[1].json(), json!({ "headers": {}, "maxAttemptsPerSecond": null, "metadata": null }));
 
-    // The message says what is wrong without the value.
+    // The message does not quote the value.
     let refused = person.run(&change(&["--header", "s3cret"])).await.failed(2);
     assert!(refused.contains("--header") && !refused.contains("s3cret"), "{refused}");
 }

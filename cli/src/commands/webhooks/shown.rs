@@ -64,7 +64,7 @@ impl Webhook {
         Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
     }
 
-    /// The state in a list, which tells the two kinds of pauses apart: that of the owner does not end by itself.
+    /// The state in a list, which marks pauses by the owner: they do not end when the endpoint responds.
     fn listed_state(&self) -> Cell {
         let is_by_owner = self.delivery_state == "paused" && self.paused_by.as_deref() == Some("owner");
         let state = if is_by_owner { "paused by its owner" } else { &self.delivery_state };
