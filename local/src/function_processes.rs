@@ -27,8 +27,10 @@ pub fn concurrency(function: &Function) -> usize {
         "token" | "list-event-types" | "show-delivery" => 16,
         // Concurrent publications share calls of the table.
         "publish-event" => 64,
-        // It waits for deliveries, up to the time that the reader asked for.
-        "read-feed" => 64,
+        // It waits for deliveries, up to the time that the reader asked for. Twice an entity's `feed-waits` can wait at
+        // once: those that begin at the end of a window, and those of the next one. They leave a fifth to others. A
+        // waiting reader takes three or four of the open files that `preflight` allows.
+        "read-feed" => 512,
         // It waits for a provider for up to 10 s, while a person waits for it.
         "provider-callback" => 16,
         // One invocation works, and the others wait for its outcome.
@@ -75,6 +77,7 @@ pub fn process(
 
 #[cfg(test)]
 mod tests {
+    use storage::Allowance;
     use template::Template;
 
     use super::*;
@@ -87,5 +90,14 @@ mod tests {
             dispatcher.queues.iter().map(|queue| (queue.queue.as_str(), queue.maximum_concurrency)).collect();
         assert_eq!(queues, [("DeliveryQueue", 50), ("SlowDeliveryQueue", 20)]);
         assert_eq!(concurrency(dispatcher), 70);
+    }
+
+    #[test]
+    fn the_waiting_readers_of_one_entity_leave_permits_to_others() {
+        let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
+        let reader = template.function("read-feed").expect("declared");
+        // Waits that begin at the end of a window overlap those of the next one.
+        let waits = 2 * Allowance::FeedWaits.limit();
+        assert!(u32::try_from(concurrency(reader)).is_ok_and(|permits| permits > waits));
     }
 }

@@ -47,8 +47,7 @@ pub(crate) async fn read(entity: &Entity, hook: &Hook, request: Value) -> Vec<Va
     items(&reading(entity, hook, &request).expect(200).await)
 }
 
-/// Reads until the feed gives something. Each request waits briefly, since the readers of all tests share the few
-/// concurrent invocations of the function.
+/// Reads until the feed gives something. Each request waits briefly, since it occupies an invocation while it waits.
 pub(crate) async fn read_some(entity: &Entity, hook: &Hook, mut request: Value) -> Vec<Value> {
     request["wait"] = 1.into();
     until("the feed has a delivery", LONG, async || {

@@ -62,6 +62,7 @@ mod event_filters;
 mod event_shown;
 mod event_validation;
 mod events;
+mod feed_readers;
 mod feeds;
 mod forged_tokens;
 mod geo_ip;
