@@ -14,8 +14,8 @@ use crate::{
 
 /// The items that one call writes.
 const WRITTEN_AT_ONCE: usize = 25;
-/// The age of the oldest delivery, in milliseconds.
-const AGO: i64 = 1_000_000;
+/// The age of the oldest delivery, so that all are in the past.
+pub const AGE: Duration = Duration::from_secs(1_000);
 const HOUR: i64 = 3_600_000;
 /// More events than an entity has.
 const PER_ENTITY: usize = 1_000_000_000;
@@ -33,9 +33,10 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds events of an entity with one delivery each, which arrived, to this webhook.
-    pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize) -> TaskResult<()> {
-        let began = Time::from_millis(SystemClock.now().as_millis() - AGO);
+    /// Adds events of an entity with one delivery each, which arrived, to this webhook. The oldest has this age, and
+    /// each is a millisecond younger than the one before.
+    pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize, age: Duration) -> TaskResult<()> {
+        let began = SystemClock.now() - age;
         self.put_all(count, |number| event_and_head(entity, webhook, number, began)).await
     }
 

@@ -1,5 +1,5 @@
-//! Times of requests by the amount of data: deliveries of the entity, webhooks of an event, applications, revocations.
-//! A search for rare items must not become slower with the amount of other items.
+//! Times of requests by the amount of data: fresh events, deliveries of the entity, webhooks of an event, applications,
+//! revocations. A search for rare items must not become slower with the amount of other items.
 
 use std::{
     error::Error,
@@ -14,7 +14,8 @@ use crate::{
     connection::in_words,
     counting_proxy::CountingProxy,
     endpoint::Endpoint,
-    filling::Filling,
+    filling::{AGE, Filling},
+    fresh_events,
     function::Subject,
     load::Publisher,
     report,
@@ -27,7 +28,7 @@ const WEBHOOKS: [usize; 3] = [1, 50, 200];
 const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
 /// The number of requests of each kind.
-const REQUESTS: usize = 30;
+pub const REQUESTS: usize = 30;
 /// Fewer than the service accepts of one managing entity in a minute.
 const RECOVERIES: usize = 15;
 const WALKS: usize = 3;
@@ -80,6 +81,7 @@ impl Growth {
 
 /// Measures and prints it all.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
+    report::quiet_lists(&fresh_events::measure().await?);
     let variables = &[("RETRY_SCHEDULE", waiting::SCHEDULE)];
     let bundle = Bundle::start(BundleSettings { release: &RELEASE, variables, ..BundleSettings::default() }).await?;
     let mut filling = Filling::of(&bundle).await.map_err(in_words)?;
@@ -93,7 +95,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 }
 
 /// The times of repeated requests.
-async fn timed(
+pub async fn timed(
     requests: usize,
     mut request: impl AsyncFnMut() -> Result<(), Box<dyn Error>>,
 ) -> Result<Times, Box<dyn Error>> {
@@ -149,7 +151,7 @@ async fn of_deliveries(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec
     for deliveries in DELIVERIES {
         let entity = &format!("growth-{deliveries}");
         let hook = bundle.hook(entity, "http://127.0.0.1:1/").await?;
-        filling.deliveries(entity, &hook, deliveries).await.map_err(in_words)?;
+        filling.deliveries(entity, &hook, deliveries, AGE).await.map_err(in_words)?;
         let event = json!({ "type": "booking.created", "data": {} });
         let event = bundle.post(entity, "webhook/event", &event).await?;
         let event = event["eventIdentifier"].as_str().ok_or("an event has an identifier")?;

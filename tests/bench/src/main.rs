@@ -14,6 +14,7 @@ mod emulator;
 mod endpoint;
 mod feed;
 mod filling;
+mod fresh_events;
 mod function;
 mod geo_ip;
 mod growth;

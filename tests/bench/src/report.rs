@@ -7,7 +7,9 @@ use std::{
 
 use crate::{
     deliveries::{Measured, Requests, Staged},
-    feed, geo_ip,
+    feed,
+    fresh_events::QuietList,
+    geo_ip,
     growth::Growth,
     lambda::{Figures, ROUND_TRIPS, USUAL},
     prices::Price,
@@ -127,6 +129,17 @@ pub fn growth(all: &[Growth]) {
         let read = growth.times.iter().zip(&growth.reads);
         let read = read.map(|((count, _), (calls, units))| format!("{count}: {calls} calls, {units} read units"));
         println!("\n{}: {}", growth.what, read.collect::<Vec<_>>().join("; "));
+    }
+}
+
+/// Prints lists of a quiet webhook behind fresh events.
+pub fn quiet_lists(lists: &[QuietList]) {
+    println!(
+        "\n| list of a quiet webhook | fresh events | pages to the first delivery | read units | p50 / p95 / p99 ms |"
+    );
+    println!("|---|---|---|---|---|");
+    for QuietList { status, events, pages, reads, times } in lists {
+        println!("| {status} | {events} | {pages} | {reads} | {} |", times.in_millis());
     }
 }
 
