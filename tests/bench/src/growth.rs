@@ -13,6 +13,7 @@ use crate::{
     bundle::{Bundle, BundleSettings},
     connection::in_words,
     counting_proxy::CountingProxy,
+    dear_filters,
     endpoint::Endpoint,
     filling::{AGE, Filling},
     fresh_events,
@@ -86,6 +87,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
     let bundle = Bundle::start(BundleSettings { release: &RELEASE, variables, ..BundleSettings::default() }).await?;
     let mut filling = Filling::of(&bundle).await.map_err(in_words)?;
     let mut all = of_webhooks(&bundle).await?;
+    all.extend(dear_filters::measure(&bundle).await?);
     all.extend(waiting::measure(&bundle).await?);
     all.extend(of_deliveries(&bundle, &mut filling).await?);
     all.extend(of_applications(&bundle, &mut filling).await?);

@@ -9,6 +9,7 @@ mod bundle;
 mod cloud;
 mod connection;
 mod counting_proxy;
+mod dear_filters;
 mod deliveries;
 mod emulator;
 mod endpoint;

@@ -1,0 +1,53 @@
+//! Publications to webhooks with the dearest filters that their limits allow.
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+
+use crate::{
+    bundle::Bundle,
+    growth::{Growth, REQUESTS, timed},
+};
+
+/// The most webhooks of an entity.
+const WEBHOOKS: usize = 200;
+/// The most values that a filter compares.
+const ALTERNATIVES: usize = 100;
+/// Elements that every alternative is compared with. All filters together then take nearly all steps that an event may
+/// take; with more elements they would let the event pass.
+const COMPARED: usize = 240;
+/// Elements that are only parsed. With them, the event has 252 KB.
+const PARSED: usize = 125_000;
+
+/// Measures a small event and the largest one, without webhooks and with dear filters. No filter lets the events pass.
+/// So the difference is the time of reading the webhooks, and with the large event also that of comparing.
+pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
+    let small = json!({ "a": [] });
+    let large = json!({ "a": vec!["1"; COMPARED], "rest": vec![0; PARSED] });
+    let mut all = Vec::new();
+    for (name, data) in [("small", small), ("large", large)] {
+        let mut growth = Growth::new(format!("a {name} event acknowledged"), "webhooks with the dearest filters", 1);
+        let event = json!({ "type": "booking.created", "data": data });
+        for webhooks in [0, WEBHOOKS] {
+            let entity = &format!("growth-filters-{webhooks}-{name}");
+            for number in 0..webhooks {
+                bundle.post(entity, "webhook", &webhook(number)).await?;
+            }
+            let publish = async || bundle.post(entity, "webhook/event", &event).await.map(drop);
+            publish().await?;
+            growth.times.push((webhooks, timed(REQUESTS, publish).await?));
+        }
+        all.push(growth);
+    }
+    Ok(all)
+}
+
+/// A webhook whose filter differs from those of the others.
+fn webhook(number: usize) -> Value {
+    let limit = |at: usize| -i64::try_from(number * ALTERNATIVES + at).unwrap_or(i64::MAX);
+    let alternatives: Vec<_> = (0..ALTERNATIVES).map(|at| json!({ "a": [{ "numeric": ["<", limit(at)] }] })).collect();
+    json!({
+        "name": "bench", "eventUrl": "http://127.0.0.1:1/", "eventList": ["booking.created"],
+        "eventFilter": { "$or": alternatives },
+    })
+}
