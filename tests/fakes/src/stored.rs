@@ -5,7 +5,7 @@ use serde_json::Value;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The number of partitions of events.
-const SHARDS: u8 = 16;
+pub const SHARDS: u8 = 16;
 /// The characters at the end of an identifier that number the deliveries of an event.
 const ORDINAL: usize = 2;
 
