@@ -22,7 +22,7 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
 #[contract_test]
 async fn every_test_that_the_security_page_names_exists(_: Arc<Suite>) {
     let mut existing = BTreeSet::new();
-    for folder in ["shared", "operator/src", "local", "tests/contract"] {
+    for folder in ["shared", "operator/src", "local", "tests/contract", "tests/simulation/src"] {
         functions(&project().join(folder), &mut existing);
     }
     let page = fs::read_to_string(project().join("docs/threats.md")).expect("the page is text");
