@@ -68,7 +68,7 @@ kinds! {
     InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor does not belong to this list",
         "A cursor is valid only for the list, managing entity and filters that it was issued for, and only until the operator rotates the keys that seal it. Send the `nextCursor` of the previous page with the same filters, or omit `cursor` to start from the first page.";
     EventNotFound = "event-not-found", NOT_FOUND, "Event not found",
-        "The managing entity has no event with this identifier, or its retention has ended. Events that were published with `kept: false` are not stored.";
+        "The managing entity has no event with this identifier, or its retention has ended. An event whose publication was answered with `kept: false` is not stored.";
     EventTypeNotFound = "event-type-not-found", NOT_FOUND, "Event type not found",
         "The catalogue has no event type with this key. All types are listed at …/webhook/event/list; the detail names similar ones.";
     WebhookNotFound = "webhook-not-found", NOT_FOUND, "Webhook not found",

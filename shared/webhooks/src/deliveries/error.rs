@@ -67,8 +67,8 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "No such event; its retention may have ended. Events published with `kept: false` are not \
-                    stored.";
+                let detail = "No such event; its retention may have ended. An event whose publication was answered with \
+                    `kept: false` is not stored.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::EventErased(erased) => {
