@@ -1,7 +1,8 @@
 //! The dispatcher: an attempt, from its message to its record, in the order of the steps:
 //!
 //! 1. `run`: one invocation receives messages; `limiter` gives each attempt a permit.
-//! 2. `dispatcher`: claims the delivery (`store::claim`) while `prefetch` reads the webhook, its health and the event.
+//! 2. `dispatcher`: `prefetch` reads the webhook, its health and the event, and `store::claim` claims the delivery: a
+//!    first claim after the prefetch, since it inserts the head from the event; a later one at the same time.
 //! 3. `act`: carries out what `state::decide` says; `order`, `pulled`, `probe` and `rate` are its larger actions.
 //! 4. `exchange`: `request` and `signature` build the request, and the endpoint answers.
 //! 5. `counting` and `metrics` count the attempt for its webhook's health and statistics, and for the metrics.
