@@ -5,10 +5,11 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use crate::markdown::is_permitted;
 
 /// The files of `docs` that a deployment serves as one page, the guide for receivers, and the address of each.
-pub const GUIDE_FILES: [(&str, &str); 3] = [
+pub const GUIDE_FILES: [(&str, &str); 4] = [
     ("receiving-webhooks.md", "/receiving"),
     ("receivers.md", "#sample-receivers"),
     ("managing-webhooks.md", "#managing-webhooks"),
+    ("clients.md", "#generated-clients"),
 ];
 
 /// The other files to which guides may link, and their addresses in a deployment. Links to further files become plain
