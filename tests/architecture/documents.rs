@@ -1,6 +1,7 @@
 //! The documents: named files and links exist, each crate's README names its modules, and lines of prose are short.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -63,6 +64,18 @@ fn every_path_that_a_document_names_exists() {
     }
     assert!(named > 10, "only {named} paths are named");
     assert!(missing.is_empty(), "documents name files that do not exist: {missing:#?}");
+}
+
+/// Each section names its modules in a line, such as "Tests: `publishing`."
+#[test]
+fn the_page_of_crashes_names_every_module_of_crash_points() {
+    let page = fs::read_to_string(root().join("docs/crashes.md")).expect("the page is text");
+    let lines = page.lines().filter(|line| line.starts_with("Tests: "));
+    let named: BTreeSet<&str> = lines.flat_map(|line| line.split('`').skip(1).step_by(2)).collect();
+    let modules = entries(&root().join("tests/contract/crash_points"));
+    let modules: BTreeSet<&str> = modules.iter().filter_map(|path| path.file_stem()?.to_str()).collect();
+    let helpers = BTreeSet::from(["mod", "stage"]);
+    assert_eq!(named, &modules - &helpers, "on the page, and in the folder");
 }
 
 /// The lines of a document without its blocks of code.
