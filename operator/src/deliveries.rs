@@ -32,7 +32,7 @@ pub enum DeliveryError {
     #[error("the webhook of the delivery is disabled; its owner must enable it first")]
     WebhookDisabled,
     /// It has had too many attempts.
-    #[error("the delivery has had {MAX_ATTEMPTS} attempts or more, so it cannot be resent")]
+    #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts, so it cannot be resent")]
     TooManyAttempts,
     /// The deployment does not name its queues.
     #[error(transparent)]

@@ -56,7 +56,10 @@ pub async fn whoami(service: &Service, profile: &Profile, output: Output) -> Res
     output.text(shown(&used, &rights, Duration::from_secs(token.expires_in)))?;
     let covers = |entity: &String| *entity == service.login.entity || entity == ALL;
     if !rights.managing_entities.iter().any(covers) {
-        output.remark("The token does not cover this managing entity: run `waypost login` with another one.");
+        output.remark(
+            "The token does not cover this managing entity: run `waypost login` with an entity that the application \
+             covers.",
+        );
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ pub enum DownloadError {
         .0.bytes / 1024, .0.window.as_secs()
     )]
     TooSlow(MinimumRate),
-    #[error("the response is not text of at most 64 KB")]
+    #[error("the response is not text, or exceeds 64 KB")]
     NotText,
     #[error("{}", on_disk(.0))]
     Disk(#[source] io::Error),

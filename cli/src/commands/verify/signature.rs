@@ -61,7 +61,7 @@ impl FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bytes = |encoded: &str| BASE64_STANDARD.decode(encoded).ok().filter(|bytes| !bytes.is_empty());
-        let wrong = || "the part after the prefix is not base64 of a key".to_owned();
+        let wrong = || "the part after the prefix is not a base64-encoded key".to_owned();
         if let Some(encoded) = text.strip_prefix("whsec_") {
             bytes(encoded).map(Self::Secret).ok_or_else(wrong)
         } else if let Some(encoded) = text.strip_prefix("whpk_") {

@@ -82,7 +82,7 @@ fn sha256(text: &str) -> Result<String, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let good = digits && (SHORTEST..=64).contains(&text.len());
     good.then(|| text.to_owned())
-        .ok_or_else(|| format!("give the first {SHORTEST} to 64 hexadecimal digits of the SHA-256"))
+        .ok_or_else(|| format!("give at least the first {SHORTEST} hexadecimal digits of the SHA-256 checksum"))
 }
 
 /// The result of an update, as the function returns it.

@@ -31,7 +31,7 @@ pub enum DeliveryError {
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// The delivery has had too many attempts to be sent again.
-    #[error("the delivery has had {MAX_ATTEMPTS} attempts or more")]
+    #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts")]
     TooManyAttempts,
     /// An attempt of the delivery is under way until this time at the latest, so it cannot be cancelled.
     #[error("an attempt of the delivery is under way until {0} at the latest")]
@@ -67,8 +67,8 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "No such event; its retention may have ended. An event whose publication was answered with \
-                    `kept: false` is not stored.";
+                let detail = "No such event; its retention may have ended. An event whose publication was answered \
+                    with `kept: false` is not stored.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::EventErased(erased) => {
@@ -81,7 +81,8 @@ impl From<DeliveryError> for Problem {
             }
             DeliveryError::Webhook(error) => error.into(),
             DeliveryError::TooManyAttempts => {
-                let detail = format!("The delivery has had {MAX_ATTEMPTS} attempts or more; it cannot be sent again.");
+                let detail =
+                    format!("The delivery has reached the limit of {MAX_ATTEMPTS} attempts; it cannot be sent again.");
                 Self::new(ProblemKind::AttemptLimit, detail).with_limit("attempts", MAX_ATTEMPTS)
             }
             DeliveryError::AttemptUnderWay(until) => {

@@ -1,6 +1,6 @@
-//! The dispatcher makes the attempts that messages announce. It reads the inputs, claims the attempt, sends the request,
-//! records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A repeated
-//! message finds the attempt claimed or made, and is dropped. One invocation is a dispatch run (`run.rs`).
+//! The dispatcher makes the attempts that messages announce. It reads the inputs, claims the attempt, sends the
+//! request, records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A
+//! repeated message finds the attempt claimed or made, and is dropped. One invocation is a dispatch run (`run.rs`).
 
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ pub(super) async fn work_through(
     let item = deliveries.events.item(event).await?;
     let Some(item) = item.filter(|item| item.owner_identifier == *entity) else {
         // Its deliveries expire with it.
-        tracing::info!(eventId = %event, "an erasure ended: the event is gone");
+        tracing::info!(eventId = %event, "the erasure stopped: the event is gone");
         return Ok(PageResult::Over);
     };
     let left = deliveries.erase_page(&item, *next, now).await?;

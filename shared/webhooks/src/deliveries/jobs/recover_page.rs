@@ -23,7 +23,7 @@ pub(super) async fn work_through(
     let found = webhooks.find(&entity, webhook).await?;
     let Some(part) = job.part().filter(|_| found.is_some_and(|found| found.webhook.enabled)) else {
         // A delivery that became due now would be cancelled.
-        tracing::info!(webhookId = %webhook, "a recovery ended: its webhook is removed or disabled");
+        tracing::info!(webhookId = %webhook, "the recovery stopped: its webhook was removed or disabled");
         return Ok((PageResult::Over, 0));
     };
     let page = deliveries.of_group(webhook, part.group(), part.left(), PAGE).await?;

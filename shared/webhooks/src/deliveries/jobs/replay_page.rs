@@ -44,7 +44,7 @@ pub(super) async fn work_through(
     let found = webhooks.find(&owner, webhook).await?.map(|found| found.webhook);
     let Some(found) = found.filter(|found| found.enabled) else {
         // A delivery to it would be cancelled.
-        tracing::info!(webhookId = %webhook, "a replay ended: its webhook is removed or disabled");
+        tracing::info!(webhookId = %webhook, "the replay stopped: its webhook was removed or disabled");
         return Ok((PageResult::Over, 0));
     };
     let part = match replay.step(clock.now()) {
