@@ -182,7 +182,7 @@ fn envelope() -> Value {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
             "type": { "type": "string", "description": "The key of its type." },
             "test": { "type": "boolean", "description": "True if the event is a test with sample data: do not act on it." },
-            "subject": { "type": "string", "description": "The subject that its publisher named, or else the one in the data. Absent if there is none." },
+            "subject": { "type": "string", "description": "The subject that its publisher named, or else the one in the data. Absent for events without one." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
             "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
             "data": { "type": "object", "description": "The data of its type. Absent if the webhook's `payload` is `thin`." },
