@@ -171,7 +171,7 @@ async fn a_delivery_whose_secret_cannot_be_opened_waits_and_is_sent_later(suite:
     let whole = damage(&table, &entity, &hook).await;
     let id = entity.publish(json!({})).await;
     let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > delivery["createdDate"].as_str();
-    let delivery = entity.until_delivery(&id, "is put off", waits).await;
+    let delivery = entity.until_delivery(&id, "is postponed", waits).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("pending"), &json!(0)));
     table.put(whole).await;
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
@@ -195,7 +195,7 @@ async fn a_delivery_whose_webhook_cannot_be_read_waits_and_is_sent_later(suite: 
     overdue(&table, &id, LONG_AGO).await;
     // Without the delay, its message would be received again and again and end in the dead-letter queue.
     let waits = |delivery: &Value| delivery["nextAttemptDate"].as_str() > Some(LONG_AGO);
-    let delivery = entity.until_delivery(&id, "is put off", waits).await;
+    let delivery = entity.until_delivery(&id, "is postponed", waits).await;
     assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("retrying"), &json!(1)));
     table.put(whole).await;
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;

@@ -80,7 +80,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
     let late = entity.publish(json!({})).await;
     deliveries.push(late.clone());
     entity
-        .until_delivery(&late, "is put off", |delivery| {
+        .until_delivery(&late, "is postponed", |delivery| {
             let put_off = time(&delivery["nextAttemptDate"]) > time(&delivery["createdDate"]);
             delivery["attemptCount"] != 0 || (delivery["status"] == "pending" && put_off)
         })

@@ -330,7 +330,7 @@ async fn a_job_that_cannot_be_read_holds_up_no_other_of_its_entity(suite: Arc<Su
         assert_eq!(after, before, "nothing else is changed");
         until("the log names the job", LONG, async || {
             let logs = setup.bundle.logs();
-            let of_job = logs.lines().find(|line| line.contains("a job is put off") && line.contains(&pk));
+            let of_job = logs.lines().find(|line| line.contains("a job is postponed") && line.contains(&pk));
             of_job.map(|line| assert!(line.contains("ARCHIVE"), "{line}"))
         })
         .await;

@@ -19,8 +19,8 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// An ordered webhook whose endpoint puts off the first event about a subject, and the delivery of that event. The next
-/// event of the scene is about the same subject.
+/// An ordered webhook whose endpoint postpones the first event about a subject, and the delivery of that event. The
+/// next event of the scene is about the same subject.
 async fn scene(stage: &Stage<'_>) -> (Scene, String) {
     let scene = stage.scene(0, [later(), Behaviour::status(200)]).await;
     let url = stage.receiver_does(&scene, [later(), Behaviour::status(200)]);

@@ -175,7 +175,7 @@ async fn late_without_event(stage: &Stage<'_>, point: &str) {
     let on_disk = stage.on_disk(&scene).await;
     assert!(on_disk.starts_with("head (pending, 0 attempts") && on_disk.ends_with(", key"), "{point}: {on_disk}");
     assert!(publication.await.expect("no panic").is_none(), "{point}: acknowledged by a dead function");
-    until("the head without an event is put off", LONG, async || {
+    until("the head without an event is postponed", LONG, async || {
         let items = Table::of(&stage.setup.api.env).scan().await;
         let of_scene = |item: &&Value| item["webhookIdentifier"]["S"] == *scene.hooks[0].id;
         let mut heads = items.iter().filter(|item| stored::is_head(item)).filter(of_scene);

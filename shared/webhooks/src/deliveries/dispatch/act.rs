@@ -139,12 +139,12 @@ impl Dispatcher {
             Wait::Content => tracing::warn!(
                 deliveryId = %id,
                 %until,
-                "put off: its content cannot be read; it is read again then. If an error names the cause, fix it"
+                "postponed: its content cannot be read; it is read again then. If an error names the cause, fix it"
             ),
             // One line for each delivery in the line of a rate limit would be too many.
-            Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "put off: its webhook has a rate limit"),
-            Wait::Pause => tracing::debug!(deliveryId = %id, %until, "put off: the owner paused its webhook"),
-            _ => tracing::info!(deliveryId = %id, %until, "put off: the breaker of its webhook is open"),
+            Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
+            Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
+            _ => tracing::info!(deliveryId = %id, %until, "postponed: the breaker of its webhook is open"),
         }
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));

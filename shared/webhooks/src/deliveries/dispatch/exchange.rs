@@ -120,7 +120,7 @@ impl Dispatcher {
     }
 
     /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
-    /// `None` when the delivery was cancelled, put into a feed or put off, or its claim released.
+    /// `None` when the delivery was cancelled, put into a feed or postponed, or its claim released.
     async fn prepare(
         &self,
         turn: Turn<'_>,
@@ -148,8 +148,8 @@ impl Dispatcher {
         Ok(Some((webhook, prepared)))
     }
 
-    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled, put into a feed or put
-    /// off.
+    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled, put into a feed
+    /// or postponed.
     async fn current_webhook(
         &self,
         turn: Turn<'_>,

@@ -24,7 +24,8 @@ impl ExpeditedRanges {
         self.ranges.is_empty() && self.put_off.is_empty()
     }
 
-    /// Reschedules all put-off deliveries to now, including those of earlier pages: they may have been put off again.
+    /// Reschedules all postponed deliveries to now, including those of earlier pages: they may have been postponed
+    /// again.
     pub(super) fn add_put_off(&mut self) {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }

@@ -113,7 +113,7 @@ pub(super) enum Part {
     Failed(Range),
     /// Waiting deliveries of a range.
     Waiting(Range),
-    /// Put-off deliveries, after the breaker was closed before its time.
+    /// Postponed deliveries, after the breaker was closed before its time.
     PutOff(KeyRange),
 }
 

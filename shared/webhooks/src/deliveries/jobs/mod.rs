@@ -9,7 +9,7 @@
 //! repeated page changes nothing twice, since every delivery is changed on condition of its state, and added on
 //! condition of its event. The item is written on condition of its version.
 //!
-//! A sweep puts off a job that its release cannot read, such as one that a later release wrote, and leaves the rest of
+//! A sweep postpones a job that its release cannot read, such as one that a later release wrote, and leaves the rest of
 //! the item as it is.
 
 mod cancel_page;

@@ -75,7 +75,8 @@ fn is_wanted(head: &Head, part: &Part, now: Time) -> bool {
     }
     match part {
         Part::Failed(_) => IndexGroup::of(head, now) == IndexGroup::Recoverable,
-        // A put-off attempt belongs to the schedule; any other would be an additional attempt, which the limit forbids.
+        // A postponed attempt belongs to the schedule; any other would be an additional attempt, which the limit
+        // forbids.
         Part::Waiting(_) => head.waits(now) && (is_put_off || head.delivery.attempt_count < MAX_ATTEMPTS),
         Part::PutOff(_) => head.waits(now) && is_put_off,
     }

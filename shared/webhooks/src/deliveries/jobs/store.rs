@@ -23,7 +23,7 @@ pub(super) const TRIES: usize = 20;
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
-const PUTTING_OFF: &str = "putting off a job";
+const PUTTING_OFF: &str = "postponing a job";
 
 /// How long a temporary webhook exists after its feed was last read.
 pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
@@ -95,7 +95,7 @@ impl Jobs {
 
     /// The writes of a new job that is due at this time. It replaces a former job of its kind and includes that job's
     /// work. A sweep may hold the former job, so the new version differs from all of its versions. The turn is due now:
-    /// a later one would put off the entity's other jobs.
+    /// a later one would postpone the entity's other jobs.
     fn job(
         &self,
         entity: &AuthorizedEntity,
@@ -207,7 +207,7 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Reschedules all put-off deliveries of a webhook to now, atomically with these writes and with the record of a
+    /// Reschedules all postponed deliveries of a webhook to now, atomically with these writes and with the record of a
     /// request that has an idempotency key. Lost when one of the writes is.
     pub(crate) async fn expedite_put_off(
         &self,
@@ -253,7 +253,7 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Puts off a job that cannot be read. Lost when another sweep has taken it.
+    /// Postpones a job that cannot be read. Lost when another sweep has taken it.
     pub(super) async fn put_off(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
         self.0.write(putting_off(job, now), PUTTING_OFF).await
     }

@@ -122,7 +122,7 @@ impl Worker {
     }
 
     /// Works on one job; `None` when another sweep works on it. Returns the number of deliveries that it made due, and
-    /// the job if work remains. A job that cannot be read is put off, so that it holds up no other of its entity.
+    /// the job if work remains. A job that cannot be read is postponed, so that it holds up no other of its entity.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
         let read = self.jobs.get(&due.pk, &due.sk).await;
@@ -173,7 +173,7 @@ impl Worker {
                 let page = erase_page::work_through(&self.deliveries, &item.entity, erasure, self.clock.now()).await?;
                 Ok((page, 0))
             }
-            // Not reached: such a job was put off.
+            // Not reached: such a job was postponed.
             (_, None) => Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0)),
             (Work::Recover(_), Some(webhook)) => {
                 recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
@@ -253,12 +253,12 @@ impl Worker {
     }
 }
 
-/// Warns of a job that was put off. The reason may contain values of the item, so it is left out.
+/// Warns of a job that was postponed. The reason may contain values of the item, so it is left out.
 fn warn_of_unreadable(pk: &str, sk: &str) {
     tracing::warn!(
         pk,
         sk,
-        "a job is put off, since this release cannot read it; deploy the release that wrote it, or remove the item"
+        "a job is postponed, since this release cannot read it; deploy the release that wrote it, or remove the item"
     );
 }
 

@@ -116,7 +116,7 @@ impl Recovery {
         if count > 0 || is_recent {
             // A client that polls for the remaining number must not close the breaker of a silent endpoint each time.
             if count > 0 && !left.is_begun {
-                // The breaker closes before the job: deliveries that become due must not be put off again. After a
+                // The breaker closes before the job: deliveries that become due must not be postponed again. After a
                 // crash in between, the client repeats the request.
                 self.pauses.end(entity, webhook, now).await?;
             }

@@ -2,7 +2,7 @@
 //! webhook's deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and state
 //! reads little more than it shows.
 //!
-//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, put off, put into a
+//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, postponed, put into a
 //! feed, recorded or ended. An early retry changes no index.
 
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! | delivery | `byDue` | `byWebhook` | `byEntity` |
 //! |---|---|---|---|
 //! | arrives at once, or after retries within seconds | 0 | 1 | 0 |
-//! | delivered after longer waits, or put off by a breaker or its owner | 2, and 2 for each further wait or announcement | 3 | 0 |
+//! | delivered after longer waits, or postponed by a breaker or its owner | 2, and 2 for each further wait or announcement | 3 | 0 |
 //! | opened without a head, announced, and delivered | 4 | 3 | 0 |
 //! | failed at once | 0 | 1 | 1 |
 //! | failed after the whole schedule | as after longer waits | 3 | 1 |
