@@ -8,6 +8,8 @@ use std::{
 
 /// Maximum length of a line of prose.
 const COLUMNS: usize = 100;
+/// Maximum number of words of all documents but the changelog, so that a new text replaces an old one.
+const WORDS: usize = 66_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -212,6 +214,32 @@ fn commands_to_be_pasted_have_no_comments() {
     }
     assert!(pasted > 30, "only {pasted} blocks of commands are found");
     assert!(commented.is_empty(), "commands to be pasted contain a comment: {commented:#?}");
+}
+
+/// The Markdown files in a folder, without those that tools install or write.
+fn markdown_files(folder: &Path) -> Vec<PathBuf> {
+    const NOT_OURS: [&str; 5] = ["target", "node_modules", "corpus", "artifacts", "generated"];
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let ours = entries(folder).into_iter().filter(|path| !NOT_OURS.contains(&&*name(path)));
+    let ours = ours.filter(|path| !name(path).starts_with('.'));
+    let found = ours.flat_map(|path| if path.is_dir() { markdown_files(&path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
+}
+
+/// Counts as `wc -w` does.
+#[test]
+fn the_documents_stay_within_their_budget_of_words() {
+    let files = markdown_files(&root()).into_iter().filter(|path| !path.ends_with("CHANGELOG.md"));
+    let count = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (text.split_whitespace().count(), path)
+    };
+    let mut counts: Vec<_> = files.map(count).collect();
+    assert!(counts.len() > 50, "only {} files are found", counts.len());
+    counts.sort_unstable();
+    counts.reverse();
+    let sum: usize = counts.iter().map(|(words, _)| words).sum();
+    assert!(sum <= WORDS, "{sum} words instead of {WORDS}; the longest files: {:#?}", &counts[..5]);
 }
 
 /// Tables, code and unbreakable words may be longer.
