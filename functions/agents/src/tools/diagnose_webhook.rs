@@ -53,7 +53,7 @@ fn output() -> Value {
     });
     let oldest = json!({ "oldestCreatedDate": schemas::described(
         schemas::of("Timestamp"),
-        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without such deliveries.",
+        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without one.",
     ) });
     let failure =
         schemas::with(schemas::of("DeliverySummary"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));
