@@ -70,7 +70,7 @@ fn breaks(path: &str, old: &Value, new: &Value) -> Vec<String> {
         (Value::Object(old), Value::Object(new)) => {
             let kept = old.iter().flat_map(|(name, member)| match new.get(name) {
                 Some(now) => breaks(&format!("{path}/{name}"), member, now),
-                None => vec![format!("{path}/{name} is missing, or no longer as required or optional as before")],
+                None => vec![format!("{path}/{name} is missing, or changed between required and optional")],
             });
             let is_known = |name: &str| old.contains_key(name) || old.contains_key(name.trim_end_matches('!'));
             let added = new.keys().filter(|name| name.ends_with('!') && !is_known(name));
@@ -80,7 +80,7 @@ fn breaks(path: &str, old: &Value, new: &Value) -> Vec<String> {
         (Value::String(old), Value::String(new)) if old.starts_with('=') && new.starts_with('=') => {
             let now: Vec<_> = new[1..].split('|').collect();
             let gone = old[1..].split('|').filter(|value| !now.contains(value));
-            gone.map(|value| format!("{path} no longer has the value {value}")).collect()
+            gone.map(|value| format!("{path} lost the value {value}")).collect()
         }
         _ if old == new => Vec::new(),
         _ => vec![format!("{path} was {old}, and is {new}")],

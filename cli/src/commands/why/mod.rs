@@ -93,7 +93,7 @@ fn unknown(about: &str) -> String {
     let about = visible_line(about);
     format!(
         "No delivery of `{about}` is stored. The event was not published, matched no webhook, has another subject, or \
-         is no longer kept.\n\n  \
+         its retention has ended.\n\n  \
          waypost webhooks           lists the webhooks\n  \
          waypost webhooks show ID   shows the types and the filter of one\n  \
          waypost deliveries         lists the newest deliveries with their subjects"

@@ -235,7 +235,7 @@ pub enum IdempotencyError {
     #[error("the idempotency key was used for another request")]
     Conflict,
     /// The first response shows a secret, and the time for repeating it is over.
-    #[error("the first response shows a secret, and can no longer be repeated")]
+    #[error("the first response shows a secret, and is too old to repeat")]
     SecretOver {
         /// The identifier of the resource that the request made.
         id: String,
