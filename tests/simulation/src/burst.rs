@@ -154,9 +154,9 @@ const QUICK: Burst =
 const NEIGHBOURS_P99: u64 = 250;
 
 /// Checks that all deliveries arrive, that the last of each entity comes within a multiple, in tenths, of the time that
-/// the rate of the first 95 % needs, and that neither the sweep nor a neighbour has to do with it. Returns that rate, in
-/// deliveries per second, of the first entity.
-fn ends_within(tenths: u64, burst: Burst) -> u64 {
+/// the rate of the first 95 % needs, that nothing is left to the sweep, and that 99 % of the neighbour's deliveries arrive
+/// within `neighbours` milliseconds. Returns the rate of the first entity, in deliveries per second.
+fn ends_within(tenths: u64, neighbours: u64, burst: Burst) -> u64 {
     let Arrivals { of_entities, of_neighbour, swept } = burst.arrivals();
     for arrivals in &of_entities {
         assert_eq!(arrivals.len(), burst.webhooks * burst.events, "{burst:?}: all arrive");
@@ -166,7 +166,7 @@ fn ends_within(tenths: u64, burst: Burst) -> u64 {
     }
     assert_eq!(swept, 0, "{burst:?}: nothing is left to the sweep");
     let p99 = of_neighbour[of_neighbour.len() * 99 / 100];
-    assert!(p99 <= NEIGHBOURS_P99, "{burst:?}: a delivery of the neighbour takes {p99} ms");
+    assert!(p99 <= neighbours, "{burst:?}: a delivery of the neighbour takes {p99} ms");
     let arrivals = &of_entities[0];
     let most = arrivals.len() * 95 / 100;
     most as u64 * 1_000 / arrivals[most - 1].max(1)
@@ -174,18 +174,18 @@ fn ends_within(tenths: u64, burst: Burst) -> u64 {
 
 #[test]
 fn a_burst_ends_at_the_pace_at_which_it_began() {
-    let of_twenty = ends_within(12, QUICK);
-    ends_within(12, Burst { webhooks: 1, events: 2_000, ..QUICK });
-    let of_many = ends_within(12, Burst { webhooks: 190, events: 64, ..QUICK });
+    let of_twenty = ends_within(12, NEIGHBOURS_P99, QUICK);
+    ends_within(12, NEIGHBOURS_P99, Burst { webhooks: 1, events: 2_000, ..QUICK });
+    let of_many = ends_within(12, NEIGHBOURS_P99, Burst { webhooks: 190, events: 64, ..QUICK });
     assert!(of_many * 2 >= of_twenty, "{of_many} and {of_twenty} deliveries per second");
 }
 
 #[test]
 fn the_pace_depends_neither_on_publishers_nor_on_endpoints() {
     let burst = Burst { events: 96, ..QUICK };
-    ends_within(12, Burst { publishers: 32, ..burst });
-    ends_within(12, Burst { invocations: 50, ..burst });
-    ends_within(12, Burst { answers_after: 200, ..burst });
+    ends_within(12, NEIGHBOURS_P99, Burst { publishers: 32, ..burst });
+    ends_within(12, NEIGHBOURS_P99, Burst { invocations: 50, ..burst });
+    ends_within(12, NEIGHBOURS_P99, Burst { answers_after: 200, ..burst });
 }
 
 #[test]
@@ -197,10 +197,10 @@ fn bursts_of_several_entities_end_together() {
 }
 
 /// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the queue of the slow
-/// lane, whose delays are whole seconds.
+/// lane, whose delays are whole seconds. A neighbour waits for the first ones, until their webhooks are known to be slow.
 #[test]
 fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
-    ends_within(15, Burst { answers_after: 2_000, events: 48, ..QUICK });
+    ends_within(15, 1_000, Burst { answers_after: 2_000, events: 48, ..QUICK });
 }
 
 /// The deliveries that waited for the breaker become due within seconds. Many found no permit, and were left to the sweep,
@@ -212,9 +212,8 @@ fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {
     let arrivals = &of_entities[0];
     let last = arrivals.last().expect("all arrive");
     assert_eq!(arrivals.len(), outage.events, "all arrive without a sweep");
-    // The first is the probe, at the end of the pause; the others wait for their next message.
-    let (first, middle) = (arrivals[0], arrivals[arrivals.len() / 2]);
-    assert!(last - first <= (middle - first) * 26 / 10, "half after {middle} ms, all after {last} ms");
+    // The first is the probe, at the end of the pause. The others come within a tenth of their pause, at random.
+    assert!(last - arrivals[0] <= 30_000, "the first after {} ms, all after {last} ms", arrivals[0]);
     let p99 = of_neighbour[of_neighbour.len() * 99 / 100];
     assert!(p99 <= NEIGHBOURS_P99, "a delivery of the neighbour takes {p99} ms");
 }

@@ -49,7 +49,9 @@ fn a_lost_wake_up_comes_again_with_the_message_of_the_delivery_that_ended() {
         let cloud = Cloud::new(Arc::clone(&world));
         let slot = (0, 0);
         let tenants = Tenants::new(Arc::clone(&cloud), Some(Order { webhooks: vec![slot], subjects: 1 }));
-        let answers = |status| drop(world.state().endpoints.moods.insert(slot, Mood::Answers(status, 5)));
+        let answers = |status| {
+            world.state().endpoints.moods.insert(slot, Mood::Answers(status, 5));
+        };
         answers(500);
         let mut mappings = JoinSet::new();
         for lane in [Lane::Quick, Lane::Slow] {

@@ -516,7 +516,11 @@ fn written(value: &impl Serialize) -> Value {
 }
 
 fn sender(tenant: usize, path: &'static str) -> Sender<'static> {
-    const ENTITIES: [&str; 4] = ["hotel-0", "hotel-1", "hotel-2", "hotel-3"];
+    // The bursts have eleven.
+    const ENTITIES: [&str; 11] = [
+        "hotel-0", "hotel-1", "hotel-2", "hotel-3", "hotel-4", "hotel-5", "hotel-6", "hotel-7", "hotel-8", "hotel-9",
+        "hotel-10",
+    ];
     Sender { entity: ENTITIES[tenant], client: "client", path }
 }
 
