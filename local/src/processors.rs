@@ -60,7 +60,7 @@ mod tests {
         let stat = "cpu  100 0 50 200 10 0 5 5 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1\n";
         let earlier = ProcessorTime::read(stat).expect("a line of Linux");
         assert_eq!(earlier, ProcessorTime { all: 370, idle: 200 });
-        let later = |all, idle| ProcessorTime { all: 370 + all, idle: 200 + idle };
+        let later = |all: u64, idle: u64| ProcessorTime { all: 370 + all, idle: 200 + idle };
         assert!(later(100, 25).is_idle_since(&earlier));
         assert!(!later(100, 24).is_idle_since(&earlier));
         assert!(later(0, 0).is_idle_since(&earlier), "no tick has passed: nothing is known to be busy");
