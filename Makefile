@@ -32,7 +32,9 @@ ARCHITECTURE ?= arm64
 ifneq ($(CATALOGUE),)
 export EVENT_CATALOGUE := $(or $(shell cd $(call quoted,$(CATALOGUE)) 2>/dev/null && pwd),$(error CATALOGUE is `$(CATALOGUE)`, which is not a folder))
 endif
+ifneq ($(EVENT_CATALOGUE),)
 test build-tests simulate deploy-test browser-test receiver-test panel-pictures bench fuzz check lint clippy docs: export EVENT_CATALOGUE =
+endif
 
 # Notes how long a step takes. `make test` shows the notes at its end; `.ci/run` collects those of several commands.
 STEP = python3 tests/timetable.py step
