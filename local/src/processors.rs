@@ -22,13 +22,14 @@ impl ProcessorTime {
         Self::read(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. The fourth is
-    /// idle. <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
+    /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. In the fourth
+    /// they are idle, in the fifth as well, while a disk works.
+    /// <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
     fn read(stat: &str) -> Option<Self> {
         let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
         // The eight states are disjoint; the two after them are parts of others.
         let ticks = ticks.take(8).map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
-        Some(Self { all: ticks.iter().sum(), idle: *ticks.get(3)? })
+        Some(Self { all: ticks.iter().sum(), idle: ticks.get(3)? + ticks.get(4)? })
     }
 
     fn is_idle_since(&self, earlier: &Self) -> bool {
@@ -56,11 +57,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idleness_is_the_part_of_the_fourth_state() {
+    fn idleness_is_the_part_of_two_states() {
         let stat = "cpu  100 0 50 200 10 0 5 5 7 7\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1\n";
         let earlier = ProcessorTime::read(stat).expect("a line of Linux");
-        assert_eq!(earlier, ProcessorTime { all: 370, idle: 200 });
-        let later = |all: u64, idle: u64| ProcessorTime { all: 370 + all, idle: 200 + idle };
+        assert_eq!(earlier, ProcessorTime { all: 370, idle: 210 });
+        let later = |all: u64, idle: u64| ProcessorTime { all: 370 + all, idle: 210 + idle };
         assert!(later(100, 25).is_idle_since(&earlier));
         assert!(!later(100, 24).is_idle_since(&earlier));
         assert!(later(0, 0).is_idle_since(&earlier), "no tick has passed: nothing is known to be busy");
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_file_of_another_form_is_not_measured() {
-        for stat in ["", "cpu", "cpu ", "cpu  1 2 3", "cpu  1 2 x 4", "intr 1 2 3 4"] {
+        for stat in ["", "cpu", "cpu ", "cpu  1 2 3 4", "cpu  1 2 x 4 5", "intr 1 2 3 4"] {
             assert_eq!(ProcessorTime::read(stat), None, "{stat:?}");
         }
         #[cfg(target_os = "linux")]

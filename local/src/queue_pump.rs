@@ -9,7 +9,7 @@
 //! On Lambda each invocation has its own processor. Here they share the machine's, so only a few may work at once: with
 //! more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only waits
 //! for slow endpoints needs no processor: one that is a few seconds old gives its place to another as soon as the
-//! machine has idle processors.
+//! machine has idle processors, and half a minute later at the latest.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -47,6 +47,8 @@ const GATHERING: Duration = Duration::from_millis(10);
 const WORKING_PER_PROCESSOR: usize = 3;
 /// The age from which an invocation may give up its place: one with quick exchanges ends sooner.
 const WORKS_FOR: Duration = Duration::from_secs(3);
+/// How long after that it keeps its place on a busy machine.
+const KEEPS_FOR: Duration = Duration::from_secs(30);
 
 /// Moves messages from one queue to one function.
 #[derive(Clone)]
@@ -142,7 +144,8 @@ impl QueuePump {
         let mut failed = pin!(self.failed(&messages));
         let gives_up_its_place = async {
             time::sleep(WORKS_FOR).await;
-            processors::until_idle().await;
+            // The place is given up after a timeout, too.
+            let _ = time::timeout(KEEPS_FOR, processors::until_idle()).await;
         };
         let failed = select! {
             failed = &mut failed => failed,

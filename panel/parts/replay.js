@@ -21,20 +21,17 @@ export function Replay({ webhook, close, done }) {
   const [choices] = useState(daysBack);
   const [chosen, become] = useState({ key: "week" });
   const [types, pick] = useState(null);
-  const [found, note] = useState(null);
-  const [begun, begin] = useState(null);
-  const changes = (set) => (change) => {
-    set(change);
-    note(null);
-    begin(null);
-  };
+  const [answer, note] = useState({});
   const range = rangeOf(choices, chosen);
-  const request = (dryRun) => post(`/webhook/${encodeURIComponent(webhook.id)}/replay`,
-    { createdFrom: range.since, createdUntil: range.until, types: types ?? [], dryRun });
-  const count = useAction(async () => note(await request(true)));
+  const selection = { createdFrom: range.since, createdUntil: range.until, types: types ?? [] };
+  const isReady = range.since && types?.length !== 0;
+  // An answer counts only for the selection that it was asked for.
+  const asked = JSON.stringify(selection);
+  const { found, begun } = answer.asked === asked && isReady ? answer : {};
+  const request = (dryRun) => post(`/webhook/${encodeURIComponent(webhook.id)}/replay`, { ...selection, dryRun });
+  const count = useAction(async () => note({ asked, begun, found: await request(true) }));
   const replay = useAction(async () => {
-    begin(await request(false));
-    note(null);
+    note({ asked, begun: await request(false) });
     done?.();
   });
   const hasEvents = !begun && found && (found.count > 0 || !found.countIsExact);
@@ -45,8 +42,8 @@ export function Replay({ webhook, close, done }) {
         one.</p>
       ${webhook.order === "subject" && html`
         <p class="note">Replayed deliveries do not wait for others about the same subject.</p>`}
-      <${Range} ranges=${choices} chosen=${chosen} choose=${changes(become)} />
-      <${EventPicker} chosen=${types} change=${changes(pick)} all="That the webhook subscribes to." />
+      <${Range} ranges=${choices} chosen=${chosen} choose=${become} />
+      <${EventPicker} chosen=${types} change=${pick} all="That the webhook subscribes to." />
       ${count.busy && html`<${Waiting} what="Counting events" lines="1" />`}
       <div role="status">${begun && html`<p>${begun.message ??
         `${events(begun)} ${begun.count === 1 && begun.countIsExact ? "is" : "are"} being delivered.`}</p>`}
@@ -54,7 +51,7 @@ export function Replay({ webhook, close, done }) {
       <${Problem} refusal=${count.refusal ?? replay.refusal} />
       <div class="dialog-actions">
         <button type="button" onClick=${close}>${begun ? "Close" : "Cancel"}</button>
-        ${(!found || begun) && range.since && types?.length !== 0 && html`
+        ${(!found || begun) && isReady && html`
           <${Action} kind="primary" scope="integrations.write" busy=${count.busy} onClick=${() => count.run()}>
             ${begun ? "Count remaining events" : "Count events"}<//>`}
         ${hasEvents && html`

@@ -229,15 +229,15 @@ impl Cloud {
         }
     }
 
-    /// Sweeps once, and returns how many deliveries and events it sent. Lambda's two retries of a failed sweep are left
-    /// out, since the next sweep comes sooner.
-    pub async fn sweep(self: &Arc<Self>) -> usize {
+    /// Sweeps once, and returns how many deliveries and events it sent; `None` if it failed. Lambda's two retries of a
+    /// failed sweep are left out, since the next sweep comes sooner.
+    pub async fn sweep(self: &Arc<Self>) -> Option<usize> {
         let swept =
             self.invoke(Function::SweepDeliveries, |bundle| async move { bundle.sweeper().sweep().await }).await;
         if let Some(Err(error)) = &swept {
             self.world.note(|| format!("the sweep failed: {}", base::logging::chain(error)));
         }
-        swept.and_then(Result::ok).unwrap_or_default()
+        swept?.ok()
     }
 
     /// The schedule of the sweep, while something is due. Other sweeps find nothing, and are left out to save time.

@@ -1,6 +1,6 @@
 //! The dispatcher makes the attempts that messages announce. It reads the inputs, claims the attempt, sends the
 //! request, records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A
-//! repeated message finds the attempt claimed or made, and is dropped. One invocation is a dispatch run (`run.rs`).
+//! repeated message finds the attempt claimed or made, and makes no other. One invocation is a dispatch run (`run.rs`).
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
         queue::{
             Lane, Queue, QueueSettings,
             inbox::Inbox,
-            message::{AttemptMessage, MalformedMessage},
+            message::{AttemptMessage, DeliveryOwner, MalformedMessage},
         },
         state::{
             Wait,
@@ -201,7 +201,10 @@ impl Dispatcher {
     /// ended it may have died before it woke the next one of its line, so this worker does.
     async fn claim(&self, message: &AttemptMessage, lane: Lane) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
         let (outcome, prefetch) = self.claim_announced(message, lane).await?;
-        if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook()) {
+        if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook())
+            // A message is only a hint.
+            && DeliveryOwner::of(last.delivery()) == message.owner()
+        {
             self.wake_next(Ended::before(last), &webhook.webhook, self.clock.now()).await;
         }
         Ok((outcome.done(), prefetch))

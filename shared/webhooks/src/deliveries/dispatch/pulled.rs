@@ -78,7 +78,8 @@ impl Dispatcher {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;
         } else if let Some(webhook) = webhook {
-            self.wake_next(Ended::attempted(claimed.head()), webhook, now).await;
+            // Its worker may have died before it looked at those before this one, so the next one looks itself.
+            self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
         }
         let operational = claimed.delivery().is_operational();
         let webhook = claimed.delivery().webhook_identifier.clone();

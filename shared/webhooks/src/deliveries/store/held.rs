@@ -4,7 +4,8 @@
 //!
 //! The worker that holds a delivery first writes so, and then checks the one before it again. The worker that ends the
 //! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent. If
-//! that worker dies in between, its message comes again, and whoever finds the delivery final looks for a held one.
+//! that worker dies in between, its message comes again, and the dispatcher that finds the delivery final looks for a
+//! held one.
 //! An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
