@@ -86,9 +86,9 @@ async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Readers come every few minutes, so what is unread for less than an hour is no reason to worry.
+/// Readers come every few minutes, so a delivery that is unread for less than an hour is no reason to worry.
 #[contract_test(in_browser)]
-async fn the_first_page_names_a_feed_that_nobody_has_read_for_an_hour(suite: Arc<Suite>) {
+async fn the_first_page_names_a_feed_that_is_unread_for_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let feed = pulled(&entity).await;
     entity.publish(json!({})).await;

@@ -121,7 +121,7 @@ impl From<WebhookError> for Problem {
     }
 }
 
-/// What a managing entity may do.
+/// The allowance as the end of "A managing entity may".
 fn allowed(what: Allowance) -> String {
     let limit = what.limit();
     match what {
