@@ -248,10 +248,9 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 COMMAND_LINE = target/command-line
 command-line: deploy-tools ## Builds waypost as static binaries for Linux on x86-64 and arm64 into target/command-line
 	for architecture in x86_64 aarch64; do \
-		$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) \
+		CARGO_TARGET_DIR=$(COMMAND_LINE)/build $(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) \
 			--config 'build.rustflags=["-Ctarget-cpu=generic", "-Ctarget-feature=+crt-static"]' \
-			--target "$$architecture-unknown-linux-musl" --target-dir $(COMMAND_LINE)/build \
-			--lambda-dir "$(COMMAND_LINE)/$$architecture" --package waypost --bin waypost || exit 1; \
+			--target "$$architecture-unknown-linux-musl" --lambda-dir "$(COMMAND_LINE)/$$architecture" --package waypost --bin waypost || exit 1; \
 	done
 
 package: build command-line ## Zips the functions as SAM does, and builds waypost-admin and waypost, into target/packages, with checksums
