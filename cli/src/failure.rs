@@ -185,6 +185,11 @@ impl Failure {
                     "ask the operator for the right to publish, or send a test event: `waypost trigger TYPE`".to_owned()
                 }
                 "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
+                "event-not-found" => {
+                    "check the identifier, and the managing entity (`waypost whoami`); `waypost why SUBJECT` finds \
+                     events by their subject, such as a booking number"
+                        .to_owned()
+                }
                 "webhook-not-found" => "`waypost webhooks` lists the webhooks".to_owned(),
                 "webhook-disabled" => "`waypost webhooks change ID --enable` enables it".to_owned(),
                 "previous-secret-live" => {

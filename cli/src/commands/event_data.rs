@@ -15,8 +15,8 @@ pub struct Warning {
 
 /// The data that the argument of `--data` names, as they were given: a parsed value would lose digits of numbers.
 pub fn event_data(argument: &str) -> Result<Box<RawValue>, Failure> {
-    let text = match argument.strip_prefix('@') {
-        Some(path) => Input::File(path.into()).text()?,
+    let text = match Input::of_reference(argument) {
+        Some(input) => input.text()?,
         None if argument == "-" => Input::Stdin.text()?,
         None => argument.to_owned(),
     };

@@ -41,6 +41,13 @@ impl From<OsString> for Input {
     }
 }
 
+impl Input {
+    /// The file of an argument that begins with `@`; `@-` is standard input.
+    pub fn of_reference(argument: &str) -> Option<Self> {
+        argument.strip_prefix('@').map(|path| Self::from(OsString::from(path)))
+    }
+}
+
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,5 +72,12 @@ mod tests {
         let missing = Input::from(OsString::from("nothing")).bytes().expect_err("there is none").to_string();
         assert!(missing.starts_with("nothing cannot be read: "), "{missing}");
         assert_eq!(Input::from(OsString::from("-")), Input::Stdin);
+    }
+
+    #[test]
+    fn a_reference_names_a_file_or_standard_input() {
+        assert_eq!(Input::of_reference("@token.txt"), Some(Input::File("token.txt".into())));
+        assert_eq!(Input::of_reference("@-"), Some(Input::Stdin));
+        assert_eq!(Input::of_reference("-"), None);
     }
 }

@@ -107,6 +107,9 @@ fn shown(published: &Published) -> String {
              webhooks; `waypost webhooks show ID` shows types and filter of one."
         );
     }
+    if published.deliveries.is_empty() {
+        return format!("Published {event}, but no webhook matched it.{warnings}\n`waypost why {event}` says why.");
+    }
     let lines: String = published.deliveries.iter().map(shown_delivery).collect();
     let count = published.deliveries.len();
     let deliveries = if count == 1 { "delivery" } else { "deliveries" };
@@ -145,6 +148,8 @@ mod tests {
              what became of them."
         );
         let none = text(r#"{"eventIdentifier":"evt_1","kept":false,"deliveries":[]}"#);
-        assert!(none.contains("no webhook matched it"), "{none}");
+        assert!(none.contains("no webhook matched it, so it is not stored"), "{none}");
+        let kept = text(r#"{"eventIdentifier":"evt_1","kept":true,"deliveries":[]}"#);
+        assert_eq!(kept, "Published evt_1, but no webhook matched it.\n`waypost why evt_1` says why.");
     }
 }

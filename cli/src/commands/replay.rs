@@ -52,12 +52,20 @@ struct Replayed {
 impl Replay {
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let path = ["webhook", &self.webhook, "replay"];
-        print_answer(service, Call::post(&path, &self), output, |replayed: &Replayed| shown(replayed, &self.webhook))
-            .await
+        print_answer(service, Call::post(&path, &self), output, |replayed: &Replayed| {
+            shown(replayed, &self.webhook, &self.progress())
+        })
+        .await
+    }
+
+    /// The command that counts the events that are left.
+    fn progress(&self) -> String {
+        let types = if self.types.is_empty() { String::new() } else { format!(" --types '{}'", self.types.join(",")) };
+        format!("waypost replay {} {}{types} --dry-run", visible_line(&self.webhook), self.range.options())
     }
 }
 
-fn shown(replayed: &Replayed, webhook: &str) -> String {
+fn shown(replayed: &Replayed, webhook: &str, progress: &str) -> String {
     let Replayed { count, count_is_exact, dry_run, message } = replayed;
     if let Some(message) = message {
         return visible_line(message);
@@ -67,7 +75,9 @@ fn shown(replayed: &Replayed, webhook: &str) -> String {
         return format!("Events that a replay would deliver: {count}.");
     }
     format!(
-        "Events that are being delivered: {count}.\n`waypost deliveries --webhook {}` lists their deliveries.",
+        "Events that are being delivered: {count}. The first deliveries come within two minutes.\n\
+         `waypost deliveries --webhook {}` lists them.\n\
+         `{progress}` counts the events that are left.",
         visible_line(webhook)
     )
 }
@@ -78,9 +88,11 @@ mod tests {
 
     #[test]
     fn a_replay_is_shown_with_its_number_or_the_reason_for_none() {
-        let text = |replayed: &str| shown(&serde_json::from_str(replayed).expect("a replay"), "whk_1");
+        let progress = "waypost replay whk_1 --from 2026-11-13T00:00:00.000Z --dry-run";
+        let text = |replayed: &str| shown(&serde_json::from_str(replayed).expect("a replay"), "whk_1", progress);
         let some = text(r#"{"count":1000,"countIsExact":false,"dryRun":false}"#);
-        assert!(some.starts_with("Events that are being delivered: 1000 or more.") && some.contains("whk_1"), "{some}");
+        assert!(some.starts_with("Events that are being delivered: 1000 or more. The first deliveries"), "{some}");
+        assert!(some.contains("within two minutes") && some.contains(progress), "{some}");
         let counted = text(r#"{"count":3,"countIsExact":true,"dryRun":true}"#);
         assert_eq!(counted, "Events that a replay would deliver: 3.");
         let none = text(r#"{"count":0,"countIsExact":true,"dryRun":true,"message":"None is left."}"#);

@@ -51,7 +51,8 @@ pub struct PermanentSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts_per_second: Option<RateLimit>,
-    /// A header to add to every attempt; `@FILE` as its value means the content of a file. May be repeated.
+    /// A header to add to every attempt; `@FILE` as its value means the content of a file, and `@-` standard input. May be
+    /// repeated.
     // A text for clap, whose errors would show a secret.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     #[serde(skip)]
@@ -154,16 +155,27 @@ impl Settings {
 impl PermanentSettings {
     /// The given headers by name; `None` if no header was given.
     pub fn headers(&self) -> Result<Option<BTreeMap<String, String>>, Failure> {
+        const FORM: &str = "--header takes a header: write it as 'name: value', or as 'name: @FILE'";
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
+        let is_from_stdin = |header: &&String| header.split_once(':').is_some_and(|(_, value)| value.trim() == "@-");
+        if self.headers.iter().filter(is_from_stdin).count() > 1 {
+            let reason = "only one --header may have the value `@-`: store the others in files";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
         for header in &self.headers {
-            let wrong = || Failure::Usage("--header takes a header: write it as 'name: value'".to_owned());
-            let (name, value) = header.split_once(':').ok_or_else(wrong)?;
+            let (name, value) = header.split_once(':').ok_or_else(|| Failure::Usage(FORM.to_owned()))?;
             let name = name.trim();
             if headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
                 return Err(Failure::Usage(format!("--header has {name} more than once")));
             }
-            let value = match value.trim().strip_prefix('@') {
-                Some(path) => Input::File(path.into()).text()?.trim().to_owned(),
+            let value = match Input::of_reference(value.trim()) {
+                Some(input) => {
+                    let text = input.text()?;
+                    if text.trim().is_empty() {
+                        return Err(Failure::Usage(format!("{input} is empty: there is no value for {name}")));
+                    }
+                    text.trim().to_owned()
+                }
                 None => value.trim().to_owned(),
             };
             headers.insert(name.to_owned(), value);
@@ -281,9 +293,20 @@ mod tests {
 
     #[test]
     fn a_wrong_header_is_refused_without_its_value() {
-        for wrong in [&["s3cret"][..], &["X-A: 1", "x-a: s3cret"], &["X-A: @/nothing/there"]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("empty.txt");
+        std::fs::write(&path, "\n").expect("it can be written");
+        let empty = format!("X-A: @{}", path.display());
+        for (wrong, part) in [
+            (&["s3cret"][..], "write it as 'name: value', or as 'name: @FILE'"),
+            (&["X-A: 1", "x-a: s3cret"], "more than once"),
+            (&["X-A: @/nothing/there"], "/nothing/there cannot be read"),
+            (&[empty.as_str()], "empty.txt is empty: there is no value for X-A"),
+            (&["@-"], "write it as 'name: value', or as 'name: @FILE'"),
+            (&["X-A: @-", "X-B:@- "], "only one --header may have the value `@-`"),
+        ] {
             let refused = with_headers(wrong).headers().expect_err("a wrong header").to_string();
-            assert!(!refused.contains("s3cret"), "{refused}");
+            assert!(refused.contains(part) && !refused.contains("s3cret"), "{refused}");
         }
     }
 

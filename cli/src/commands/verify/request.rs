@@ -57,7 +57,10 @@ impl FromStr for Header {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once(':').ok_or("it is not a header: write it as 'name: value'")?;
+        let (name, value) = text.split_once(':').ok_or(
+            "it is not a header: write it as 'name: value', or give a file with all headers to --headers (`-` for standard \
+             input)",
+        )?;
         Ok(Self { name: name.trim().to_owned(), value: value.trim().to_owned() })
     }
 }
@@ -246,6 +249,8 @@ mod tests {
         let without = HEADERS.replace("webhook-timestamp", "timestamp");
         assert_eq!(faults(&without, BODY, SECRET, 0)[0].detail, "there is no header `webhook-timestamp`");
         assert_eq!(kinds(&HEADERS.replace("v1a,", "v2,"), BODY, PUBLIC_KEY, 0), ["signature"]);
-        assert!("no header".parse::<Header>().is_err());
+        for wrong in ["no header", "@-", "@headers.txt"] {
+            assert!(wrong.parse::<Header>().is_err_and(|why| why.contains("--headers")), "{wrong}");
+        }
     }
 }

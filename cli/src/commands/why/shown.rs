@@ -1,6 +1,8 @@
 //! The explanation of a delivery. Cause and remedy are the service's; this program only adds its own commands.
 
+use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::output::{BOLD, DIM, colour_of, short_time, visible_line};
 
@@ -16,7 +18,14 @@ const LEAST: usize = 30;
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     pub id: String,
-    name: String,
+    pub name: String,
+    pub enabled: bool,
+    /// The types and groups; empty for every type.
+    event_list: Vec<String>,
+    pub event_filter: Option<Box<RawValue>>,
+    pub created_date: Timestamp,
+    pub disabled_date: Option<Timestamp>,
+    pub last_update: Timestamp,
     paused_until: Option<String>,
 }
 
@@ -60,6 +69,17 @@ struct Attempt {
     response_body: Option<String>,
 }
 
+impl Webhook {
+    /// Whether the types of the webhook include a type.
+    pub fn subscribes_to(&self, kind: &str) -> bool {
+        let includes = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(group) => group.ends_with('.') && kind.starts_with(group),
+            None => wanted == kind,
+        };
+        self.event_list.is_empty() || self.event_list.iter().any(includes)
+    }
+}
+
 impl Attempt {
     fn outcome(&self) -> String {
         match (self.http_status, &self.error, &self.location) {
@@ -73,14 +93,7 @@ impl Attempt {
 
 /// The explanation of a delivery to a webhook, if that still exists.
 pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usize>) -> String {
-    let test = if delivery.test { "  (test)" } else { "" };
-    let subject = delivery.subject.as_deref().map(|subject| format!("  {}", visible_line(subject)));
-    let title = format!(
-        "{BOLD}{}{BOLD:#}  {}{}{test}",
-        visible_line(&delivery.id),
-        visible_line(&delivery.kind),
-        subject.unwrap_or_default()
-    );
+    let title = title(&delivery.id, &delivery.kind, delivery.subject.as_deref(), delivery.test);
     let id = visible_line(&delivery.webhook_identifier);
     let to = webhook.map_or_else(|| id.clone(), |webhook| format!("{} ({id})", visible_line(&webhook.name)));
     let colour = colour_of(&delivery.status);
@@ -100,12 +113,19 @@ pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usiz
     [title, format!("{}{status}", label("status"))].into_iter().chain(texts).chain(next).collect::<Vec<_>>().join("\n")
 }
 
+/// The first line about a delivery or an event.
+pub fn title(id: &str, kind: &str, subject: Option<&str>, test: bool) -> String {
+    let test = if test { "  (test)" } else { "" };
+    let subject = subject.map(|subject| format!("  {}", visible_line(subject))).unwrap_or_default();
+    format!("{BOLD}{}{BOLD:#}  {}{subject}{test}", visible_line(id), visible_line(kind))
+}
+
 fn label(name: &str) -> String {
     format!("{DIM}{name:<NAMES$}{DIM:#}")
 }
 
 /// A text beside its name, in lines of this width.
-fn named(name: &str, text: &str, width: Option<usize>) -> String {
+pub fn named(name: &str, text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(LEAST));
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -214,17 +234,35 @@ mod tests {
 
     use super::*;
 
+    fn webhook(members: &str) -> Webhook {
+        let webhook = format!(
+            r#"{{"id":"whk_1","name":"Booking sync","enabled":true,"createdDate":"2026-11-01T00:00:00.000Z",
+            "lastUpdate":"2026-11-01T00:00:00.000Z",{members}}}"#
+        );
+        serde_json::from_str(&webhook).expect("a webhook")
+    }
+
+    #[test]
+    fn a_list_of_types_includes_those_of_its_groups() {
+        for (list, included) in [
+            ("[]", true),
+            (r#"["payee.created","booking.created"]"#, true),
+            (r#"["booking.*"]"#, true),
+            (r#"["booking.cancelled","payee.*"]"#, false),
+            (r#"["book*"]"#, false),
+        ] {
+            let webhook = webhook(&format!(r#""eventList":{list}"#));
+            assert_eq!(webhook.subscribes_to("booking.created"), included, "{list}");
+        }
+    }
+
     fn explained(members: &str, width: Option<usize>) -> String {
         let delivery = format!(
             r#"{{"id":"dlv_1","type":"booking.created","webhookIdentifier":"whk_1","attempts":[
             {{"attemptDate":"2026-11-20T09:45:10.412Z","httpStatus":500,"responseBody":"out of\u001b memory"}}],{members}}}"#
         );
         let delivery = serde_json::from_str(&delivery).expect("a delivery");
-        let webhook = Webhook {
-            id: "whk_1".to_owned(),
-            name: "Booking sync".to_owned(),
-            paused_until: Some("2026-11-21T06:00:00.000Z".to_owned()),
-        };
+        let webhook = webhook(r#""pausedUntil":"2026-11-21T06:00:00.000Z","eventList":[]"#);
         strip_str(&shown(&delivery, Some(&webhook), width)).to_string()
     }
 
