@@ -64,14 +64,72 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     }
     assert!(explained.contains(&format!("waypost resend {delivery}")), "{explained}");
     let event = text(&shown, "eventIdentifier");
-    assert_eq!(cli.json(&["why", event]).await[0]["advice"], *advice);
+    assert_eq!(cli.json(&["why", event]).await["deliveries"][0]["advice"], *advice);
     cli.json(&["webhooks", "pause", &hook.id]).await;
     let held = entity.publish(json!({ "bookingIdentifier": "B-83" })).await;
     entity.until_delivery(&held, "it waits for the end of the pause", |held| held["waitingFor"] == "pause").await;
     let explained = cli.run(&["why", &held]).await.out;
     assert!(explained.contains(&format!("waypost webhooks resume {}", hook.id)), "{explained}");
     let unknown = cli.run(&["why", "B-84"]).await;
-    assert!(unknown.code == Some(0) && unknown.out.contains("No delivery of `B-84`"), "{unknown:?}");
+    assert!(unknown.code == Some(0) && unknown.out.contains("Nothing about `B-84` was found"), "{unknown:?}");
+    let unknown = cli.run(&["why", "evt_01m7w5gmev7xwvpyt3bc2k45jh"]).await;
+    assert!(unknown.code == Some(1) && unknown.err.contains("No such event"), "{unknown:?}");
+    assert!(unknown.out.is_empty() && unknown.err.contains("next: check the identifier"), "{unknown:?}");
+}
+
+#[contract_test]
+async fn why_says_of_each_webhook_why_it_did_not_get_an_event(suite: Arc<Suite>) {
+    let entity = suite.entity().await;
+    let cli = Cli::of(&suite, &entity);
+    let receiver = Receiver::start().await;
+    let url = receiver.on("/", [Behaviour::status(204)]);
+    let hook = |name: &str, types: &[&str]| json!({ "name": name, "eventUrl": url, "eventList": types });
+    let other = entity.hook_with(hook("Payees", &["payee.created"])).await;
+    let mut large = hook("Large", &["booking.*"]);
+    large["eventFilter"] = json!({ "total": [{ "numeric": [">=", 50] }] });
+    let large = entity.hook_with(large).await;
+    let off = entity.hook_with(hook("Off", &[])).await;
+    entity.changed(&off.id, json!({ "enabled": false })).await;
+    let published = entity.publish_of_type("booking.created", json!({ "bookingIdentifier": "B-87", "total": 1 })).await;
+    let published = published.json();
+    assert_eq!((&published["kept"], &published["deliveries"]), (&json!(true), &json!([])), "{published:#}");
+    let event = text(&published, "eventIdentifier");
+    let late = entity.hook_with(hook("Late", &["booking.*"])).await;
+
+    // The service tries filters on events of an index.
+    let explained = until("the filter was tried on the event", LONG, async || {
+        let explained = cli.json(&["why", event]).await;
+        (explained["withoutDelivery"][0]["reason"] == "filtered").then_some(explained)
+    })
+    .await;
+    assert_eq!(explained["event"], entity.get(&format!("/webhook/event/{event}")).expect(200).await.json());
+    let missed = explained["withoutDelivery"].as_array().expect("a list");
+    let reasons: Vec<_> =
+        missed.iter().map(|missed| (text(missed, "webhookIdentifier"), text(missed, "reason"))).collect();
+    let expected = [
+        (large.id.as_str(), "filtered"),
+        (off.id.as_str(), "disabled"),
+        (late.id.as_str(), "created-later"),
+        (other.id.as_str(), "not-subscribed"),
+    ];
+    assert_eq!(reasons, expected);
+    let shown = cli.run(&["why", event]).await.out;
+    for part in ["B-87", "no webhook matched it", "Off (whk_", "do not match its filter", "waypost replay ID --from "] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    until("the event is found by its subject", LONG, async || {
+        let ended = cli.run(&["why", "B-87"]).await;
+        ended.out.contains(&format!("waypost why {event}")).then_some(())
+    })
+    .await;
+
+    let delivery = entity.publish(json!({ "bookingIdentifier": "B-88", "total": 1 })).await;
+    let shown = entity.until_status(&delivery, &["delivered"]).await;
+    let shown = cli.run(&["why", text(&shown, "eventIdentifier")]).await.out;
+    for part in [delivery.as_str(), "Delivered on attempt", "Off (whk_", "Payees (whk_"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(!shown.contains(&format!("({}): ", late.id)) && !shown.contains("waypost replay"), "{shown}");
 }
 
 #[contract_test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ME, Person,
-    fake::{Fake, PANEL_LINK, problem},
+    fake::{EVENT_TIME, Fake, PANEL_LINK, problem},
 };
 
 async fn logged_in(fake: &Fake) -> Person {
@@ -84,13 +84,115 @@ async fn why_explains_the_deliveries_of_a_booking_and_gives_commands() {
     assert!(fake.received(&format!("{ME}/webhook/delivery/list"))[0].query.ends_with("subject=B-1"));
     fake.on(&format!("{ME}/webhook/delivery/dlv_2"), (200, failed("dlv_2")));
     let explained: Value = serde_json::from_str(&person.run(&["why", "evt_1", "--json"]).await.done()).expect("JSON");
-    assert_eq!((&explained[0]["id"], &explained[1]["advice"]["cause"]), (&json!("dlv_1"), &json!("broken")));
-    assert!(fake.received(&format!("{ME}/webhook/delivery/list"))[2].query.ends_with("eventIdentifier=evt_1"));
+    let deliveries = &explained["deliveries"];
+    assert_eq!((&deliveries[0]["id"], &deliveries[1]["advice"]["cause"]), (&json!("dlv_1"), &json!("broken")));
+    assert_eq!((&explained["event"]["id"], &explained["withoutDelivery"]), (&json!("evt_1"), &json!([])));
     let alone: Value = serde_json::from_str(&person.run(&["why", "dlv_1", "--json"]).await.done()).expect("JSON");
     assert_eq!(alone["id"], "dlv_1");
-    fake.on(&format!("{ME}/webhook/delivery/list"), (200, json!({ "items": [] })));
-    let unknown = person.run(&["why", "B-2"]).await.done();
-    assert!(unknown.contains("No delivery of `B-2`") && unknown.contains("waypost webhooks show ID"), "{unknown}");
+}
+
+/// A webhook as the list shows it, created long before the event.
+fn listed(id: &str, members: &Value) -> Value {
+    let mut webhook = json!({
+        "id": id, "name": format!("Name of {id}"), "enabled": true, "eventList": ["booking.*"],
+        "createdDate": "2026-11-01T00:00:00.000Z", "lastUpdate": "2026-11-01T00:00:00.000Z",
+    });
+    let members = members.as_object().expect("an object").clone();
+    webhook.as_object_mut().expect("an object").extend(members);
+    webhook
+}
+
+#[tokio::test]
+async fn why_says_of_each_webhook_why_it_got_no_delivery() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    let event = json!({
+        "id": "evt_1", "type": "booking.created", "subject": "B-1", "timestamp": EVENT_TIME, "data": { "nights": 3 },
+        "managingEntityIdentifier": "hotel", "deliveries": [],
+    });
+    let webhooks = json!([
+        listed("whk_1", &json!({ "eventList": ["payee.*"] })),
+        listed("whk_2", &json!({ "eventFilter": { "nights": [7] } })),
+        listed("whk_3", &json!({ "createdDate": "2026-11-21T00:00:00.000Z" })),
+    ]);
+    for _ in 0..2 {
+        fake.on(&format!("{ME}/webhook/event/evt_1"), (200, event.clone()));
+        fake.on(&format!("{ME}/webhook/list"), (200, webhooks.clone()));
+    }
+    let said = person.run(&["why", "evt_1"]).await.done();
+    let expected = "\
+evt_1  booking.created  B-1
+published 2026-11-20 09:45:00Z
+happened  Not delivered: no webhook matched it when it was published.
+remedy    Correct, enable or create the webhook, and replay the event. It is then delivered if it matches.
+Webhooks without a delivery of this event:
+  Name of whk_2 (whk_2): The event's data do not match its filter.
+  Name of whk_3 (whk_3): It was created later, at 2026-11-21 00:00:00Z.
+  Name of whk_1 (whk_1): Its types do not include booking.created.
+Next:
+  waypost webhooks show ID
+  waypost replay ID --from 2026-11-20T09:45:00.123Z --until 2026-11-20T09:45:00.124Z
+";
+    assert_eq!(said, expected);
+    let explained: Value = serde_json::from_str(&person.run(&["why", "evt_1", "--json"]).await.done()).expect("JSON");
+    assert_eq!((&explained["event"], &explained["deliveries"]), (&event, &json!([])));
+    let filtered = &explained["withoutDelivery"][0];
+    assert_eq!((&filtered["webhookIdentifier"], &filtered["reason"]), (&json!("whk_2"), &json!("filtered")));
+    let tried = fake.received(&format!("{ME}/webhook/event/filter/check"));
+    assert_eq!(tried.len(), 2, "only the webhook with the type and a filter needs a trial");
+    let range = json!({
+        "eventFilter": { "nights": [7] }, "createdFrom": EVENT_TIME, "createdUntil": "2026-11-20T09:45:00.124Z",
+    });
+    assert_eq!(tried[0].json(), range);
+}
+
+#[tokio::test]
+async fn why_lists_other_webhooks_below_the_deliveries_of_an_event() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    fake.on(&format!("{ME}/webhook/delivery/dlv_2"), (200, failed("dlv_2")));
+    fake.on(&format!("{ME}/webhook/event/filter/check"), problem(503, "service-unavailable", "Later."));
+    let webhooks = [listed("whk_1", &json!({})), listed("whk_2", &json!({ "eventFilter": { "nights": [7] } }))];
+    fake.on(&format!("{ME}/webhook/list"), (200, json!(webhooks)));
+    let said = person.run(&["why", "evt_1"]).await.done();
+    assert!(said.starts_with("evt_1  booking.created  B-1\npublished 2026-11-20 09:45:00Z\n\ndlv_1  "), "{said}");
+    let others = "\n\nWebhooks without a delivery of this event:\n  Name of whk_2 (whk_2): It has a filter, which could not \
+                  be tried on the event.\n";
+    assert!(said.contains("waypost resend dlv_2") && said.ends_with(others), "{said}");
+}
+
+#[tokio::test]
+async fn why_distinguishes_an_unknown_event_from_one_without_a_delivery() {
+    let fake = Fake::start().await;
+    let person = logged_in(&fake).await;
+    fake.on(&format!("{ME}/webhook/event/evt_2"), problem(404, "event-not-found", "No such event."));
+    let unknown = person.run(&["why", "evt_2"]).await.failed(1);
+    assert!(unknown.starts_with("error: No such event.\nnext: check the identifier"), "{unknown}");
+
+    let deliveries = format!("{ME}/webhook/delivery/list");
+    let events = format!("{ME}/webhook/event");
+    fake.on(&deliveries, (200, json!({ "items": [] })));
+    let nothing = person.run(&["why", "B-2"]).await.done();
+    assert!(nothing.contains("Nothing about `B-2` was found") && nothing.contains("waypost whoami"), "{nothing}");
+    let item = json!({ "id": "evt_3", "type": "booking.created", "timestamp": EVENT_TIME, "deliveries": [] });
+    for _ in 0..2 {
+        fake.on(&deliveries, (200, json!({ "items": [] })));
+        // A page may be empty and have a next one.
+        fake.on(&events, (200, json!({ "items": [], "nextCursor": "more" })));
+        fake.on(&events, (200, json!({ "items": [item] })));
+    }
+    let said = person.run(&["why", "B-3"]).await.done();
+    let expected = "No delivery of `B-3` was found, but its events were published:\n  evt_3  booking.created  2026-11-20 \
+                    09:45:00Z\nNext:\n  waypost why evt_3\n";
+    assert_eq!(said, expected);
+    let asked = fake.received(&events);
+    assert_eq!(
+        (asked[1].query.as_str(), asked[2].query.as_str()),
+        ("limit=5&subject=B-3", "limit=5&subject=B-3&cursor=more")
+    );
+    let ended = person.run(&["why", "B-3", "--json"]).await;
+    assert!(ended.err.contains("waypost why evt_3"), "{ended:?}");
+    assert_eq!(ended.done(), "[]\n");
 }
 
 #[tokio::test]

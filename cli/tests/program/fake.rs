@@ -18,6 +18,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 pub const WEBHOOK: &str = "whk_1";
 pub const SECRET: &str = "whsec_c2VjcmV0";
+pub const EVENT_TIME: &str = "2026-11-20T09:45:00.123Z";
 pub const PANEL_LINK: &str = "http://localhost/panel#code=hotel/plk_1/c2VjcmV0";
 
 /// A request that the fake has received.
@@ -179,6 +180,12 @@ fn usual(shared: &Shared, received: &Received) -> (u16, Value) {
             (200, details)
         }
         ("POST", "/webhook/event") => (202, published()),
+        ("GET", "/webhook/event") => (200, json!({ "items": [] })),
+        ("GET", "/webhook/event/evt_1") => (200, event()),
+        ("POST", "/webhook/event/filter/check") => {
+            let tried = json!({ "id": "evt_1", "type": "booking.created", "timestamp": EVENT_TIME, "matches": false });
+            (200, json!({ "eventsRead": 1, "matchCount": 0, "countIsExact": true, "items": [tried] }))
+        }
         ("POST", "/panel/link") => (201, json!({ "id": "plk_1", "url": PANEL_LINK })),
         ("GET", "/webhook/list") => (200, json!([webhook("active")])),
         ("POST", "/webhook") => {
@@ -223,7 +230,16 @@ fn webhook(state: &str) -> Value {
     json!({
         "id": WEBHOOK, "name": "Booking sync", "deliveryState": state, "eventUrl": "https://hooks.example.com/waypost",
         "eventList": ["booking.*"], "order": "none", "payload": "full", "signature": "hmac", "headers": {},
-        "createdDate": "2026-11-20T09:45:00.123Z",
+        "createdDate": EVENT_TIME, "lastUpdate": EVENT_TIME, "enabled": true,
+    })
+}
+
+/// An event with two deliveries, one of them to a webhook that was removed.
+fn event() -> Value {
+    let delivery = |id: &str, webhook: &str| json!({ "id": id, "webhookIdentifier": webhook });
+    json!({
+        "id": "evt_1", "type": "booking.created", "subject": "B-1", "timestamp": EVENT_TIME, "data": { "nights": 3 },
+        "managingEntityIdentifier": "hotel", "deliveries": [delivery("dlv_1", WEBHOOK), delivery("dlv_2", "whk_0")],
     })
 }
 

@@ -72,6 +72,12 @@ async fn secret_headers_come_from_files_and_are_never_printed() {
     assert_eq!((&created["maxAttemptsPerSecond"], &created["signature"]), (&json!(20), &json!("ed25519")));
     assert_eq!(created["metadata"], json!({ "system": "pms-7" }));
 
+    let piped = [&create[..], &["--header", "Authorization: @-"]].concat();
+    let said = person.run_with(&piped, "Bearer s3cret\n").await;
+    assert!(!said.err.contains("Bearer") && !said.done().contains("Bearer"));
+    let created = fake.received(&format!("{ME}/webhook"))[1].json();
+    assert_eq!(created["headers"], json!({ "Authorization": "Bearer s3cret" }));
+
     let change = |options: &[&'static str]| [&["webhooks", "change", "whk_1"], options].concat();
     person.run(&change(&["--header", "X-Tenant: ***"])).await.done();
     person.run(&change(&["--no-headers", "--max-attempts-per-second", "null", "--metadata", "null"])).await.done();
@@ -203,6 +209,11 @@ async fn a_replay_has_the_given_range_and_types_and_prints_the_number() {
     let sent = fake.received(&format!("{ME}/webhook/whk_1/replay"))[0].json();
     let types = ["booking.*", "payment.*"];
     assert_eq!(sent, json!({ "createdFrom": "2026-11-13T00:00:00Z", "types": types, "dryRun": true }));
+    let begun = json!({ "count": 7, "countIsExact": true, "dryRun": false });
+    fake.on(&format!("{ME}/webhook/whk_1/replay"), (202, begun));
+    let said = person.run(&arguments[..arguments.len() - 1]).await.done();
+    let progress = "`waypost replay whk_1 --from 2026-11-13T00:00:00.000Z --types 'booking.*,payment.*' --dry-run`";
+    assert!(said.contains("within two minutes") && said.contains(progress), "{said}");
 }
 
 #[tokio::test]
