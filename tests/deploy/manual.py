@@ -33,7 +33,7 @@ NOT_RUN = {
     "make demo-provider": "it is for a local service",
     "URL=$(curl": "it is for a local service",
     "JAR=$(mktemp)": "it is for a local service",
-    "DELIVERY=$(curl": "it is for a local service",
+    "EVENT=$(curl": "it is for a local service",
     'curl -sS "$ME/payment/connection/list"': "it is for a local service",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }

@@ -21,8 +21,8 @@ pub const DIAGNOSE_WEBHOOK: Tool = Tool {
                   deliveries, the last failures with the endpoint's answers, and `findings`: the meaning and the \
                   remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked subject or a \
                   filter, the most important first. Begin here when a person reports that a webhook fails. If there \
-                  are no findings, the webhook has no known fault: use `list_deliveries` to check whether any event \
-                  was published for it. After the fix, call `publish_test_event` to confirm it, and then \
+                  are no findings, the webhook has no known fault: use `list_events` to check whether events \
+                  of its types were published. After the fix, call `publish_test_event` to confirm it, and then \
                   `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,

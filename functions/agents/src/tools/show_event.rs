@@ -16,8 +16,8 @@ pub const SHOW_EVENT: Tool = Tool {
     name: "show_event",
     title: "Show an event",
     description: "Shows one event as it was published, with its deliveries: one for each webhook that it matched, \
-                  with its status. Use it to find out which webhooks got an event. An event that was not \
-                  kept when it was published is unknown. `show_delivery` shows the attempts of one delivery.",
+                  with its status. Other webhooks got none: their types or filter do not match, or they were disabled \
+                  or created later; correct them, then `replay_events`. An event that was not kept is unknown.",
     input: || schemas::object(arguments::event(), &["eventIdentifier"]),
     output: || schemas::of("EventWithDeliveries"),
     scopes: &[IntegrationsRead],
