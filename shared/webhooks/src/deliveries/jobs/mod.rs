@@ -12,18 +12,16 @@
 //! A sweep postpones a job that its release cannot read, such as one that a later release wrote, and leaves the rest of
 //! the item as it is.
 
-mod cancel_page;
 mod entity_turns;
 mod erase_page;
 mod expedited_ranges;
 mod job;
+mod pass_page;
 mod passes;
 mod recover_page;
 mod recover_ranges;
-mod release_page;
 mod replay;
 mod replay_page;
-mod resume_page;
 mod scope;
 mod store;
 mod worker;

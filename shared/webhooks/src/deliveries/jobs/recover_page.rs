@@ -1,47 +1,47 @@
 //! Recovering a range of a webhook's failed, cancelled and waiting deliveries: they become due again, oldest first.
 
-use crate::{
-    deliveries::{
-        jobs::job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
-        state::{Open, delivery::MAX_ATTEMPTS, head::Head, index::IndexGroup},
-        store::{Deliveries, skip_unreadable},
+use crate::deliveries::{
+    jobs::{
+        job::{JobItem, PAGE, PageResult, Part, Progress, count_done},
+        worker::Worker,
     },
-    subscriptions::webhook::store::Webhooks,
+    state::{Open, delivery::MAX_ATTEMPTS, head::Head, index::IndexGroup},
+    store::{Deliveries, skip_unreadable},
 };
-use auth::AuthorizedEntity;
-use base::{Clock, DeliveryId, Time, WebhookId};
+use base::{DeliveryId, Time, WebhookId};
 use storage::TableError;
 
-/// Works through a page; also returns the number of deliveries that it made due.
-pub(super) async fn work_through(
-    deliveries: &Deliveries,
-    webhooks: &Webhooks,
-    (job, webhook): (&JobItem, &WebhookId),
-    clock: &dyn Clock,
-) -> Result<(PageResult, usize), TableError> {
-    let entity = AuthorizedEntity::owning_delivery(job.entity.clone());
-    let found = webhooks.find(&entity, webhook).await?;
-    let Some(part) = job.part().filter(|_| found.is_some_and(|found| found.webhook.enabled)) else {
-        // A delivery that became due now would be cancelled.
-        tracing::info!(webhookId = %webhook, "the recovery stopped: its webhook was removed or disabled");
-        return Ok((PageResult::Over, 0));
-    };
-    let page = deliveries.of_group(webhook, part.group(), part.left(), PAGE).await?;
-    let now = clock.now();
-    let recovered = |id| {
-        let part = &part;
-        async move { recover(deliveries, job, part, &id, now).await }
-    };
-    let made_due = count_done(page.found, recovered).await?;
-    let group = part.group().as_str();
-    tracing::info!(
-        webhookId = %webhook,
-        group,
-        madeDue = made_due,
-        lookedAt = page.looked_at,
-        "rescheduled one page of deliveries"
-    );
-    Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
+impl Worker {
+    /// Works through a page of a recovery; also returns the number of deliveries that it made due.
+    pub(super) async fn recover_page(
+        &self,
+        job: &JobItem,
+        webhook: &WebhookId,
+    ) -> Result<(PageResult, usize), TableError> {
+        let found = self.enabled_webhook(job, webhook).await?;
+        let Some(part) = job.part().filter(|_| found.is_some()) else {
+            // A delivery that became due now would be cancelled.
+            tracing::info!(webhookId = %webhook, "the recovery stopped: its webhook was removed or disabled");
+            return Ok((PageResult::Over, 0));
+        };
+        let deliveries = &self.deliveries;
+        let page = deliveries.of_group(webhook, part.group(), part.left(), PAGE).await?;
+        let now = self.clock.now();
+        let recovered = |id| {
+            let part = &part;
+            async move { recover(deliveries, job, part, &id, now).await }
+        };
+        let made_due = count_done(page.found, recovered).await?;
+        let group = part.group().as_str();
+        tracing::info!(
+            webhookId = %webhook,
+            group,
+            madeDue = made_due,
+            lookedAt = page.looked_at,
+            "rescheduled one page of deliveries"
+        );
+        Ok((PageResult::Next(Progress::Recovered { part, up_to: page.end }), made_due))
+    }
 }
 
 /// Makes a delivery due now, unless its state has changed since the index listed it.

@@ -6,19 +6,15 @@ use std::time::Duration;
 use futures::{FutureExt, future::join_all};
 use tokio::time::Instant;
 
-use crate::{
-    deliveries::{
-        jobs::{
-            job::{PAGE, PageResult, Progress},
-            replay::{Replay, Step},
-        },
-        queries::{range::ListPosition, replayable::Wanted},
-        store::Deliveries,
+use crate::deliveries::{
+    jobs::{
+        job::{JobItem, PAGE, PageResult, Progress},
+        replay::{Replay, Step},
+        worker::Worker,
     },
-    subscriptions::webhook::store::Webhooks,
+    queries::{range::ListPosition, replayable::Wanted},
 };
-use auth::{AuthorizedEntity, EntityId};
-use base::{Clock, DeliveryId, WebhookId, pause};
+use base::{DeliveryId, WebhookId, pause};
 use storage::TableError;
 
 /// How many events are looked at, and get their deliveries, at once.
@@ -32,50 +28,48 @@ const UNIT_TAKES: Duration = Duration::from_millis(1);
 /// After this time a page looks at no further event, so that other entities get their turns.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Works through a page of events; also returns the number of deliveries that it added.
-pub(super) async fn work_through(
-    deliveries: &Deliveries,
-    webhooks: &Webhooks,
-    (entity, webhook): (&EntityId, &WebhookId),
-    replay: &Replay,
-    clock: &dyn Clock,
-) -> Result<(PageResult, usize), TableError> {
-    let owner = AuthorizedEntity::owning_delivery(entity.clone());
-    let found = webhooks.find(&owner, webhook).await?.map(|found| found.webhook);
-    let Some(found) = found.filter(|found| found.enabled) else {
-        // A delivery to it would be cancelled.
-        tracing::info!(webhookId = %webhook, "the replay stopped: its webhook was removed or disabled");
-        return Ok((PageResult::Over, 0));
-    };
-    let part = match replay.step(clock.now()) {
-        Step::Work(part) => part,
-        Step::Wait(time) => return Ok((PageResult::Wait(Progress::Seen, time), 0)),
-        Step::Over => return Ok((PageResult::Over, 0)),
-    };
-    let began = Instant::now();
-    let wanted = Wanted { webhook: &found, types: &replay.scope.types };
-    let page = deliveries.events_of_types(entity, &part, wanted, PAGE).await?;
-    let mut added = 0;
-    let mut units = 0;
-    let mut up_to = page.end;
-    let at_once = if found.event_filter.is_some() { BODIES_AT_ONCE } else { AT_ONCE };
-    let mut chunks = page.found.chunks(at_once).peekable();
-    while let Some(chunk) = chunks.next() {
-        // Boxed: the nested types of futures exceed the compiler's limits.
-        let additions = chunk.iter().map(|event| deliveries.replay(event, wanted, clock.now()).boxed());
-        for addition in join_all(additions).await {
-            let written = addition?;
-            added += usize::from(written.is_some());
-            units += written.unwrap_or_default();
+impl Worker {
+    /// Works through a page of events; also returns the number of deliveries that it added.
+    pub(super) async fn replay_page(
+        &self,
+        (job, webhook): (&JobItem, &WebhookId),
+        replay: &Replay,
+    ) -> Result<(PageResult, usize), TableError> {
+        let Some(found) = self.enabled_webhook(job, webhook).await? else {
+            // A delivery to it would be cancelled.
+            tracing::info!(webhookId = %webhook, "the replay stopped: its webhook was removed or disabled");
+            return Ok((PageResult::Over, 0));
+        };
+        let part = match replay.step(self.clock.now()) {
+            Step::Work(part) => part,
+            Step::Wait(time) => return Ok((PageResult::Wait(Progress::Seen, time), 0)),
+            Step::Over => return Ok((PageResult::Over, 0)),
+        };
+        let began = Instant::now();
+        let wanted = Wanted { webhook: &found, types: &replay.scope.types };
+        let page = self.deliveries.events_of_types(&job.entity, &part, wanted, PAGE).await?;
+        let mut added = 0;
+        let mut units = 0;
+        let mut up_to = page.end;
+        let at_once = if found.event_filter.is_some() { BODIES_AT_ONCE } else { AT_ONCE };
+        let mut chunks = page.found.chunks(at_once).peekable();
+        while let Some(chunk) = chunks.next() {
+            // Boxed: the nested types of futures exceed the compiler's limits.
+            let additions = chunk.iter().map(|event| self.deliveries.replay(event, wanted, self.clock.now()).boxed());
+            for addition in join_all(additions).await {
+                let written = addition?;
+                added += usize::from(written.is_some());
+                units += written.unwrap_or_default();
+            }
+            pause(pace(units).saturating_sub(began.elapsed())).await;
+            if began.elapsed() >= LIMIT && chunks.peek().is_some() {
+                up_to = chunk.last().map(|event| ListPosition::of(&DeliveryId::of(event, 0)));
+                break;
+            }
         }
-        pause(pace(units).saturating_sub(began.elapsed())).await;
-        if began.elapsed() >= LIMIT && chunks.peek().is_some() {
-            up_to = chunk.last().map(|event| ListPosition::of(&DeliveryId::of(event, 0)));
-            break;
-        }
+        tracing::info!(webhookId = %webhook, added, lookedAt = page.looked_at, "replayed one page of events");
+        Ok((PageResult::Next(Progress::Replayed { replay: replay.clone(), part, up_to }), added))
     }
-    tracing::info!(webhookId = %webhook, added, lookedAt = page.looked_at, "replayed one page of events");
-    Ok((PageResult::Next(Progress::Replayed { replay: replay.clone(), part, up_to }), added))
 }
 
 /// The least time in which a job may write this many units of events.

@@ -7,14 +7,15 @@ use futures::{FutureExt, future::join_all};
 use crate::{
     deliveries::{
         jobs::{
-            cancel_page, entity_turns, erase_page,
+            entity_turns,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
-            recover_page, release_page, replay_page, resume_page,
+            pass_page::Pass,
             store::{Jobs, TEMPORARY, TRIES, WRITING},
         },
         store::Deliveries,
     },
     subscriptions::{
+        Webhook,
         error::WebhookError,
         health::Healths,
         webhook::{remove::Removal, store::Webhooks},
@@ -169,34 +170,27 @@ impl Worker {
     async fn page(&self, item: &JobItem) -> Result<(PageResult, usize), TableError> {
         match (&item.work, &item.webhook) {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
-            (Work::Erase(erasure), _) => {
-                let page = erase_page::work_through(&self.deliveries, &item.entity, erasure, self.clock.now()).await?;
-                Ok((page, 0))
-            }
+            (Work::Erase(erasure), _) => Ok((self.erase_page(&item.entity, erasure).await?, 0)),
             // Not reached: such a job was postponed.
             (_, None) => Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0)),
-            (Work::Recover(_), Some(webhook)) => {
-                recover_page::work_through(&self.deliveries, &self.webhooks, (item, webhook), &*self.clock).await
-            }
-            (Work::Replay(replay), Some(webhook)) => {
-                let of = (&item.entity, webhook);
-                replay_page::work_through(&self.deliveries, &self.webhooks, of, replay, &*self.clock).await
-            }
-            (Work::Cancel(passes), Some(webhook)) => {
-                let of = (&item.entity, webhook);
-                let page = cancel_page::work_through(&self.deliveries, of, passes, self.clock.now()).await?;
-                Ok((page, 0))
-            }
-            (Work::Release(passes), Some(webhook)) => {
-                let of = (&item.entity, webhook);
-                release_page::work_through(&self.deliveries, &self.webhooks, of, passes, self.clock.now()).await
-            }
-            (Work::Resume(passes), Some(webhook)) => {
-                let of = (&item.entity, webhook);
-                resume_page::work_through(&self.deliveries, &self.webhooks, of, passes, self.clock.now()).await
-            }
+            (Work::Recover(_), Some(webhook)) => self.recover_page(item, webhook).await,
+            (Work::Replay(replay), Some(webhook)) => self.replay_page((item, webhook), replay).await,
+            (Work::Cancel(passes), Some(webhook)) => self.pass_page(Pass::Cancel, (item, webhook), passes).await,
+            (Work::Release(passes), Some(webhook)) => self.pass_page(Pass::Release, (item, webhook), passes).await,
+            (Work::Resume(passes), Some(webhook)) => self.pass_page(Pass::Resume, (item, webhook), passes).await,
             (Work::Expire, Some(webhook)) => Ok((self.expire(&item.entity, webhook).await?, 0)),
         }
+    }
+
+    /// The webhook of a job; `None` if it was removed or disabled.
+    pub(super) async fn enabled_webhook(
+        &self,
+        job: &JobItem,
+        webhook: &WebhookId,
+    ) -> Result<Option<Webhook>, TableError> {
+        let owner = AuthorizedEntity::owning_delivery(job.entity.clone());
+        let found = self.webhooks.find(&owner, webhook).await?.map(|found| found.webhook);
+        Ok(found.filter(|found| found.enabled))
     }
 
     /// Removes a temporary webhook whose feed has not been read for long.

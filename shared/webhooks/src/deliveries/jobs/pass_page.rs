@@ -1,0 +1,101 @@
+//! A page of a pass over the deliveries of a changed webhook. A delivery whose attempt was under way may begin to wait
+//! after the first pass, so [`Passes`] looks through them again.
+
+use crate::deliveries::{
+    jobs::{
+        job::{JobItem, PAGE, PageResult, Progress, count_done},
+        passes::Passes,
+        worker::Worker,
+    },
+    state::{Wait, head::Head, index::IndexGroup},
+    store::{Deliveries, skip_unreadable},
+};
+use base::{DeliveryId, Time, WebhookId};
+use storage::TableError;
+
+/// The change that a pass makes to each delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Cancel the waiting deliveries of a removed webhook. A delivery whose next attempt is due soon is left to that
+    /// attempt, which finds that there is no webhook.
+    Cancel,
+    /// Take the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and
+    /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
+    /// at the end of its lease, unless the reader answers before.
+    Release,
+    /// Make the deliveries due that wait for the end of a pause, which their owner began.
+    Resume,
+}
+
+impl Worker {
+    /// Works through a page of a pass; also returns the number of deliveries that it made due.
+    pub(super) async fn pass_page(
+        &self,
+        pass: Pass,
+        (job, webhook): (&JobItem, &WebhookId),
+        passes: &Passes,
+    ) -> Result<(PageResult, usize), TableError> {
+        let now = self.clock.now();
+        if let Some(result) = self.result_without_page(pass, (job, webhook), now).await? {
+            return Ok((result, 0));
+        }
+        let (group, done) = match pass {
+            Pass::Cancel => (IndexGroup::Waiting, "cancelled"),
+            Pass::Release => (IndexGroup::Unread, "released"),
+            Pass::Resume => (IndexGroup::Waiting, "resumed"),
+        };
+        let deliveries = &self.deliveries;
+        let passes = passes.next_pass(now);
+        let page = deliveries.of_group(webhook, group, &passes.left, PAGE).await?;
+        let listed = page.found.len();
+        let changed = count_done(page.found, |id| async move {
+            match pass {
+                Pass::Cancel => Ok(deliveries.cancel_waiting(&id, webhook, &job.entity, now).await?.is_done()),
+                Pass::Release => deliveries.release_unread(&id, webhook, now).await,
+                Pass::Resume => resume(deliveries, webhook, &id, now).await,
+            }
+        })
+        .await?;
+        tracing::info!(webhookId = %webhook, changed, lookedAt = page.looked_at, "{done} one page of deliveries");
+        // The index also lists deliveries that wait for something other than the end of the pause.
+        let has_found = if pass == Pass::Resume { changed > 0 } else { listed > 0 };
+        let made_due = if pass == Pass::Cancel { 0 } else { changed };
+        Ok((PageResult::of_pass(passes, has_found, page.end.as_ref(), now), made_due))
+    }
+
+    /// The result of a page for which no delivery is read, since the webhook has changed again.
+    async fn result_without_page(
+        &self,
+        pass: Pass,
+        (job, webhook): (&JobItem, &WebhookId),
+        now: Time,
+    ) -> Result<Option<PageResult>, TableError> {
+        Ok(match pass {
+            Pass::Cancel => None,
+            Pass::Release => {
+                let is_pulled = self.enabled_webhook(job, webhook).await?.is_some_and(|found| found.is_pulled());
+                is_pulled.then_some(PageResult::Over)
+            }
+            Pass::Resume => match self.enabled_webhook(job, webhook).await? {
+                // A delivery that became due now would be cancelled. Enabling the webhook writes another job.
+                None => Some(PageResult::Over),
+                // Its owner changed the end, or began another pause.
+                Some(found) => found
+                    .pause(now)
+                    .map(|pause| pause.until.map_or(PageResult::Over, |end| PageResult::Wait(Progress::Seen, end))),
+            },
+        })
+    }
+}
+
+/// Makes a delivery due now, unless it does not wait for the end of a pause.
+async fn resume(deliveries: &Deliveries, webhook: &WebhookId, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
+    let consequence = "the delivery waits until the dispatcher looks at it, since its item cannot be read";
+    let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();
+    let waits = |head: &Head| {
+        let is_paused = head.state.open().is_some_and(|open| open.wait == Wait::Pause);
+        head.delivery().webhook_identifier == *webhook && is_paused && head.waits(now)
+    };
+    let Some(head) = head.filter(waits) else { return Ok(false) };
+    Ok(deliveries.request_by_job(&head, now).await?.is_done())
+}
