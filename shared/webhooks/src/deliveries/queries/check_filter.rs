@@ -9,7 +9,7 @@ use crate::{
     deliveries::{
         error::DeliveryError,
         queries::{
-            of_events::{Entry, Included, Reading, partitions, position},
+            of_events::{Entry, Included, Reading, partitions, position, skip_unreadable_event},
             range::{self, KeyRange, ListPosition},
             replayable::{MAX_ENTRIES, PAGE},
         },
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 use auth::{AuthorizedEntity, EntityId};
-use base::{EventId, Time, logging};
+use base::{EventId, Time};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, TableError};
 
@@ -227,24 +227,11 @@ impl Deliveries {
 
     /// Reads an event with its body. An unreadable event does not hold up others.
     async fn read(&self, id: &EventId, now: Time) -> Result<Read, TableError> {
-        let read = match self.events.item_eventual(id).await {
-            Ok(Some(event)) if event.is_kept(now) => {
-                self.events.with_body(event).await.map(|stored| Read::Stored(Box::new(stored)))
-            }
-            Ok(_) => Ok(Read::Gone),
-            Err(error) => Err(error),
-        };
-        match read {
-            Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    eventId = %id,
-                    "skipped an event in the dry run of a filter, because its body cannot be read"
-                );
-                Ok(Read::Unreadable)
-            }
-            read => read,
-        }
+        let found = skip_unreadable_event(self.events.item_eventual(id).await, id)?;
+        let Some(found) = found else { return Ok(Read::Unreadable) };
+        let Some(event) = found.filter(|event| event.is_kept(now)) else { return Ok(Read::Gone) };
+        let stored = skip_unreadable_event(self.events.with_body(event).await, id)?;
+        Ok(stored.map_or(Read::Unreadable, |stored| Read::Stored(Box::new(stored))))
     }
 }
 

@@ -63,20 +63,20 @@ impl Deliveries {
             .into_iter()
             .map(|query| filters.kind.iter().fold(query, |query, kind| query.only(is("type", *kind))));
         let page = self.entries_of(queries.collect(), range, Reading::NewestFirst, limit).await?;
-        let items = page.found.iter().map(async |entry| match self.events.item_eventual(&entry.id).await {
-            Err(error @ TableError::Item { .. }) => {
-                tracing::error!(
-                    error = %logging::chain(&error),
-                    eventId = %entry.id,
-                    "skipped an event of a list, because its item cannot be read"
-                );
-                Ok(None)
-            }
-            item => item,
-        });
+        let items = page.found.iter().map(|entry| self.readable_event(&entry.id, false));
         // The index may show an event that the table has removed.
         let found = try_join_all(items).await?.into_iter().flatten().collect();
         Ok(Page { found, looked_at: page.looked_at, end: page.end })
+    }
+
+    /// The item of an event by a consistent or an eventually consistent read; `None` if it cannot be read.
+    pub(crate) async fn readable_event(
+        &self,
+        id: &EventId,
+        is_consistent: bool,
+    ) -> Result<Option<EventItem>, TableError> {
+        let read = if is_consistent { self.events.item(id).await } else { self.events.item_eventual(id).await };
+        Ok(skip_unreadable_event(read, id)?.flatten())
     }
 
     /// The first entries of a range in these partitions, among `limit` entries of each.
@@ -106,6 +106,18 @@ impl Deliveries {
             Ok::<_, TableError>(Page { found: page.entries, looked_at, end })
         });
         Ok(merged(try_join_all(pages).await?, reading))
+    }
+}
+
+/// The result of reading an event; `None` if it or its body cannot be read, which is logged: it would be no different
+/// later, and does not hold up other events.
+pub(super) fn skip_unreadable_event<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T>, TableError> {
+    match read {
+        Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
+            tracing::error!(error = %logging::chain(&error), eventId = %id, "skipped an event that cannot be read");
+            Ok(None)
+        }
+        read => read.map(Some),
     }
 }
 

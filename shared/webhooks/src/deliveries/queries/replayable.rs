@@ -9,7 +9,7 @@ use crate::{
     deliveries::{
         queries::{
             by_webhook::{Counted, Page},
-            of_events::{Included, Reading, partitions},
+            of_events::{Included, Reading, partitions, skip_unreadable_event},
             range::KeyRange,
         },
         store::Deliveries,
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 use auth::EntityId;
-use base::{EventId, Time, logging};
+use base::{EventId, Time};
 use storage::table::TableError;
 
 /// How many entries of the index are read to count events, or to try a filter.
@@ -126,20 +126,10 @@ impl Deliveries {
             return Ok(Compared { matching: Some(event), body_bytes: 0 });
         }
         let id = event.id().clone();
-        let stored = skip_missing(self.events.with_body(event).await, &id)?;
+        let stored = skip_unreadable_event(self.events.with_body(event).await, &id)?;
         let body_bytes = stored.as_ref().map_or(0, |stored| stored.body.len());
         let passing = stored.filter(|stored| stored.item.erased_date.is_none() && wanted.passes(&stored.body));
         Ok(Compared { matching: passing.map(|stored| stored.item), body_bytes })
-    }
-
-    /// The item of an event by a consistent or an eventually consistent read; `None` if it cannot be read.
-    pub(crate) async fn readable_event(
-        &self,
-        id: &EventId,
-        is_consistent: bool,
-    ) -> Result<Option<EventItem>, TableError> {
-        let read = if is_consistent { self.events.item(id).await } else { self.events.item_eventual(id).await };
-        Ok(skip_missing(read, id)?.flatten())
     }
 
     /// Counts the events of a range that a replay would deliver, as far as a request has time for.
@@ -185,19 +175,6 @@ impl Deliveries {
             }
             range = range.after(&end);
         }
-    }
-}
-
-/// The result of reading an event; `None` if it or its body cannot be read, which is logged: it would be no different
-/// later.
-fn skip_missing<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T>, TableError> {
-    match read {
-        Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
-            let error = logging::chain(&error);
-            tracing::error!(error, eventId = %id, "an event is not replayed, since it cannot be read");
-            Ok(None)
-        }
-        read => read.map(Some),
     }
 }
 
