@@ -2,28 +2,25 @@
 
 use std::slice;
 
+use crate::deliveries::jobs::Jobs;
 use crate::subscriptions::{
-    attempt_settings::{Retries, TimeoutSeconds},
     endpoint::{
         Kept, KeptEndpoint, SealContext,
         key_pair::SignatureScheme,
-        masked::Headers,
         secret::{self, SealedSecret, SigningSecret},
     },
     error::{MAX_WEBHOOKS, WebhookError},
-    filter::EventFilter,
-    rate_limit::{PerSecond, RateLimit},
+    rate_limit::RateLimit,
     webhook::{
-        Delivering, DeliveryOrder, Webhook, WebhookView,
+        Delivering, Webhook, WebhookView,
         members::{About, Members},
         store::Webhooks,
     },
 };
-use crate::{deliveries::jobs::Jobs, events::payload::Payload};
 use auth::{AuthorizedEntity, EntityId};
 use base::{SharedClock, SharedRandom, Time, WebhookId};
 use outbound::AddressRules;
-use problem::{JsonBody, Metadata, Problem};
+use problem::{JsonBody, Problem};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, SealError};
 
 /// Registers webhooks.
@@ -40,24 +37,14 @@ pub struct Registration {
     pub random: SharedRandom,
 }
 
-/// A requested webhook, with the contract's defaults.
+/// A requested webhook.
 pub struct NewWebhook {
     name: String,
-    delivery: Delivering,
-    temporary: bool,
-    enabled: bool,
     /// Empty if it is pulled.
     event_url: String,
-    event_filter: Option<EventFilter>,
     event_list: Vec<String>,
-    headers: Headers,
-    max_attempts_per_second: Option<PerSecond>,
-    metadata: Metadata,
-    payload: Payload,
-    order: DeliveryOrder,
-    retries: Retries,
-    signature: SignatureScheme,
-    timeout: TimeoutSeconds,
+    /// The members that have a default.
+    members: Members,
 }
 
 impl NewWebhook {
@@ -70,45 +57,18 @@ impl NewWebhook {
 
     /// An internal webhook of the service for events of every type.
     pub(crate) fn plain(name: &str, event_url: String) -> Self {
-        Self {
-            name: name.to_owned(),
-            delivery: Delivering::Push,
-            temporary: false,
-            enabled: true,
-            event_url,
-            event_filter: None,
-            event_list: Vec::new(),
-            headers: Headers::new(),
-            max_attempts_per_second: None,
-            metadata: Metadata::default(),
-            payload: Payload::Full,
-            order: DeliveryOrder::None,
-            retries: Retries::default(),
-            signature: SignatureScheme::default(),
-            timeout: TimeoutSeconds::default(),
-        }
+        Self { name: name.to_owned(), event_url, event_list: Vec::new(), members: Members::default() }
     }
 
     /// `None` when a member without a default is missing.
-    fn of(members: Members) -> Option<Self> {
-        let delivery = members.delivery.unwrap_or_default();
-        Some(Self {
-            name: members.name?,
-            delivery,
-            temporary: members.temporary.unwrap_or(false),
-            enabled: members.enabled.unwrap_or(true),
-            event_url: if delivery == Delivering::Pull { String::new() } else { members.event_url? },
-            event_filter: members.event_filter.flatten(),
-            event_list: members.event_list?,
-            headers: members.headers.unwrap_or_default(),
-            max_attempts_per_second: members.max_attempts_per_second.flatten(),
-            metadata: members.metadata.unwrap_or_default(),
-            payload: members.payload.unwrap_or_default(),
-            order: members.order.unwrap_or_default(),
-            retries: members.retries.unwrap_or_default(),
-            signature: members.signature.unwrap_or_default(),
-            timeout: members.timeout_seconds.unwrap_or_default(),
-        })
+    fn of(mut members: Members) -> Option<Self> {
+        let is_pulled = members.delivery == Some(Delivering::Pull);
+        let event_url = if is_pulled { String::new() } else { members.event_url.take()? };
+        Some(Self { name: members.name.take()?, event_url, event_list: members.event_list.take()?, members })
+    }
+
+    fn signature(&self) -> SignatureScheme {
+        self.members.signature.unwrap_or_default()
     }
 
     fn into_webhook(
@@ -119,28 +79,31 @@ impl NewWebhook {
         id: WebhookId,
         now: Time,
     ) -> Webhook {
+        let Self { name, event_list, members, .. } = self;
+        let enabled = members.enabled.unwrap_or(true);
+        let rate_limit = members.max_attempts_per_second.flatten();
         Webhook {
             created_date: now,
-            delivery: self.delivery,
-            disabled_date: (!self.enabled).then_some(now),
+            delivery: members.delivery.unwrap_or_default(),
+            disabled_date: (!enabled).then_some(now),
             disabled_reason: None,
-            enabled: self.enabled,
-            event_filter: self.event_filter,
-            event_list: self.event_list,
+            enabled,
+            event_filter: members.event_filter.flatten(),
+            event_list,
             endpoint,
             id,
             last_update: now,
-            metadata: self.metadata,
-            name: self.name,
-            order: self.order,
+            metadata: members.metadata.unwrap_or_default(),
+            name,
+            order: members.order.unwrap_or_default(),
             owner_identifier: owner,
             pause: None,
-            payload: self.payload,
-            rate_limit: self.max_attempts_per_second.map(|per_second| RateLimit { per_second, since: now }),
+            payload: members.payload.unwrap_or_default(),
+            rate_limit: rate_limit.map(|per_second| RateLimit { per_second, since: now }),
             read_at: None,
-            retries: self.retries,
-            temporary: self.temporary,
-            timeout: self.timeout,
+            retries: members.retries.unwrap_or_default(),
+            temporary: members.temporary.unwrap_or(false),
+            timeout: members.timeout_seconds.unwrap_or_default(),
             previous_secret_ends: None,
             public_keys: secret::public_keys(slice::from_ref(secret)),
             slow_until: None,
@@ -172,10 +135,8 @@ impl Registration {
         }
         let now = self.clock.now();
         let id = WebhookId::new(now, &*self.random);
-        let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: &id }).await?;
-        let secret = SigningSecret::new(&*self.random, new.signature);
-        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), &id);
-        let webhook = new.into_webhook(endpoint, &sealed, entity.id().clone(), id, now);
+        let secret = SigningSecret::new(&*self.random, new.signature());
+        let (webhook, sealed) = self.sealed(new, entity.id(), (id, &secret), now).await?;
         let view = webhook.view(None, now).with_secret(secret.reveal());
         let record = self.answers.record(once, &view, &webhook.id, now).await?;
         let along = if webhook.temporary {
@@ -210,16 +171,25 @@ impl Registration {
         {
             return Ok(());
         }
-        let endpoint = self.endpoint(&new, SealContext { owner: entity.id(), webhook: id }).await?;
-        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, entity.id(), id);
-        let webhook = new.into_webhook(endpoint, &sealed, entity.id().clone(), id.clone(), now);
+        let (webhook, sealed) = self.sealed(new, entity.id(), (id.clone(), secret), now).await?;
         Ok(self.webhooks.add(entity, &webhook, sealed, Vec::new(), None).await?)
     }
 
-    async fn endpoint(&self, new: &NewWebhook, context: SealContext<'_>) -> Result<KeptEndpoint, SealError> {
+    /// A new webhook with its endpoint and its signing secret, both sealed.
+    async fn sealed(
+        &self,
+        new: NewWebhook,
+        owner: &EntityId,
+        (id, secret): (WebhookId, &SigningSecret),
+        now: Time,
+    ) -> Result<(Webhook, SealedSecret), SealError> {
+        let context = SealContext { owner, webhook: &id };
+        let headers = new.members.headers.clone().unwrap_or_default();
         let url = Kept::of(&new.event_url, &self.rings, &*self.random, context).await?;
-        let headers = Kept::of(&new.headers, &self.rings, &*self.random, context).await?;
-        Ok(KeptEndpoint::new(url, headers))
+        let headers = Kept::of(&headers, &self.rings, &*self.random, context).await?;
+        let sealed = secret.seal(&*self.rings.get().await?, &*self.random, owner, &id);
+        let webhook = new.into_webhook(KeptEndpoint::new(url, headers), &sealed, owner.clone(), id, now);
+        Ok((webhook, sealed))
     }
 }
 
@@ -228,7 +198,11 @@ mod tests {
     use super::*;
     use crate::{
         events::catalogue,
-        subscriptions::{endpoint::key_pair::PublishedKey, filter, health::breaker::HealthItem},
+        subscriptions::{
+            endpoint::{key_pair::PublishedKey, masked::Headers},
+            filter::{self, EventFilter},
+            health::breaker::HealthItem,
+        },
     };
     use base::testing::CountingRandom;
     use storage::sealing::ring;
@@ -240,7 +214,7 @@ mod tests {
     fn made(members: Members, endpoint: KeptEndpoint, owner: EntityId, id: WebhookId, now: Time) -> Webhook {
         let random = CountingRandom::default();
         let new = NewWebhook::of(members).expect("complete");
-        let sealed = SigningSecret::new(&random, new.signature).seal(&ring("a"), &random, &owner, &id);
+        let sealed = SigningSecret::new(&random, new.signature()).seal(&ring("a"), &random, &owner, &id);
         new.into_webhook(endpoint, &sealed, owner, id, now)
     }
 
