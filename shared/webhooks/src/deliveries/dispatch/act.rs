@@ -61,36 +61,26 @@ impl Dispatcher {
                 let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
                 self.wait(claimed, wait, (until, webhook), now).await?;
             }
-            (decision, Some(webhook), Some(event)) => {
-                return self.act_on(turn, decision, Ready { webhook, event, health }, now).await;
+            (Decision::Hold(before), Some(current), _) => {
+                self.hold(claimed, &before, &current.webhook.webhook, now).await?;
             }
-            // It is final, or the decision was made with values that were not read.
-            (_, _, _) => self.deliveries.release(claimed).await?,
-        }
-        Ok(None)
-    }
-
-    /// Makes the attempt, or lets the delivery wait.
-    async fn act_on(
-        &self,
-        turn: Turn<'_>,
-        decision: Decision,
-        ready: Ready,
-        now: Time,
-    ) -> Result<Option<RecordedAttempt>, DispatchError> {
-        let claimed = turn.claimed;
-        let webhook = &ready.webhook.webhook.webhook;
-        match decision {
-            Decision::Hold(before) => self.hold(claimed, &before, webhook, now).await?,
-            Decision::PutIntoFeed => self.put_into_feed(claimed, webhook, now).await?,
-            Decision::PassToSlowLane => {
+            (Decision::PutIntoFeed, Some(current), _) => {
+                self.put_into_feed(claimed, &current.webhook.webhook, now).await?;
+            }
+            (Decision::PassToSlowLane, _, _) => {
                 self.deliveries.release(claimed).await?;
                 self.queue.announce(Lane::Slow, turn.message.clone(), now, now).await;
             }
-            Decision::Probe => return self.probe(turn, ready, now).await,
-            Decision::SendInTurn if !self.reaches_its_slot(claimed, webhook).await? => {}
-            Decision::Send | Decision::SendInTurn => return self.send(turn, ready).await,
-            Decision::Drop | Decision::RecordUnknownOutcome | Decision::Cancel(_) | Decision::Wait(..) => {}
+            (Decision::Probe, Some(webhook), Some(event)) => {
+                return self.probe(turn, Ready { webhook, event, health }, now).await;
+            }
+            (sending @ (Decision::Send | Decision::SendInTurn), Some(webhook), Some(event)) => {
+                if sending == Decision::Send || self.reaches_its_slot(claimed, &webhook.webhook.webhook).await? {
+                    return self.send(turn, Ready { webhook, event, health }).await;
+                }
+            }
+            // It is final, or the decision was made with values that were not read.
+            (_, _, _) => self.deliveries.release(claimed).await?,
         }
         Ok(None)
     }
