@@ -247,7 +247,7 @@ impl Dispatcher {
         lease: String,
         prefetch: &Prefetch,
     ) -> Result<ClaimOutcome, TableError> {
-        let Some(event) = prefetch.event.as_ref().map(|event| &event.item) else { return Ok(ClaimOutcome::NoHead) };
+        let Some(event) = prefetch.event.as_ref().map(|event| &event.item) else { return Ok(ClaimOutcome::Refused) };
         let id = &message.due.delivery;
         if let (Some(webhook), Some(head)) = (prefetch.webhook(), Head::new(event, id)) {
             let webhook = &webhook.webhook;

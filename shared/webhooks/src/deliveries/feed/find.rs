@@ -157,10 +157,8 @@ impl Feeds {
             looked_at += page.looked_at;
             let now = self.clock.now();
             let ids: Vec<_> = page.found.into_iter().filter(|id| !passed.has(id, now)).collect();
-            for head in self.deliveries.heads(&ids).await? {
-                let Some(head) = head.head().filter(|head| head.delivery.webhook_identifier == *webhook) else {
-                    continue;
-                };
+            let heads = self.deliveries.heads(ids.iter().map(|id| (id, None)).collect()).await?;
+            for head in heads.into_iter().flatten().filter(|head| head.delivery.webhook_identifier == *webhook) {
                 if !head.is_kept(now) {
                     passed.for_good([head.delivery.id.clone()]);
                     expired.push(head);

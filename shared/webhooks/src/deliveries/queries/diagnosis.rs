@@ -16,7 +16,7 @@ use crate::{
             range::KeyRange,
         },
         state::{delivery::Status, index::IndexGroup},
-        store::{Deliveries, StoredHead},
+        store::Deliveries,
         view::{AttemptView, DeliveryView, WholeDelivery},
     },
     subscriptions::{WebhookError, WebhookView, stats::WebhookStats, webhook::show::Showing},
@@ -136,8 +136,8 @@ impl Diagnosing {
     /// Why the oldest waiting deliveries wait: for another delivery, or for their turn.
     async fn of_waiting(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<Vec<Obstacle>, TableError> {
         let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
-        let heads = self.deliveries.heads(&waiting.found).await?;
-        let waiting: Vec<_> = heads.into_iter().filter_map(StoredHead::head).collect();
+        let heads = self.deliveries.heads(waiting.found.iter().map(|id| (id, None)).collect()).await?;
+        let waiting: Vec<_> = heads.into_iter().flatten().collect();
         let held = waiting.iter().find_map(|head| Some((&head.delivery.id, head.held_by()?)));
         let held = held.map(|(id, before)| Obstacle {
             cause: Cause::Held,

@@ -9,7 +9,7 @@ use crate::{
             range::{KeyRange, ListPosition},
         },
         state::{head::Head, index::IndexGroup},
-        store::{Deliveries, StoredHead},
+        store::Deliveries,
     },
     events::store::{EventItem, Target},
 };
@@ -57,14 +57,15 @@ impl<'a> Filling<'a> {
 
     /// Whether these candidates show that the webhook belongs to another entity. All deliveries of a webhook have the
     /// same owner.
-    fn is_foreign(&mut self, candidates: &[Candidate], stored: &[StoredHead]) -> bool {
-        for ((_, event), head) in candidates.iter().zip(stored) {
+    fn is_foreign(&mut self, candidates: &[Candidate], heads: &[Option<Head>]) -> bool {
+        for ((_, event), head) in candidates.iter().zip(heads) {
             match (event, head) {
                 _ if !self.may_be_foreign => return false,
-                (None, StoredHead::Head(head)) if head.delivery.owner_identifier != *self.entity => return true,
+                (None, Some(head)) if head.delivery.owner_identifier != *self.entity => return true,
+                // An index may list a delivery that the table has removed.
+                (None, None) => {}
                 // Events are read from the entity's part of the index.
-                (Some(_), _) | (None, StoredHead::Head(_)) => self.may_be_foreign = false,
-                (None, StoredHead::Missing | StoredHead::Unreadable) => {}
+                (Some(_), _) | (None, Some(_)) => self.may_be_foreign = false,
             }
         }
         false
@@ -123,16 +124,11 @@ impl Deliveries {
             let Some((last, _)) = chunk.last() else { return Ok(ControlFlow::Continue(())) };
             let last = ListPosition::of(last);
             filling.read += chunk.len();
-            let stored = self.heads(chunk.iter().map(|(id, _)| id)).await?;
-            if filling.is_foreign(&chunk, &stored) {
+            let heads = self.heads(chunk.iter().map(|(id, event)| (id, event.as_deref())).collect()).await?;
+            if filling.is_foreign(&chunk, &heads) {
                 return Ok(ControlFlow::Break(None));
             }
-            let heads = stored.into_iter().zip(&chunk).filter_map(|(stored, (id, event))| match event {
-                Some(event) => stored.or_new(event, id),
-                // An index may list a delivery that the table has removed.
-                None => stored.head(),
-            });
-            if let Some(end) = filling.add(heads) {
+            if let Some(end) = filling.add(heads.into_iter().flatten()) {
                 return Ok(ControlFlow::Break(Some(end)));
             }
             if filling.read >= MAX_HEADS_READ && (candidates.len() > 0 || has_more) {
@@ -157,8 +153,8 @@ mod tests {
         head
     }
 
-    fn stored(head: Head) -> (Candidate, StoredHead) {
-        ((head.delivery.id.clone(), None), StoredHead::of(Some(head)))
+    fn stored(head: Head) -> (Candidate, Option<Head>) {
+        ((head.delivery.id.clone(), None), Some(head))
     }
 
     #[test]
@@ -167,8 +163,8 @@ mod tests {
         let filters = Filters::default();
         let mut filling = Filling { may_be_foreign: true, ..Filling::new(&entity, &filters, 100, NOW) };
         assert_eq!(filling.next_chunk(), 1);
-        let (candidate, gone) = (stored(head()).0, StoredHead::Missing);
-        assert!(!filling.is_foreign(&[candidate], &[gone]) && filling.may_be_foreign, "it says nothing");
+        let (candidate, _) = stored(head());
+        assert!(!filling.is_foreign(&[candidate], &[None]) && filling.may_be_foreign, "it is gone and says nothing");
         let (candidate, head_of_other) = stored(foreign());
         assert!(filling.is_foreign(&[candidate], &[head_of_other]));
         let (candidate, own) = stored(head());
@@ -185,7 +181,7 @@ mod tests {
         let target = Target::of(head.delivery.webhook_identifier.clone(), String::new());
         let event = EventItem::new(&event, vec![target], NOW, std::time::Duration::from_secs(60));
         let candidate = (head.delivery.id, Some(Arc::new(event)));
-        assert!(!filling.is_foreign(&[candidate], &[StoredHead::Missing]) && !filling.may_be_foreign);
+        assert!(!filling.is_foreign(&[candidate], &[None]) && !filling.may_be_foreign);
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) struct Claimed {
 pub(crate) enum ClaimOutcome {
     /// The attempt belongs to the caller.
     Done(Box<Claimed>),
-    /// The attempt was made already, another worker is making it, or it is not due yet.
+    /// The attempt was made already, another worker is making it, it is not due yet, or its event is gone.
     Refused,
     /// The delivery is final. The worker that ended it may have died before it woke the next one of its line.
     Ended(Box<Head>),

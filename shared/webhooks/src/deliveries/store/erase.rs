@@ -20,7 +20,7 @@ use crate::{
         },
         store::{
             Deliveries,
-            attributes::{ATTEMPT, AttemptItem, HeadChange, head_key, insertion, partition},
+            attributes::{ATTEMPT, AttemptItem, HeadChange, head_key, partition},
             head_write, skip_unreadable,
         },
     },
@@ -71,16 +71,10 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
     for _ in 0..TRIES {
         let head = table.read::<Head>(head_key(id), ERASING).await;
         let consequence = "the delivery is not erased, because its item cannot be read; remove the item";
-        let Some(head) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
-        let Some(head) = head else {
-            let Some(cancelled) = Head::new(event, id) else { return Ok(()) };
-            let index = Index::after(&cancelled, &cancelled, AnnouncedBy::Sweep, now);
-            if table.write_together(insertion(&cancelled, index, ERASING)?, ERASING).await?.is_done() {
-                return Ok(());
-            }
-            continue;
-        };
-        if head.is_erased() || table.write_together(erasing(&head, event, now)?, ERASING).await?.is_done() {
+        let Some(stored) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
+        let Some(head) = stored.or_else(|| Head::new(event, id)) else { return Ok(()) };
+        let is_erased = head.is_stored && head.is_erased();
+        if is_erased || table.write_together(erasing(&head, event, now)?, ERASING).await?.is_done() {
             return if head.has_large_attempts() { erase_large_attempts(table, id).await } else { Ok(()) };
         }
     }

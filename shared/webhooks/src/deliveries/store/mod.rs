@@ -84,41 +84,6 @@ impl StoredDelivery {
     }
 }
 
-/// The result of a read of a head.
-#[derive(Debug)]
-pub(crate) enum StoredHead {
-    /// Its head.
-    Head(Box<Head>),
-    /// No item: the delivery is neither claimed nor opened yet, or is gone.
-    Missing,
-    /// An item that cannot be read.
-    Unreadable,
-}
-
-impl StoredHead {
-    /// The result of a read that did not fail.
-    pub(crate) fn of(head: Option<Head>) -> Self {
-        head.map_or(Self::Missing, |head| Self::Head(Box::new(head)))
-    }
-
-    /// The head, if it can be read.
-    pub(crate) fn head(self) -> Option<Head> {
-        match self {
-            Self::Head(head) => Some(*head),
-            Self::Missing | Self::Unreadable => None,
-        }
-    }
-
-    /// The head, or the state of a delivery of this event that no worker has claimed.
-    pub(crate) fn or_new(self, event: &EventItem, id: &DeliveryId) -> Option<Head> {
-        match self {
-            Self::Head(head) => Some(*head),
-            Self::Missing => Head::new(event, id),
-            Self::Unreadable => None,
-        }
-    }
-}
-
 /// The result of a read or a change of a delivery; `None` if its item cannot be read, which is logged with the
 /// consequence. It is no error, since the item stays unreadable, and an error would hold up other deliveries.
 pub(crate) fn skip_unreadable<T>(
@@ -247,21 +212,21 @@ impl Deliveries {
     /// delivery that cannot be read is left out.
     pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<Head>, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
-        let stored = self.heads(&ids).await?;
-        let heads = ids.iter().zip(stored).filter_map(|(id, stored)| stored.or_new(event, id));
-        Ok(heads.collect())
+        let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;
+        Ok(heads.into_iter().flatten().collect())
     }
 
-    /// The heads of these deliveries, by an eventually consistent read. A head that cannot be read does not hold up the
+    /// The heads of these deliveries by an eventually consistent read, stored or derived from their event, if it is
+    /// given. `None` for a delivery without either, and for a head that cannot be read, which does not hold up the
     /// others.
     pub(crate) async fn heads(
         &self,
-        ids: impl IntoIterator<Item = &DeliveryId>,
-    ) -> Result<Vec<StoredHead>, TableError> {
-        let heads = ids.into_iter().map(async |id| {
-            let head = self.table.read_eventual(head_key(id), "listing deliveries").await;
-            let head = skip_unreadable(head, id, "the delivery is skipped, because its item cannot be read");
-            head.map(|head| head.map_or(StoredHead::Unreadable, StoredHead::of))
+        deliveries: Vec<(&DeliveryId, Option<&EventItem>)>,
+    ) -> Result<Vec<Option<Head>>, TableError> {
+        let heads = deliveries.into_iter().map(async |(id, event)| {
+            let stored = self.table.read_eventual(head_key(id), "listing deliveries").await;
+            let stored = skip_unreadable(stored, id, "the delivery is skipped, because its item cannot be read");
+            stored.map(|stored| stored.and_then(|stored| stored.or_else(|| Head::new(event?, id))))
         });
         try_join_all(heads).await
     }

@@ -11,7 +11,7 @@ use crate::{
     deliveries::{
         state::{head::Head, index::Index},
         store::{
-            Deliveries, StoredHead,
+            Deliveries,
             attributes::{HeadChange, insertion},
             head_write, skip_unreadable,
         },
@@ -33,7 +33,7 @@ impl Deliveries {
     /// unreadable delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
-        let heads = self.heads(&ids).await?;
+        let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;
         let open = ids.into_iter().zip(heads).map(|(id, head)| async move { self.open(event, &id, head, now).await });
         stream::iter(open)
             .buffer_unordered(AT_ONCE)
@@ -52,12 +52,12 @@ impl Deliveries {
         &self,
         event: &EventItem,
         id: &DeliveryId,
-        mut head: StoredHead,
+        mut head: Option<Head>,
         now: Time,
     ) -> Result<bool, TableError> {
         for _ in 0..TRIES {
             // The deliveries of an erased event are left to the job that erases them.
-            let open = head.or_new(event, id).filter(|head| !head.is_final() && head.index.due_at.is_none());
+            let open = head.filter(|head| !head.is_final() && head.index.due_at.is_none());
             let Some(open) = open else { return Ok(false) };
             let due = Some(Index::opened(&open, now));
             let unchanged = |change: HeadChange| {
@@ -69,7 +69,7 @@ impl Deliveries {
             }
             let consequence = "the delivery is not opened, because its item cannot be read";
             let Some(changed) = skip_unreadable(self.head(id).await, id, consequence)? else { return Ok(false) };
-            head = StoredHead::of(changed);
+            head = changed.or_else(|| Head::new(event, id));
         }
         Err(TableError::code(OPENING, "ConditionalCheckFailedException"))
     }
