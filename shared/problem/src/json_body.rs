@@ -1,21 +1,15 @@
 //! Request bodies: JSON objects whose members are taken one by one, so that all violations are reported at once.
 //! Unknown members are violations. A member that must be passed on byte for byte is taken as text.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fmt,
-};
+use std::collections::BTreeMap;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor},
-};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use base::Time;
 
 use crate::{
-    InputPart, Pointer, Problem, Rule, Violation,
+    Members, Pointer, Problem, Rule, Violation, Violations,
     near::{self, MAX_COMPARED},
     surrogates, time,
 };
@@ -24,67 +18,8 @@ use crate::{
 /// larger event names the limit of events rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// The maximum number of violations in a response.
-const MAX_VIOLATIONS: usize = 100;
-
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
-
-/// The violations found so far in a part of the input.
-#[derive(Debug, Default)]
-pub struct Violations {
-    part: InputPart,
-    list: Vec<Violation>,
-}
-
-impl Violations {
-    /// No violations yet in this part of the input.
-    pub fn of(part: InputPart) -> Self {
-        Self { part, list: Vec::new() }
-    }
-
-    /// Adds a violation by the value at the pointer.
-    pub fn add(&mut self, pointer: impl Into<Pointer>, rule: Rule, detail: impl Into<String>) {
-        self.push(Violation::new(self.part, pointer, rule, detail));
-    }
-
-    /// Adds a violation, which may be in another part of the input.
-    pub fn push(&mut self, violation: Violation) {
-        if self.list.len() < MAX_VIOLATIONS {
-            self.list.push(violation);
-        }
-    }
-
-    /// Returns a checked value, or adds the error as a violation.
-    pub fn note<T, E: fmt::Display>(
-        &mut self,
-        pointer: impl Into<Pointer>,
-        rule: Rule,
-        checked: Result<T, E>,
-    ) -> Option<T> {
-        checked.map_err(|error| self.add(pointer, rule, error.to_string())).ok()
-    }
-
-    /// Adds a violation for each text of a member's JSON that has an unpaired surrogate, and returns whether there are
-    /// any.
-    pub fn note_surrogates(&mut self, name: &str, json: &str) -> bool {
-        let unpaired = surrogates::unpaired(json);
-        for pointer in &unpaired {
-            self.add(Pointer::from(name).within(pointer), Rule::InvalidFormat, surrogates::MESSAGE);
-        }
-        !unpaired.is_empty()
-    }
-
-    /// All violations.
-    pub fn into_list(self) -> Vec<Violation> {
-        self.list
-    }
-
-    /// Fails with all violations, if there are any.
-    pub fn check(self) -> Result<(), Problem> {
-        if self.list.is_empty() { Ok(()) } else { Err(Problem::invalid(self.list)) }
-    }
-}
 
 /// Checks the body of an operation without input: it must be absent, or an object without members.
 pub fn no_input(body: &[u8]) -> Result<(), Problem> {
@@ -282,46 +217,6 @@ pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// The members of a JSON object as they were sent. Of duplicate members, the first counts.
-#[derive(Debug)]
-pub struct Members<'a> {
-    /// The names and values, in their order.
-    pub members: Vec<(String, &'a RawValue)>,
-    /// The duplicate names.
-    pub doubled: Vec<String>,
-}
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                let mut doubled = Vec::new();
-                let mut names = HashSet::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    let value = map.next_value()?;
-                    if !names.insert(name.clone()) {
-                        doubled.push(name);
-                    } else {
-                        members.push((name, value));
-                    }
-                }
-                Ok(Members { members, doubled })
-            }
-        }
-
-        deserializer.deserialize_map(Object)
-    }
-}
-
 /// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
     let mut depth = 0usize;
@@ -348,7 +243,7 @@ fn nests_deeper_than(limit: usize, json: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MAX_POINTER;
+    use crate::{MAX_POINTER, violations::MAX_VIOLATIONS};
     use proptest::prelude::*;
 
     fn violations(problem: Problem) -> Vec<String> {
