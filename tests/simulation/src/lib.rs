@@ -21,6 +21,7 @@ pub mod plan;
 pub mod promises;
 pub mod providers;
 mod readers;
+mod records;
 pub mod report;
 mod sandbox;
 mod service_log;

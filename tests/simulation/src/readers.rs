@@ -13,8 +13,9 @@ use crate::{
     endpoints::Slot,
     plan::{Action, Step},
     promises::facts::{millis, slot_of, text},
+    records::Answer,
     sandbox::Function,
-    tenants::{Answer, Tenants, done},
+    tenants::{Tenants, done},
 };
 
 /// The request of a reader for deliveries, and its reaction to them.

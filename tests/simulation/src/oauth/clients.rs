@@ -28,8 +28,9 @@ use super::{
 use crate::{
     bundle::{entity, entity_id},
     plan::Step,
+    records::Answer,
     sandbox::Function,
-    tenants::{Answer, Tenants, done, once},
+    tenants::{Tenants, done, once},
 };
 
 /// The token in an answer.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     bundle::{SCHEDULE, entity_id},
     plan::Action,
-    tenants::{Answer, Records, Request},
+    records::{Answer, Records, Request},
 };
 
 /// Checks all acknowledged publications, and all deliveries at the end.

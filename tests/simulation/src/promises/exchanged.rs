@@ -13,7 +13,7 @@ use crate::{
     bundle::entity_id,
     plan::TENANTS,
     providers::{Grant, Issue, Provider, name},
-    tenants::Records,
+    records::Records,
     world::State,
 };
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     plan::Action,
-    tenants::{Answer, Records},
+    records::{Answer, Records},
 };
 
 /// Checks the requests with a key, and the events that endpoints saw.

@@ -18,7 +18,7 @@ mod signed;
 
 use std::fmt;
 
-use crate::{tenants::Records, world::World};
+use crate::{records::Records, world::World};
 use facts::Facts;
 
 /// A promise of docs/reliability.md.

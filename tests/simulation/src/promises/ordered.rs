@@ -14,7 +14,7 @@ use super::{
 use crate::{
     aws::table::Item,
     plan::Action,
-    tenants::{Answer, Records, Request},
+    records::{Answer, Records, Request},
     world::State,
 };
 

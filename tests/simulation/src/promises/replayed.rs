@@ -13,7 +13,7 @@ use crate::{
     aws::table::{Item, Version},
     bundle::entity_id,
     plan::Action,
-    tenants::{Answer, Records, Request},
+    records::{Answer, Records, Request},
 };
 
 /// Checks all events, and all acknowledged replays.

@@ -6,7 +6,7 @@ use super::{Promise, facts::text};
 use crate::{
     bundle::entity_id,
     oauth::{Verdict, Verification},
-    tenants::Records,
+    records::Records,
     world::State,
 };
 

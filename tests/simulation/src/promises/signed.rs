@@ -12,7 +12,7 @@ use super::{
 use crate::{
     endpoints::{SeenRequest, Slot},
     plan::Action,
-    tenants::{Answer, Records, Request},
+    records::{Answer, Records, Request},
 };
 
 /// The maximum difference between the signed time and the arrival: the clocks, and the limit of an exchange.

@@ -23,8 +23,9 @@ use super::{Action, Provider};
 use crate::{
     bundle::entity,
     plan::Step,
+    records::Answer,
     sandbox::Function,
-    tenants::{Answer, Tenants, done, once},
+    tenants::{Tenants, done, once},
 };
 
 /// The maximum number of times that a person loads a page.
