@@ -41,13 +41,13 @@ impl Dispatcher {
         inputs: AttemptInputs,
     ) -> Result<Option<RecordedAttempt>, DispatchError> {
         let AttemptInputs { webhook, event, health } = inputs;
-        let Turn { entity, claimed, .. } = turn;
+        let claimed = turn.claimed;
         let now = self.clock.now();
         let decision = self.decide(&turn.facts(webhook.as_ref(), event.as_deref(), health.as_ref(), now)).await?;
         match (decision, webhook, event) {
             (Decision::RecordUnknownOutcome, webhook, _) => {
                 let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
-                return self.record_unknown_outcome(entity, claimed, webhook, health, now).await;
+                return self.record_unknown_outcome(turn, webhook, health, now).await;
             }
             (Decision::Cancel(reason), webhook, event) => {
                 if reason == CancelReason::Expired && event.is_none() {

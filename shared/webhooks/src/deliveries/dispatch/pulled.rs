@@ -6,6 +6,7 @@ use crate::{
         dispatch::{
             counting::RecordedAttempt,
             dispatcher::{DispatchError, Dispatcher},
+            turn::Turn,
         },
         feed::outcome::{Outcome, OutcomeRecorder},
         queue::Lane,
@@ -17,7 +18,6 @@ use crate::{
         health::{breaker::HealthItem, operational::WebhookUnread},
     },
 };
-use auth::AuthorizedEntity;
 use base::Time;
 use storage::{TableError, table::Transaction};
 
@@ -59,12 +59,12 @@ impl Dispatcher {
     /// announces the next attempt.
     pub(super) async fn record_unknown_outcome(
         &self,
-        entity: &AuthorizedEntity,
-        claimed: &Claimed,
+        turn: Turn<'_>,
         webhook: Option<&Webhook>,
         health: Option<HealthItem>,
         now: Time,
     ) -> Result<Option<RecordedAttempt>, DispatchError> {
+        let claimed = turn.claimed;
         let recorder = OutcomeRecorder {
             deliveries: &self.deliveries,
             announcer: &self.announcer,
@@ -81,9 +81,6 @@ impl Dispatcher {
             // Its worker may have died before it looked at those before this one, so the next one looks itself.
             self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
         }
-        let operational = claimed.delivery().is_operational();
-        let webhook = claimed.delivery().webhook_identifier.clone();
-        let entity = entity.clone();
-        Ok(Some(RecordedAttempt { entity, webhook, outcome, health_before: health, operational }))
+        Ok(Some(turn.recorded(outcome, health)))
     }
 }
