@@ -143,6 +143,16 @@ mod tests {
     }
 
     #[test]
+    fn a_delivery_without_a_head_gets_a_cancelled_one() {
+        let (event, head) = erased_event_and_head();
+        let new = Head::new(&event, &head.delivery.id).expect("a target");
+        let Write::Put(put) = erasing(&new, &event, NOW).expect("it can be written") else { panic!("{new:?}") };
+        let inserted: Head = put.read_back("testing").expect("a head");
+        assert_eq!(inserted.state, State::Cancelled(CancelReason::Erased));
+        assert_eq!((inserted.index.group, inserted.index.due_at), (Some(IndexGroup::Unrecoverable), None));
+    }
+
+    #[test]
     fn a_reader_that_did_not_answer_leaves_an_attempt_to_record() {
         let (event, head) = erased_event_and_head();
         for end in [NOW + LEASE, NOW - LEASE] {
