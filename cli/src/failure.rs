@@ -165,12 +165,12 @@ impl Failure {
             Self::NotLoggedIn(_) | Self::DamagedLogin(_) => {
                 format!("{login}, or set the variables that `waypost --help` lists")
             }
-            Self::NoProfile { name, .. } => format!("`waypost login --profile {name}` stores its login"),
+            Self::NoProfile { name, .. } => format!("run `waypost login --profile {name}` to log in"),
             Self::Unreachable { .. } => {
-                "check the network and the address; `waypost login` stores another address".to_owned()
+                "check your network and the address; run `waypost login` to change the address".to_owned()
             }
             Self::Unexpected { .. } => {
-                "check the address, and whether a proxy answered; `waypost login` stores another address".to_owned()
+                "check the address, and whether a proxy answered; run `waypost login` to change the address".to_owned()
             }
             Self::Unverified { next, .. } => next.clone(),
             Self::Certificates(_) => "install the package ca-certificates, or set SSL_CERT_FILE".to_owned(),

@@ -81,7 +81,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
         offers.open();
     });
     let (success, message) = task_result(&answer.expect("an answer"));
-    assert!(!success && message.contains("the pointer was changed concurrently"), "{message}");
+    assert!(!success && message.contains("another process changed the pointer"), "{message}");
     assert_eq!(pointer(&api).await, Some(first));
 
     let (success, message) = run("?live=true").await;

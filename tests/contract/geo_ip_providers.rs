@@ -20,24 +20,24 @@ use crate::harness::{
 
 /// Editions of MaxMind: the fault of the second release, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
-    ("WrongChecksum", "the file's checksum does not match the provider's"),
-    ("FlippedBit", "the file's checksum does not match the provider's"),
+    ("WrongChecksum", "file's checksum does not match the provider's"),
+    ("FlippedBit", "file's checksum does not match the provider's"),
     ("Truncated", "damaged"),
-    ("Older", "is not newer than the published one"),
+    ("Older", "is not newer than the published build"),
     ("Future", "is in the future"),
-    ("OtherType", "the database has the type `SomethingElse` instead of `OtherType`"),
+    ("OtherType", "the database type is `SomethingElse`, but `OtherType` was expected"),
     ("TwoDatabases", "2 databases"),
     ("LeadsOut", "a name that leads outside the archive"),
 ];
 /// Editions at a plain address: the fault, a part of the sentence about it, and the number of requests for the file.
 const PLAIN: [(&str, &str, usize); 9] = [
-    ("WrongSha256", "the file's checksum does not match the provider's", 1),
+    ("WrongSha256", "file's checksum does not match the provider's", 1),
     ("CutOff", "the connection broke before the response was complete", 1),
     ("NoAnswer", "the connection broke before the server answered", 2),
-    ("Bomb", "more than", 1),
+    ("Bomb", "larger than", 1),
     ("Status401", "refused the credentials, or none are configured (status 401)", 1),
     ("Status403", "refused the credentials, or none are configured (status 403)", 1),
-    ("Status404", "has no such file (status 404)", 1),
+    ("Status404", "does not have the file (status 404)", 1),
     ("Status429", "download limit is reached (status 429)", 1),
     ("Status500", "the server failed (status 500)", 1),
 ];
@@ -309,7 +309,7 @@ async fn servers_that_take_too_long_change_nothing_and_are_explained(suite: Arc<
     assert!(!success, "{message}");
     let (silent, trickling) = message.split_once("; Trickling: ").expect("a line about each");
     assert!(silent.contains("did not begin to answer in time"), "{message}");
-    assert!(trickling.contains("did not finish in time"), "{message}");
+    assert!(trickling.contains("the update ran out of time"), "{message}");
     assert_eq!(editions.map(|name| downloads(&server, name)), [1, 1]);
     assert_eq!(files(&folder(&api)), before, "an interrupted download changes no file");
     assert!(bundle.stop().await.success());
@@ -386,7 +386,7 @@ async fn an_edition_has_its_share_of_the_time_of_a_call(suite: Arc<Suite>) {
     let configuration = json!({ "editions": editions });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
     let (success, message) = task_result(&call(&api, "?live=true").await);
-    assert!(!success && message.contains("Dripping: did not finish in time"), "{message}");
+    assert!(!success && message.contains("Dripping: the update ran out of time"), "{message}");
     assert_eq!(published(&files(&folder(&api)), "Next"), Some(database("Next", 2)), "{message}");
     assert!(bundle.stop().await.success());
 }

@@ -60,7 +60,7 @@ Example:
 Example:
   waypost cancel dlv_01m7w5gmev32p3wwt3y0b8j32h
 
-An attempt that is under way cannot be stopped: the service refuses, and a later cancellation may succeed.")]
+An attempt that has begun cannot be stopped. If the service refuses, cancel again once the attempt has ended.")]
     Cancel(WhichDelivery),
     /// Sends failed and waiting deliveries of a webhook again, for example after an outage.
     Recover(Recover),

@@ -207,7 +207,7 @@ async fn every_end_has_its_exit_code_and_says_what_to_do() {
     assert!(person.run(&["resend", "dlv_1"]).await.failed(1).contains("answered with status 502"));
     drop(fake);
     let said = person.run(&["show", "dlv_1"]).await.failed(3);
-    assert!(said.contains("cannot be reached") && said.contains("check the network"), "{said}");
+    assert!(said.contains("cannot be reached") && said.contains("check your network"), "{said}");
 }
 
 #[tokio::test]

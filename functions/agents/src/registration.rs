@@ -14,7 +14,7 @@ pub async fn scopes(use_cases: &UseCases, caller: &Caller) -> Option<Scopes> {
         Err(error) => {
             tracing::warn!(
                 cause = base::logging::chain(&error),
-                "an agent's application could not be read; the call gets 403, so the client requests a wider token"
+                "an agent's application could not be read; the call gets 403, so the client will request a wider token"
             );
             None
         }

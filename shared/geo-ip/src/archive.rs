@@ -38,7 +38,7 @@ pub struct Expanded {
 pub enum ArchiveError {
     #[error("the downloaded file is damaged and could not be unpacked")]
     Damaged(#[source] io::Error),
-    #[error("the downloaded file unpacks to more than {} MB", .0 / (1024 * 1024))]
+    #[error("the downloaded file is larger than {} MB when unpacked", .0 / (1024 * 1024))]
     TooLarge(u64),
     #[error("the downloaded file is empty")]
     Empty,

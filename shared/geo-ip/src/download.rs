@@ -102,7 +102,7 @@ pub enum DownloadError {
     #[error("the response is larger than the limit of {} MB", .0 / (1024 * 1024))]
     TooLarge(u64),
     #[error(
-        "the server is too slow: less than {} KB arrived in {} seconds; the download was stopped",
+        "the download was stopped because the server is too slow: less than {} KB arrived in {} seconds",
         .0.bytes / 1024, .0.window.as_secs()
     )]
     TooSlow(MinimumRate),
@@ -115,7 +115,7 @@ pub enum DownloadError {
 fn refusal(status: &StatusCode) -> String {
     let meaning = match status.as_u16() {
         401 | 403 => "the server refused the credentials, or none are configured",
-        404 | 410 => "the server has no such file",
+        404 | 410 => "the server does not have the file",
         429 => "the server's download limit is reached",
         500.. => "the server failed",
         _ => "the server's response is unexpected",

@@ -58,7 +58,7 @@ pub enum UpdateError {
     Source(#[from] SourceError),
     #[error("downloading")]
     Download(#[source] DownloadError),
-    #[error("downloading: the file's checksum does not match the provider's")]
+    #[error("the downloaded file's checksum does not match the provider's")]
     Checksum,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -66,9 +66,9 @@ pub enum UpdateError {
     Blocked(String),
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    #[error("did not finish in time; nothing was published. The daily run has 14 minutes for all editions together")]
+    #[error("the update ran out of time and published nothing; the daily run allows 14 minutes for all editions")]
     Late,
-    #[error("the pointer was changed concurrently; nothing was published")]
+    #[error("another process changed the pointer at the same time; nothing was published")]
     PointerMoved,
 }
 
@@ -288,7 +288,7 @@ impl Updater {
         };
         if let Err(error) = removed.await {
             let error = logging::chain(&error);
-            tracing::warn!(%edition, error, "old releases could not be removed; the next publication tries again");
+            tracing::warn!(%edition, error, "old releases could not be removed; the next publication will try again");
         }
     }
 }

@@ -206,7 +206,7 @@ async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
     damaged.truncate(damaged.len() / 2);
     let other = DatabaseBuilder::new("GeoLite2-ASN", NOW as u64 - 5).with_many(40).build();
     for (answer, words) in [
-        (Answering::status(404), "no such file (status 404)"),
+        (Answering::status(404), "does not have the file (status 404)"),
         (Answering::status(401), "refused the credentials"),
         (Answering::status(429), "download limit"),
         (Answering::status(503), "the server failed (status 503)"),
@@ -220,13 +220,16 @@ async fn a_fault_of_a_provider_has_a_sentence_and_publishes_nothing() {
         (Answering::ok(r#"{"message": "x"}"#), "JSON instead of a database: use the address of the file"),
         (Answering::ok("version https://git-lfs.github.com/spec/v1\noid"), "a Git LFS pointer instead"),
         (Answering::ok("PK\x03\x04"), "a ZIP archive, which is not supported: use the address"),
-        (Answering::ok(gzip(&database_with(5, 41))), "the build time of the published one, 2026-11-15T09:45:00Z, but"),
+        (
+            Answering::ok(gzip(&database_with(5, 41))),
+            "the build time 2026-11-15T09:45:00Z is that of the published database, but",
+        ),
         (Answering::ok(gzip(b"nothing")), "not a MaxMind database"),
         (Answering::ok(gzip(&damaged)), "not a MaxMind database"),
-        (Answering::ok(gzip(&vec![0; 2 * 1024 * 1024])), "unpacks to more than 1 MB"),
-        (Answering::ok(gzip(&database(9))), "is not newer than the published one, 2026-11-15T"),
+        (Answering::ok(gzip(&vec![0; 2 * 1024 * 1024])), "larger than 1 MB when unpacked"),
+        (Answering::ok(gzip(&database(9))), "is not newer than the published build, 2026-11-15T"),
         (Answering::ok(gzip(&database(-2))), "in the future"),
-        (Answering::ok(gzip(&other)), "`GeoLite2-ASN` instead of `GeoLite2-City`"),
+        (Answering::ok(gzip(&other)), "`GeoLite2-ASN`, but `GeoLite2-City` was expected"),
         (Answering::ok(gzip(&database_with(1, 10))), "implausible"),
         (Answering::ok(gzip(&database_with(1, 100))), "implausible"),
     ] {
@@ -247,7 +250,7 @@ async fn a_database_has_the_type_that_the_configuration_names() {
     let database = DatabaseBuilder::new(named, NOW as u64 - 5).with_many(40).build();
     world.says("/a.mmdb.gz", Answering::ok(gzip(&database)));
     let words = world.plain().await.expect_err("another type than the edition's name");
-    assert!(words.contains("`DBIP-Location-ISP (compat=Enterprise)` instead of `GeoLite2-City`; if"), "{words}");
+    assert!(words.contains("`DBIP-Location-ISP (compat=Enterprise)`, but `GeoLite2-City` was expected; if"), "{words}");
     world.update(json!({"url": "/a.mmdb.gz", "databaseType": named})).await.expect("published");
     let other = world.update(json!({"url": "/a.mmdb.gz", "databaseType": "DBIP-Location-ISP"})).await;
     assert!(other.is_ok(), "the same file is not looked at again");
@@ -263,7 +266,7 @@ async fn a_checksum_beside_the_file_decides() {
     world.says("/sum", Answering::ok("none"));
     assert!(world.update(source.clone()).await.expect_err("no checksum").contains("not a SHA-256"));
     world.says("/sum", Answering::ok(format!("{}  a.mmdb.gz\n", hash::sha256(b"another"))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the file's checksum"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("file's checksum"));
     world.says("/a.mmdb.gz", Answering::ok("<html>Sorry</html>"));
     assert!(world.update(source.clone()).await.expect_err("a page").contains("a web page"));
     world.says("/a.mmdb.gz", Answering::ok(served.clone()));
@@ -314,7 +317,7 @@ async fn maxmind_is_queried_first_and_a_new_release_downloaded() {
     // The content does not match the checksum.
     world.says("/geoip/updates/metadata?edition_id=GeoLite2-City", metadata(&md5(b"another")));
     world.says(path, Answering::ok(tar_gz(&database(1))));
-    assert!(world.update(source.clone()).await.expect_err("another").contains("the file's checksum"));
+    assert!(world.update(source.clone()).await.expect_err("another").contains("file's checksum"));
     for wrong in [
         "nonsense",
         r#"{"databases": []}"#,

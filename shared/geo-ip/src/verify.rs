@@ -47,15 +47,15 @@ pub enum VerifyError {
     #[error("the database is implausible: {0}")]
     Implausible(String),
     #[error(
-        "the database has the type `{found}` instead of {wanted}; if it is the right database, set `databaseType` to \
-         this type"
+        "the database type is `{found}`, but {wanted} was expected; if the file is right, set `databaseType` to its \
+         type"
     )]
     Type { found: String, wanted: DatabaseType },
-    #[error("build {offered} is not newer than the published one, {published}")]
+    #[error("build {offered} is not newer than the published build, {published}")]
     NotNewer { offered: String, published: String },
     #[error(
-        "the database has the build time of the published one, {0}, but different content: wait for the next build. If \
-         the new content is correct, withdraw the published one with `geo-ip rollback`, and update again"
+        "the build time {0} is that of the published database, but the content differs: wait for the next build. If \
+         the new content is correct, withdraw the published database with `geo-ip rollback`, and update again"
     )]
     SameBuild(String),
     #[error("build {0} is {1}")]
@@ -93,11 +93,11 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
         let address = network.network().map_err(VerifyError::Damaged)?.ip();
         let found = database.lookup(address).map_err(VerifyError::Damaged)?;
         if found.offset() != network.offset() {
-            return Err(strange("a network in it cannot be looked up"));
+            return Err(strange("one of its networks cannot be looked up"));
         }
         let value: Option<BTreeMap<String, serde::de::IgnoredAny>> = found.decode().map_err(VerifyError::Damaged)?;
         if value.is_none() {
-            return Err(strange("a network in it has no data"));
+            return Err(strange("one of its networks has no data"));
         }
         count += 1;
     }
@@ -133,11 +133,11 @@ pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, 
         ("nodes", facts.node_count.into(), published.node_count.into()),
     ] {
         if differs(new, old) {
-            return Err(VerifyError::Implausible(format!("{new} {what}, while the published one has {old}")));
+            return Err(VerifyError::Implausible(format!("it has {new} {what}, the published one {old}")));
         }
     }
     match published.known_addresses.iter().find(|address| !facts.known_addresses.contains(address)) {
-        Some(lost) => Err(VerifyError::Implausible(format!("it lacks {lost}, which the published one has"))),
+        Some(lost) => Err(VerifyError::Implausible(format!("the published database has {lost}, this one does not"))),
         None => Ok(()),
     }
 }

@@ -62,7 +62,8 @@ fn a_file_that_is_empty_cut_off_or_no_database_is_refused() {
 #[test]
 fn a_database_of_another_type_is_refused() {
     let facts = Facts { database_type: "GeoLite2-Country".into(), ..examined(&database().build()).expect("whole") };
-    assert!(judged(&facts, None).expect_err("another type").contains("`GeoLite2-Country` instead of `GeoLite2-City`"));
+    let error = judged(&facts, None).expect_err("another type");
+    assert!(error.contains("`GeoLite2-Country`, but `GeoLite2-City` was expected"), "{error}");
     let preset = DatabaseType::BeginsWith("GeoLite2");
     assert!(judge(&facts, &preset, None, Time::from_millis(NOW * 1000)).is_ok());
 }
@@ -80,7 +81,7 @@ fn a_build_is_newer_than_the_published_one_and_of_our_time() {
     let mut published =
         Release { size_bytes: facts.size_bytes, node_count: facts.node_count, ..release("a", facts.build_epoch - 1) };
     assert_eq!(judged(&facts, Some(&published)), Ok(()));
-    for (epoch, words) in [(facts.build_epoch, "but different content"), (facts.build_epoch + 1, "not newer")] {
+    for (epoch, words) in [(facts.build_epoch, "but the content differs"), (facts.build_epoch + 1, "not newer")] {
         published.build_epoch = epoch;
         assert!(judged(&facts, Some(&published)).expect_err(words).contains(words));
     }
@@ -103,7 +104,7 @@ fn a_database_that_differs_much_from_the_published_one_is_implausible() {
         assert!(error.contains("implausible"), "{error}");
     }
     let forgetful = Facts { known_addresses: vec!["8.8.8.8".into()], ..facts };
-    assert!(judged(&forgetful, Some(&published(1000, 1000))).expect_err("lost").contains("it lacks 1.1.1.1"));
+    assert!(judged(&forgetful, Some(&published(1000, 1000))).expect_err("lost").contains("has 1.1.1.1, this one"));
 }
 
 proptest! {

@@ -48,7 +48,7 @@ pub(crate) fn cause<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'stati
 fn sentence(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
-        Error::NoCertificatesPresented => "the endpoint presented no certificate",
+        Error::NoCertificatesPresented => "the endpoint sent no certificate",
         Error::AlertReceived(alert) => received(*alert),
         Error::InvalidMessage(
             InvalidMessage::InvalidContentType
@@ -62,9 +62,9 @@ fn sentence(error: &Error) -> &'static str {
             | PeerIncompatible::Tls12NotOffered
             | PeerIncompatible::Tls12NotOfferedOrEnabled,
         ) => "the endpoint supports neither TLS 1.2 nor TLS 1.3",
-        Error::PeerIncompatible(_) => "the endpoint and the service have no cipher suite or key exchange in common",
+        Error::PeerIncompatible(_) => "the endpoint and the service share no cipher suite or key exchange",
         Error::InvalidMessage(_) | Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
-            "the endpoint sent a TLS message that cannot be read"
+            "the endpoint sent an unreadable TLS message"
         }
         Error::PeerMisbehaved(_) | Error::DecryptError | Error::PeerSentOversizedRecord => {
             "the endpoint violated the TLS protocol"
@@ -90,7 +90,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         CertificateError::Revoked => "the endpoint's certificate is revoked",
         CertificateError::BadSignature => "the signature of the endpoint's certificate is wrong",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "the endpoint's certificate is not issued for servers"
+            "the endpoint's certificate is not a server certificate"
         }
         CertificateError::BadEncoding => "the endpoint's certificate cannot be read",
         CertificateError::UnsupportedSignatureAlgorithmContext { .. }
@@ -112,7 +112,7 @@ fn received(alert: AlertDescription) -> &'static str {
         | AlertDescription::NoCertificate
         | AlertDescription::CertificateUnknown => "the endpoint requires a client certificate",
         AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
-            "the endpoint refused the TLS handshake: there is no cipher suite in common, or it requires a client certificate"
+            "the endpoint refused the TLS handshake: no cipher suite is shared, or a client certificate is required"
         }
         AlertDescription::ProtocolVersion => "the endpoint supports neither TLS 1.2 nor TLS 1.3",
         AlertDescription::UnrecognisedName => "the endpoint has no certificate for its name",

@@ -125,12 +125,12 @@ async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, Atte
 /// to bypass the rules.
 fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
-        return Err(AttemptError::Dns("the name has no address"));
+        return Err(AttemptError::Dns("the name does not resolve to an address"));
     }
     if addresses.iter().all(|address| rules.permit(*address)) {
         Ok(())
     } else {
-        Err(AttemptError::Blocked("the host has an address that is not public"))
+        Err(AttemptError::Blocked("the host resolves to an address that is not public"))
     }
 }
 
@@ -139,7 +139,7 @@ fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError>
 async fn dial(addresses: Vec<SocketAddr>, network: &dyn Network) -> Result<Link, AttemptError> {
     let mut untried = addresses.into_iter();
     let mut in_flight = FuturesUnordered::new();
-    let mut failure = AttemptError::Dns("the name has no address");
+    let mut failure = AttemptError::Dns("the name does not resolve to an address");
     loop {
         in_flight.extend(untried.next().map(|address| network.open(address)));
         let wait = if untried.len() == 0 { Duration::MAX } else { HEAD_START };

@@ -275,7 +275,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
             AttemptError::Connect("the endpoint closed the connection before its response was complete")
         }
         Unanswered::HeadTooLong => AttemptError::Connect(
-            "the endpoint's response has more than 1 MiB or 2 048 headers before its body, interim responses (1xx) included",
+            "the endpoint's response exceeds 1 MiB or 2 048 headers before its body, counting interim responses (1xx)",
         ),
     }
 }

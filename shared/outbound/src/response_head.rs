@@ -20,7 +20,7 @@ const STATUS: usize = 9;
 
 /// The heads of a response have too many bytes, or one of them has too many headers.
 #[derive(Debug, thiserror::Error)]
-#[error("the response has too many headers, or too many bytes of them")]
+#[error("the response's headers are too many or too large")]
 pub(crate) struct HeadTooLong;
 
 /// The heads of the current response of a connection. Clones share them.

@@ -92,7 +92,7 @@ async fn attempt(
     let request = client::request(Method::GET, url, client::target(url), &sent, Bytes::new())?;
     client::check_scheme(url, rules)?;
     let link = timeout(limits.connect, dial::connect(url, rules, &SystemResolver, network)).await;
-    let link = link.unwrap_or(Err(AttemptError::Timeout("no connection could be made in time")))?;
+    let link = link.unwrap_or(Err(AttemptError::Timeout("the connection was not made in time")))?;
     let answered = timeout(limits.head, async {
         let mut connection = Connection::over(link, url, MAX_HEAD, &dial::TRUST).await?;
         let answered = connection.send(request).await?;
@@ -110,7 +110,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
             AttemptError::Connect("the connection broke before the server answered")
         }
         Unanswered::HeadTooLong => AttemptError::Connect(
-            "the server's response has more than 64 KiB or 2 048 headers before its body, interim responses (1xx) included",
+            "the server's response exceeds 64 KiB or 2 048 headers before its body, counting interim responses (1xx)",
         ),
     }
 }

@@ -182,7 +182,7 @@ async fn an_invalid_certificate_is_refused_with_its_true_reason() {
     for (identity, reason) in [
         (world.issue(expired), "the endpoint's certificate, or one in its chain, has expired"),
         (world.issue(future), "the endpoint's certificate, or one in its chain, is not valid yet"),
-        (world.issue(for_clients), "the endpoint's certificate is not issued for servers"),
+        (world.issue(for_clients), "the endpoint's certificate is not a server certificate"),
         (world.issue(parameters("127.0.0.2")), "the endpoint's certificate is not valid for its name"),
         (world.issue(parameters("hotel.example.com")), "the endpoint's certificate is not valid for its name"),
         (Identity { certificate, key }, untrusted),
@@ -225,7 +225,7 @@ async fn an_endpoint_without_tls_or_with_another_version_is_reported() {
         (alert(70), "the endpoint supports neither TLS 1.2 nor TLS 1.3"),
         (
             alert(40),
-            "the endpoint refused the TLS handshake: there is no cipher suite in common, or it requires a client certificate",
+            "the endpoint refused the TLS handshake: no cipher suite is shared, or a client certificate is required",
         ),
         (alert(112), "the endpoint has no certificate for its name"),
         (alert(116), "the endpoint requires a client certificate"),

@@ -35,20 +35,20 @@ impl Trust {
 
 fn build(CertificateResult { certs, errors, .. }: CertificateResult) -> Result<Arc<ClientConfig>, AttemptError> {
     for error in errors {
-        tracing::warn!(%error, "some of the machine's certificates could not be read; the others are trusted");
+        tracing::warn!(%error, "some of this machine's certificates could not be read and are ignored");
     }
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certs);
     if roots.is_empty() {
         tracing::error!(
-            "the machine has no readable certificates of authorities, so TLS connections fail: install CA certificates"
+            "this machine has no readable CA certificates, so TLS connections fail: install CA certificates"
         );
         return Err(AttemptError::Tls("the service could not read its trusted certificates"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|_| AttemptError::Tls("the service has no version of TLS to offer"))?;
+        .map_err(|_| AttemptError::Tls("the service supports no TLS version"))?;
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 

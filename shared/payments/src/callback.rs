@@ -111,7 +111,7 @@ pub enum CallbackError {
     #[error(transparent)]
     Seal(#[from] SealError),
     /// The steps before spending the state were too slow. The state is unchanged.
-    #[error("the table or the secrets were too slow for the callback to continue")]
+    #[error("the table or the secrets responded too slowly for the callback to continue")]
     TooSlow,
     /// Spending the state failed; it may be spent.
     #[error("the state could not be marked as used")]

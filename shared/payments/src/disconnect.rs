@@ -179,7 +179,7 @@ impl Disconnecting {
             Err(error) => {
                 let error = logging::chain(&error);
                 let provider = &provider.name;
-                tracing::error!(error, %provider, "tokens could not be decrypted; they are not revoked");
+                tracing::error!(error, %provider, "tokens could not be decrypted, so they were not revoked");
                 return Ok(GivenBack::Unreadable);
             }
         };
@@ -213,7 +213,7 @@ impl Disconnecting {
     /// Releases the connection unchanged. If this fails, the lease runs out.
     async fn release(&self, held: &HeldConnection) {
         if let Err(error) = self.connections.release(held).await {
-            tracing::warn!(error = %logging::chain(&error), "a connection stays held until its lease ends");
+            tracing::warn!(error = %logging::chain(&error), "a connection remains claimed until its lease ends");
         }
     }
 }

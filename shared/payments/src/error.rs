@@ -42,7 +42,7 @@ pub enum ConnectionError {
     #[error("the provider was connected again while its access was being revoked")]
     Replaced,
     /// A refresh holds the connection.
-    #[error("a refresh still held the connection after the wait")]
+    #[error("a refresh still held the connection when the wait ended")]
     Busy,
     /// The state is invalid.
     #[error(transparent)]

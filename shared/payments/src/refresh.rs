@@ -145,7 +145,7 @@ impl Refresher {
         let claim = self.connections.claim(&entity, &name, Purpose::Refresh, lease, self.clock.now());
         let Claim::Held(held) = claim.await? else { return Ok(false) };
         if held.until.since(self.clock.now()) < LIMITS.whole + LEASE_MARGIN {
-            tracing::warn!(provider = %name, "the table took too long; the next run refreshes the connection");
+            tracing::warn!(provider = %name, "the table took too long; the next run will refresh the connection");
             return Ok(false);
         }
         let attempted = match provider {
@@ -155,7 +155,11 @@ impl Refresher {
         silent.note(&name, matches!(attempted, Attempted::Failed(RefreshError::Grant(GrantError::Unreachable(_)))));
         if let Err(error) = self.settle(&held, attempted).await {
             let connection = &held.stored.connection.id;
-            tracing::error!(error = %logging::chain(&error), connectionId = %connection, "the result of a refresh is lost");
+            tracing::error!(
+                error = %logging::chain(&error),
+                connectionId = %connection,
+                "the result of a refresh was lost"
+            );
             return Err(error);
         }
         Ok(true)
@@ -232,7 +236,11 @@ impl Refresher {
             }
         };
         if !written.is_done() {
-            tracing::warn!(connectionId = %id, %provider, "a refresh was not recorded; the connection changed meanwhile");
+            tracing::warn!(
+                connectionId = %id,
+                %provider,
+                "a refresh was not recorded because the connection has changed"
+            );
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Body {
         let value = self.get(name)?;
         let read = read(value);
         if read.is_none() {
-            tracing::warn!(member = name, "a provider's token response has an unreadable member; it counts as absent");
+            tracing::warn!(member = name, "a provider's token response has an unreadable member, which is ignored");
         }
         read
     }

@@ -159,9 +159,9 @@ impl Follow<'_> {
     /// Says that it has begun, and which deliveries it cannot follow.
     fn begin(&self, open: &[Found]) {
         let entity = &self.service.login.entity;
-        self.output.remark(format!("Following the deliveries of {entity} as they end. Press Ctrl-C to stop."));
+        self.output.remark(format!("Printing deliveries for {entity} as they end. Press Ctrl-C to stop."));
         if open.len() >= MOST_OPEN {
-            let many = format!("At least {MOST_OPEN} deliveries are open: only the newest {MOST_OPEN} are followed.");
+            let many = format!("At least {MOST_OPEN} deliveries are open; only the newest {MOST_OPEN} are followed.");
             self.output.remark(many);
         }
     }

@@ -150,7 +150,7 @@ impl RevocationList {
             .set("expiresAt", expires_at(&revocation))
             // The latest issue time wins, in any order of the changes, and covers the others.
             .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
-        self.table.write(change, "revoking an application's tokens up to a given one").await?;
+        self.table.write(change, "revoking an application's tokens issued up to a given time").await?;
         Ok(revocation)
     }
 

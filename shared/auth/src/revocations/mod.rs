@@ -145,10 +145,7 @@ impl<S: RevocationSource> Revocations<S> {
             Ok(Err(error)) => logging::chain(&error),
             Err(late) => late.to_string(),
         };
-        tracing::error!(
-            error,
-            "the revocations could not be read; tokens are checked against the last list that was read"
-        );
+        tracing::error!(error, "the revocations could not be read; tokens are checked against the last list read");
         self.known.write().unwrap_or_else(PoisonError::into_inner).pause_until(self.clock.now() + FAILURE_PAUSE);
         Ok(())
     }

@@ -83,7 +83,7 @@ pub enum SessionFault {
     #[error("the session has ended")]
     Over,
     /// The cookie holds a key that was replaced more than a minute ago.
-    #[error("a browser sent a replaced key of the session; the session is ended")]
+    #[error("a browser sent an outdated key of the session, so the session was ended")]
     Replayed,
     /// The application or the credential that the link was made with was removed, or the application lost the
     /// link's rights.

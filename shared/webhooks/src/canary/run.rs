@@ -128,7 +128,7 @@ impl Canary {
     pub async fn run(&self) {
         let secret = match self.secrets.read::<CanarySecret>(SECRET).await {
             Err(SecretError::Missing { .. }) => {
-                tracing::warn!("the canary is not provisioned and does nothing; run `waypost-admin provision`");
+                tracing::warn!("the canary is not provisioned, so it does nothing; run `waypost-admin provision`");
                 return;
             }
             read => read.map_err(Failure::from),

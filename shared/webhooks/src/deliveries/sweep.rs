@@ -151,13 +151,13 @@ fn has_too_many_errors<K: Eq + Hash>(errors: &Errors<K>, of: &K) -> bool {
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// Overdue deliveries could not be announced.
-    #[error("overdue deliveries could not be announced; the next sweep tries again")]
+    #[error("overdue deliveries could not be announced; the next sweep will try again")]
     Overdue(#[source] TableError),
     /// A job could not be worked on.
-    #[error("a job failed; the next sweep continues it")]
+    #[error("a job failed; the next sweep will continue it")]
     Job(#[source] TableError),
     /// An event of the outbox could not be published.
-    #[error("events stay in the outbox; the next sweep publishes them")]
+    #[error("events remain in the outbox; the next sweep will publish them")]
     Outbox(#[from] OutboxError),
 }
 
@@ -353,7 +353,7 @@ impl Sweeper {
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
-        let consequence = "the delivery is not announced, because its item cannot be read";
+        let consequence = "the delivery is not announced because its item cannot be read";
         let postponed = skip_unreadable(postponed, delivery, consequence)?;
         let Some(head) = postponed.and_then(Written::done) else { return Ok(()) };
         // A delivery that was opened late has waited long enough for its message.

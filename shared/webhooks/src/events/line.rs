@@ -209,7 +209,11 @@ async fn write_further(table: &Table, puts: Vec<Put>, event: &EventId) {
     let written: Vec<_> = stream::iter(writes).buffer_unordered(FURTHER_AT_ONCE).collect().await;
     if let Some(error) = written.into_iter().find_map(Result::err) {
         let error = logging::chain(&error);
-        tracing::warn!(error, eventId = %event, "some deliveries of an event may be sent late, since their lines are incomplete");
+        tracing::warn!(
+            error,
+            eventId = %event,
+            "some of an event's deliveries may be sent late because their lines are incomplete"
+        );
     }
 }
 

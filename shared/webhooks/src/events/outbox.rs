@@ -97,7 +97,7 @@ pub enum OutboxError {
     #[error("a DynamoDB request for the outbox failed")]
     Table(#[from] TableError),
     /// A newer program wrote the event, or it is damaged.
-    #[error("the event {0} of the outbox is of an unknown type, too large, or not JSON; it stays in the outbox")]
+    #[error("the event {0} stays in the outbox: its type is unknown, or it is too large or not JSON")]
     Unreadable(EventId),
 }
 
@@ -176,7 +176,10 @@ impl Outbox {
             .map(|event| async move { self.publish(event?, publisher, waited).await })
             .buffer_unordered(AT_ONCE)
             .inspect_err(|error| {
-                tracing::error!(error = %logging::chain(error), "an event could not be published; it stays in the outbox");
+                tracing::error!(
+                    error = %logging::chain(error),
+                    "an event could not be published and stays in the outbox"
+                );
             });
         let outcomes: Vec<_> = outcomes.collect().await;
         let published = outcomes.iter().filter(|outcome| outcome.is_ok()).count();

@@ -401,7 +401,11 @@ pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     let outcomes = FilterOutcomes::of(filters(), &event.body);
     let unfiltered = filters().filter(|filter| outcomes.get(filter) == FilterOutcome::TooManySteps).count();
     if unfiltered > 0 {
-        tracing::warn!(eventId = %event.id, webhooks = unfiltered, "filters took too many steps; the event is delivered");
+        tracing::warn!(
+            eventId = %event.id,
+            webhooks = unfiltered,
+            "filters took too many steps; the event is delivered unfiltered"
+        );
         let detail =
             format!("has too many values for the filters of {unfiltered} webhook(s); these get the event regardless");
         event.warnings.insert(0, data_warning::warning(Pointer::default(), Rule::TooLong, &detail));

@@ -116,7 +116,7 @@ impl Message {
         }
         if body.len() > room {
             let kept = body.floor_char_boundary(room);
-            changes.push(format!("cut off after {kept} of {} bytes, because SQS takes no larger message", body.len()));
+            changes.push(format!("cut off after {kept} of {} bytes, the limit of an SQS message", body.len()));
             body.to_mut().truncate(kept);
         }
         if !changes.is_empty() {

@@ -143,13 +143,13 @@ impl PublishingShare {
             Ok(Err(error)) => {
                 tracing::warn!(
                     error = %logging::chain(&error),
-                    "publications were not counted; the entity may publish more than its share"
+                    "publications were not counted, so the entity may exceed its share"
                 );
             }
             Err(late) => {
                 tracing::warn!(
                     error = %late,
-                    "publications were not counted in time; the entity may publish more than its share"
+                    "publications were not counted in time, so the entity may exceed its share"
                 );
             }
         }

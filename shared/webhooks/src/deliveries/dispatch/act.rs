@@ -129,7 +129,8 @@ impl Dispatcher {
             Wait::Content => tracing::warn!(
                 deliveryId = %id,
                 %until,
-                "postponed: its content cannot be read; it is read again then. If an error names the cause, fix it"
+                "postponed: its content cannot be read. The dispatcher will read it again; fix the cause if the error \
+                 names one"
             ),
             // One line for each delivery in the line of a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),

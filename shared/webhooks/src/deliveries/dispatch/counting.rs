@@ -62,7 +62,7 @@ async fn count_for(
         tracing::warn!(
             error = %logging::chain(error),
             webhookId = %webhook,
-            "the attempts of a webhook were not counted; its health and statistics lack them"
+            "a webhook's attempts were not counted and are missing from its health and statistics"
         );
     }
     watched.is_ok_and(|opened| opened)

@@ -165,7 +165,7 @@ impl Dispatcher {
         tracing::error!(
             error = %logging::chain(&error),
             deliveryId = %claimed.delivery().id,
-            "an attempt cannot be made until an operator fixes the cause; the delivery waits"
+            "the delivery waits: no attempt can be made until an operator fixes the cause"
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);
@@ -193,7 +193,7 @@ impl Dispatcher {
         tracing::warn!(
             error,
             deliveryId = %claimed.delivery().id,
-            "a claim was not released; the history will show an interrupted attempt that was never made"
+            "a claim was not released; the history will show an interrupted attempt although none was made"
         );
     }
 

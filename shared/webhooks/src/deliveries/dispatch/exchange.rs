@@ -139,7 +139,7 @@ impl Dispatcher {
         if !claimed.may_begin() {
             tracing::warn!(
                 deliveryId = %claimed.delivery().id,
-                "too little of the lease is left for an exchange; the claim is released and the sweep announces the \
+                "the lease ends too soon for an exchange; the claim is released, and the sweep will announce the \
                  delivery"
             );
             self.deliveries.release(claimed).await?;
@@ -191,13 +191,13 @@ impl Dispatcher {
                 tracing::error!(
                     error = %logging::chain(&error),
                     webhookId = %id,
-                    "the webhook was not disabled after a 410; the next 410 disables it"
+                    "the webhook was not disabled after a 410; the next 410 will disable it"
                 );
             }
             Err(_) => {
                 tracing::error!(
                     webhookId = %id,
-                    "disabling the webhook after a 410 took too long; the next 410 disables it"
+                    "disabling the webhook after a 410 took too long; the next 410 will disable it"
                 );
             }
         }
@@ -213,12 +213,12 @@ impl Dispatcher {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     webhookId = %id,
-                    "the webhook was not marked as slow; its next slow exchange marks it"
+                    "the webhook was not marked as slow; its next slow exchange will mark it"
                 );
             }
             Err(_) => tracing::warn!(
                 webhookId = %id,
-                "marking the webhook as slow took too long; its next slow exchange marks it"
+                "marking the webhook as slow took too long; its next slow exchange will mark it"
             ),
         }
     }

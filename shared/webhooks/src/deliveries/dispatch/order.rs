@@ -37,7 +37,11 @@ impl Dispatcher {
         before: &DeliveryId,
         webhook: &Webhook,
     ) -> Result<(), TableError> {
-        tracing::info!(deliveryId = %delivery, %before, "held: the delivery before it about its subject is not final");
+        tracing::info!(
+            deliveryId = %delivery,
+            %before,
+            "held: the previous delivery for the same subject is not final"
+        );
         let now = self.clock.now();
         let open = self.deliveries.open_before(before, now).await?;
         if open.as_ref() != Some(before) {

@@ -44,7 +44,7 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run receives. The time is random, so that runs that began together do not end together. The function's
 /// timeout leaves time for an exchange and its record after that.
 const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
-const NOT_HANDLED: &str = "a message was not handled; the queue delivers it again";
+const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it again";
 /// The pause after a receive that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// The minimum time that a delivery of the slow lane without a permit waits on the queue. The time is short, since
@@ -205,7 +205,7 @@ impl DispatchRun<'_> {
         match self.inbox.receive(most).await {
             Ok(received) => received,
             Err(error) => {
-                tracing::warn!(error = %logging::chain(&error), "receiving from the queue failed; the run tries again");
+                tracing::warn!(error = %logging::chain(&error), "the queue could not be read; trying again");
                 pause(PAUSE_AFTER_ERROR).await;
                 Vec::new()
             }
@@ -223,7 +223,7 @@ impl DispatchRun<'_> {
         {
             tracing::warn!(
                 error = %logging::chain(&error),
-                "a handled message could not be deleted; the queue delivers it again, and it is then dropped"
+                "a handled message could not be deleted; the queue will deliver it again, and it will be dropped"
             );
         }
         Step::Received(handled)
@@ -269,7 +269,10 @@ impl DispatchRun<'_> {
             Lane::Quick => (message, now),
             Lane::Slow => {
                 let Some(ahead) = self.limiter.send_back(&message.entity, MAX_SENT_BACK) else {
-                    return tracing::debug!(deliveryId = %message.due.delivery, "no permit is free; the sweep announces it");
+                    return tracing::debug!(
+                        deliveryId = %message.due.delivery,
+                        "no permit is free; the sweep will announce the delivery"
+                    );
                 };
                 let in_line = RETURN_INTERVAL.saturating_mul(u32::try_from(ahead).unwrap_or(u32::MAX));
                 (message.waiting(), now + (RETURNS_AFTER.draw(&*self.dispatcher.random).saturating_add(in_line)))

@@ -239,7 +239,7 @@ impl Feeds {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     webhookId = %webhook,
-                    "the attempts of a reader were not counted; the health and statistics of the webhook lack them"
+                    "a reader's attempts were not counted and are missing from the webhook's health and statistics"
                 );
                 return;
             }

@@ -107,7 +107,7 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
             Ok(one) => left.extend(one),
             Err(error) if is_unreadable(&error) => tracing::error!(
                 error = %logging::chain(&error),
-                "skipped a delivery of a feed, because it cannot be read"
+                "skipped a feed delivery because it cannot be read"
             ),
             Err(error) => failed = failed.or(Some(error)),
         }
@@ -117,7 +117,7 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
         Some(error) => {
             tracing::warn!(
                 error = %logging::chain(&error),
-                "left a delivery of a feed to the next reader, since the table did not answer"
+                "left a feed delivery to the next reader because the table did not answer"
             );
             Ok(left)
         }
@@ -184,7 +184,7 @@ impl Feeds {
             tracing::warn!(
                 error = %logging::chain(error),
                 webhookId = %webhook,
-                "expired deliveries stay in a feed; the next reader skips them again"
+                "expired deliveries remain in a feed; the next reader will skip them"
             );
         }
         Ok(found)

@@ -52,7 +52,7 @@ async fn recover(
     id: &DeliveryId,
     now: Time,
 ) -> Result<bool, TableError> {
-    let consequence = "the delivery is not recovered, since its item cannot be read";
+    let consequence = "the delivery is not recovered because its item cannot be read";
     let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();
     let head = head.filter(|head| {
         let delivery = head.delivery();

@@ -205,7 +205,7 @@ impl Worker {
         if now < end {
             return Ok(PageResult::Wait(Progress::Seen, end));
         }
-        tracing::info!(webhookId = %id, "the feed of a temporary webhook has no reader; the webhook is removed");
+        tracing::info!(webhookId = %id, "a temporary webhook is removed because its feed has no reader");
         let removal = Removal {
             webhooks: self.webhooks.clone(),
             healths: Healths::new(self.webhooks.table().clone()),
@@ -252,7 +252,7 @@ fn warn_of_unreadable(pk: &str, sk: &str) {
     tracing::warn!(
         pk,
         sk,
-        "a job is postponed, since this release cannot read it; deploy the release that wrote it, or remove the item"
+        "a job is postponed because this release cannot read it; deploy the release that wrote it, or remove the item"
     );
 }
 

@@ -112,7 +112,7 @@ impl Queue {
             tracing::warn!(
                 error = %logging::chain(&error),
                 deliveryId = %delivery,
-                "an attempt was not announced; the sweep announces it"
+                "an attempt was not announced; the sweep will announce it"
             );
         }
     }
@@ -133,7 +133,7 @@ impl Queue {
                 error = %logging::chain(&error),
                 deliveryId = messages.first().map(|message| tracing::field::display(&message.due.delivery)),
                 deliveries = messages.len(),
-                "attempts were not announced; the sweep announces them"
+                "attempts were not announced; the sweep will announce them"
             );
         }
     }

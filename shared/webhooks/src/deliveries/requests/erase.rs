@@ -85,7 +85,7 @@ impl Erasing {
             tracing::warn!(
                 error = %logging::chain(&error),
                 eventId = %id,
-                "not all deliveries of an event could be erased; the sweep erases the rest"
+                "not all of an event's deliveries could be erased; the sweep will erase the rest"
             );
             false
         });

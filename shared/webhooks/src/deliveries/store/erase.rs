@@ -70,7 +70,7 @@ impl Deliveries {
 async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: Time) -> Result<(), TableError> {
     for _ in 0..TRIES {
         let head = table.read::<Head>(head_key(id), ERASING).await;
-        let consequence = "the delivery is not erased, because its item cannot be read; remove the item";
+        let consequence = "the delivery is not erased because its item cannot be read; remove the item";
         let Some(stored) = skip_unreadable(head, id, consequence)? else { return Ok(()) };
         let Some(head) = stored.or_else(|| Head::new(event, id)) else { return Ok(()) };
         let is_erased = head.is_stored && head.is_erased();

@@ -128,13 +128,13 @@ impl Deliveries {
                 StateInLine::EndedEarly { before } => looked_at = before,
             }
         }
-        tracing::warn!(deliveryId = %before, "a line has too many deliveries that ended out of turn; the next is sent");
+        tracing::warn!(deliveryId = %before, "too many deliveries of a line ended out of turn; the next one is sent");
         Ok(None)
     }
 
     async fn state_in_line(&self, id: &DeliveryId, now: Time) -> Result<StateInLine, TableError> {
         let consequence =
-            "a delivery or its event cannot be read; the next delivery about its subject does not wait for it";
+            "a delivery or its event cannot be read; the next delivery for its subject no longer waits for it";
         let Some(head) = skip_unreadable(self.head(id).await, id, consequence)? else {
             return Ok(StateInLine::EndedInTurn);
         };
@@ -220,7 +220,11 @@ impl Deliveries {
         let is_own = |head: &Head| !head.is_held() && head.delivery.last_update == now && !head.is_final();
         let written = written.or_own(is_own);
         if written.is_done() {
-            tracing::info!(deliveryId = %held, before = %by, "woken: the delivery before it about its subject is final");
+            tracing::info!(
+                deliveryId = %held,
+                before = %by,
+                "released: the previous delivery for the same subject is final"
+            );
         }
         Ok(written)
     }
@@ -254,7 +258,7 @@ impl Deliveries {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     deliveryId = %ended.last.delivery.id,
-                    "the next delivery about a subject was not woken; it is sent when the dispatcher checks it again"
+                    "the next delivery for a subject was not released; the dispatcher will send it when it checks again"
                 );
                 None
             }

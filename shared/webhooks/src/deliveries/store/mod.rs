@@ -225,7 +225,7 @@ impl Deliveries {
     ) -> Result<Vec<Option<Head>>, TableError> {
         let heads = deliveries.into_iter().map(async |(id, event)| {
             let stored = self.table.read_eventual(head_key(id), "listing deliveries").await;
-            let stored = skip_unreadable(stored, id, "the delivery is skipped, because its item cannot be read");
+            let stored = skip_unreadable(stored, id, "the delivery is skipped because its item cannot be read");
             stored.map(|stored| stored.and_then(|stored| stored.or_else(|| Head::new(event?, id))))
         });
         try_join_all(heads).await

@@ -67,7 +67,7 @@ impl Deliveries {
             if self.table.write_together(write, OPENING).await?.is_done() {
                 return Ok(true);
             }
-            let consequence = "the delivery is not opened, because its item cannot be read";
+            let consequence = "the delivery is not opened because its item cannot be read";
             let Some(changed) = skip_unreadable(self.head(id).await, id, consequence)? else { return Ok(false) };
             head = changed.or_else(|| Head::new(event, id));
         }

@@ -82,7 +82,7 @@ impl Deliveries {
         webhook: &WebhookId,
         now: Time,
     ) -> Result<bool, TableError> {
-        let consequence = "the delivery stays in its feed, because its item cannot be read";
+        let consequence = "the delivery stays in its feed because its item cannot be read";
         let head = skip_unreadable(self.head(id).await, id, consequence)?.flatten();
         let Some(head) = head.filter(|head| head.delivery.webhook_identifier == *webhook && !head.is_final()) else {
             return Ok(false);

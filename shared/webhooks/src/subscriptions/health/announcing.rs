@@ -122,7 +122,7 @@ impl Announcer {
             tracing::warn!(
                 error,
                 webhookId = %webhook,
-                "the marks of announced events could not be read; the event is announced unless its transaction is lost"
+                "the record of announced events could not be read; the event is announced unless its transaction fails"
             );
             (None, None)
         });

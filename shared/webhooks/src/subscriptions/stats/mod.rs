@@ -136,7 +136,7 @@ impl Stats {
             tracing::warn!(
                 error = %logging::chain(&error),
                 webhookId = %key.webhook,
-                "attempts of a webhook were not counted; its statistics lack them"
+                "a webhook's attempts were not counted and are missing from its statistics"
             );
         }
     }
