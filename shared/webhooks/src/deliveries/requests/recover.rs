@@ -148,25 +148,25 @@ fn nothing_to_recover(
     any_other: bool,
     is_recent: bool,
 ) -> String {
-    const FAILED: &str = "has failed or was cancelled, except on request or by an erasure";
-    const WAITS: &str = "waits longer than a minute (deliveries due sooner need no recovery)";
+    const FAILED: &str = "none has failed or been cancelled (except on request or by erasure)";
+    const WAITS: &str = "none has more than a minute to wait";
     let (none, other) = match include {
-        Include::Both => (format!("{FAILED}; and none {WAITS}"), ""),
+        Include::Both => (format!("{FAILED}, and {WAITS}"), ""),
         Include::Failed => {
-            (FAILED.to_owned(), "Some wait for their next attempt: to send them now, use `\"include\": \"waiting\"`.")
+            (FAILED.to_owned(), "Some wait for their next attempt; to send them now, use `\"include\": \"waiting\"`.")
         }
         Include::Waiting => {
-            (WAITS.to_owned(), "Some have failed or were cancelled: to send them again, use `\"include\": \"failed\"`.")
+            (WAITS.to_owned(), "Some have failed or been cancelled; to send them again, use `\"include\": \"failed\"`.")
         }
     };
-    let none = format!("No delivery to this webhook created from {since} until {until} {none}.");
+    let none = format!("Of the deliveries to this webhook created from {since} until {until}, {none}.");
     let mut sentences = vec![none.as_str()];
     if any_other {
         sentences.push(other);
     }
     if is_recent {
         sentences
-            .push("Deliveries that failed in the last seconds may not be counted yet; they are recovered in a moment.");
+            .push("Deliveries that failed seconds ago may not be counted yet; they will be recovered in a moment.");
     }
     sentences.join(" ")
 }

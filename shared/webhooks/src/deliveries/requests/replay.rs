@@ -105,7 +105,9 @@ fn nothing_to_replay(since: Time, until: Time, is_recent: bool) -> String {
         "Every kept event published from {since} until {until} that matches this webhook already has a delivery to it."
     );
     if is_recent {
-        return format!("{none} Events of the last seconds may not be counted yet; they are replayed in a moment.");
+        return format!(
+            "{none} Events published seconds ago may not be counted yet; they will be replayed in a moment."
+        );
     }
     none
 }
