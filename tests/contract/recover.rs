@@ -352,7 +352,10 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     };
     let range = json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": "2020-01-02T00:00:00Z" });
     let message = said(range).await;
-    assert!(message.contains("until 2020-01-02T00:00:00.000Z, none has failed") && message.contains("to wait"), "{message}");
+    assert!(
+        message.contains("until 2020-01-02T00:00:00.000Z, none has failed") && message.contains("to wait"),
+        "{message}"
+    );
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
     let message = said(json!({ "createdFrom": "2020-01-01T00:00:00Z", "include": "failed" })).await;

@@ -232,8 +232,8 @@ impl GivenBack {
 impl Disconnected {
     fn of(connection: &Connection, given_back: GivenBack) -> Self {
         let message = match given_back {
-            GivenBack::Yes => "The connection is removed, and the provider has withdrawn the access.",
-            GivenBack::Before => "The connection is removed; the provider had already withdrawn the access.",
+            GivenBack::Yes => "The connection is removed, and the provider has revoked the access.",
+            GivenBack::Before => "The connection is removed; the provider had already revoked the access.",
             GivenBack::NotOffered => {
                 "The connection is removed here. The provider offers no revocation: withdraw the access yourself, in \
                  the settings of your account there."
