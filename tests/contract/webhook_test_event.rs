@@ -76,7 +76,7 @@ async fn a_disabled_webhook_is_not_tested(suite: Arc<Suite>) {
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     let problem = entity.test(&hook.id).refused(409, "webhook-disabled").await;
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("enable it first")), "{problem:#}");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("Enable it first")), "{problem:#}");
     entity.changed(&hook.id, json!({ "enabled": true })).await;
     let id = tested(&entity, &hook).await;
     entity.until_status(&id, &["delivered"]).await;

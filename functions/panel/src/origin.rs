@@ -22,7 +22,7 @@ pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let detail =
-        "The request comes from a page of another origin; only the panel's own page can open, renew and end sessions.";
+        "The request comes from a page on another origin; only the panel's own page can open, renew or end sessions.";
     Err(Problem::new(ProblemKind::ForeignOrigin, detail))
 }
 

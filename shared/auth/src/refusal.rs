@@ -33,8 +33,8 @@ pub fn lacks_scope(needed: Scopes) -> Problem {
 pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
     let words = if needed.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
-        "This operation needs a token with the {words} `{needed}`. Request one from the token endpoint; if it refuses, \
-         your application is not registered for the {words}, and you need one that is."
+        "This operation needs a token with the {words} `{needed}`. Request one from the token endpoint. If it refuses, \
+         your application is not registered for the {words}: use one that is."
     );
     Problem::new(ProblemKind::InsufficientScope, detail)
         .with_header(WWW_AUTHENTICATE, format!(r#"Bearer error="insufficient_scope", scope="{requested}""#))
@@ -51,6 +51,7 @@ pub fn may_not_publish() -> Problem {
 
 /// The token does not cover the path's managing entity.
 pub fn entity_not_covered() -> Problem {
-    let detail = "The token's application may not act for this managing entity; use one that is registered for it.";
+    let detail = "The token's application may not act for this managing entity; use an application that is registered \
+        for it.";
     Problem::new(ProblemKind::EntityNotCovered, detail)
 }

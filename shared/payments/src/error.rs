@@ -79,14 +79,14 @@ impl From<ConnectionError> for Problem {
                 Self::new(ProblemKind::ProviderNotFound, no_provider(&given))
             }
             ConnectionError::NotFound => {
-                let detail = "This managing entity has no connection to the payment provider in the path; \
-                              `payment/connection/list` lists its connections.";
+                let detail = "This managing entity is not connected to the payment provider in the path; \
+                    `payment/connection/list` lists its connections.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
             }
             ConnectionError::UnknownIdentifier => {
                 let detail = "This managing entity has no connection with the identifier in the path; \
-                              `payment/connection/list` lists its connections. A requested connection exists only \
-                              after a person allows access.";
+                    `payment/connection/list` lists its connections. A requested connection exists only once a person \
+                    has allowed access.";
                 Self::new(ProblemKind::ConnectionNotFound, detail)
             }
             ConnectionError::NotRevoked(_) => {
@@ -99,13 +99,13 @@ impl From<ConnectionError> for Problem {
                     .caused_by(error)
             }
             ConnectionError::Replaced => {
-                let detail = "The payment provider was connected again while the earlier connection's access was being \
-                              revoked; the new connection is kept. Send the request again to remove it as well.";
+                let detail = "A person connected the payment provider again while its access was being revoked. The \
+                    new connection is kept; to remove it too, send the request again.";
                 Self::new(ProblemKind::ConnectionReplaced, detail)
             }
             ConnectionError::Exists { account } => {
-                let detail = "This managing entity is already connected to the payment provider in the path. Send \
-                              {\"replace\": true} to replace the connection, with the same account or another one.";
+                let detail = "This managing entity is already connected to the payment provider in the path. To \
+                    replace the connection, with the same account or another, send {\"replace\": true}.";
                 let problem = Self::new(ProblemKind::ConnectionExists, detail);
                 match account {
                     Some(account) => problem.with_property("account", account),

@@ -67,8 +67,8 @@ pub enum StateFault {
 
 /// The response to an invalid state. Only the log has the reason, so that a stranger learns nothing from the response.
 pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
-    let detail = "The link to or from the payment provider is invalid, has expired, or belongs to another browser; go \
-                  back and connect again.";
+    let detail = "The link to or from the payment provider is invalid, has expired, or belongs to another browser. Go \
+        back and connect again.";
     Problem::new(ProblemKind::InvalidState, detail).caused_by(cause)
 }
 

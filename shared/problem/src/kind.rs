@@ -91,7 +91,7 @@ kinds! {
         "The payment provider did not answer, or answered with an error, when the service asked it to revoke the access. The connection is kept, because its access may still be valid. Send the request again after the time in the Retry-After header. If it keeps failing, revoke the access in the account settings at the provider, and then remove the connection. If that does not help, ask the service's operator to check the provider's revocation address.";
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
         "The `state` in the link is unknown, already used, older than ten minutes, or issued for another provider; or the browser that returned from the payment provider lacks the cookies of this service's start page. Nothing was connected. Go back to the admin panel, and connect again in the same browser throughout.";
-    VersionConflict = "version-conflict", CONFLICT, "The resource was changed in the meantime",
+    VersionConflict = "version-conflict", CONFLICT, "The resource has changed in the meantime",
         "Another request changed the resource, so the version in your request, or the one that the service read for it, is outdated. Your request was not applied. Fetch the resource again and, if you still want the change, repeat the request, with the new version if you send one.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity already has the maximum number of webhooks",
         "The detail states the limit. Remove a webhook that you do not need, or subscribe one webhook to more event types.";
@@ -125,7 +125,9 @@ kinds! {
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "The webhook of this delivery was removed, so the delivery cannot be sent again; its history can still be read. To send the event to another webhook, publish it again.";
     EventErased = "event-erased", CONFLICT, "The content of the event was erased",
-        "The content of this delivery's event was erased at its owner's request, so there is nothing to send. The delivery still shows its attempts and their outcomes. If the event is still needed, publish it again from its source.";
+        "The content of this delivery's event was erased at its owner's request, so there is nothing left to send. The \
+         delivery still shows its attempts and their outcomes. If the event is still needed, publish it again from its \
+         source.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has reached its attempt limit",
         "The detail states the limit, which keeps the history of a delivery short enough to show in full. The event can still be read. If it is still needed, publish it again.";
     AttemptUnderWay = "attempt-under-way", CONFLICT, "An attempt of the delivery is under way",

@@ -97,8 +97,8 @@ impl Problem {
 
     /// 400: the cursor is not one of this list.
     pub fn invalid_cursor() -> Self {
-        let detail = "`cursor` must be a `nextCursor` of this list with the same filters. It may have expired: send \
-                      the request again without `cursor`.";
+        let detail = "`cursor` must be a `nextCursor` from this list with the same filters. It may have expired; send \
+            the request again without `cursor`.";
         Self::new(ProblemKind::InvalidCursor, detail)
     }
 
@@ -181,7 +181,7 @@ impl Problem {
     /// 500: an unexpected error.
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let detail =
-            "An unexpected error occurred; try again later, and report the `instance` to support if it keeps failing.";
+            "An unexpected error occurred. Try again later; if it keeps failing, report the `instance` to support.";
         Self::new(ProblemKind::InternalError, detail).caused_by(cause)
     }
 

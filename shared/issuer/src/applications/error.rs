@@ -65,7 +65,7 @@ impl From<ApplicationError> for Problem {
     fn from(error: ApplicationError) -> Self {
         match error {
             ApplicationError::NotFound(_) => {
-                let detail = "No such application; it may have been removed.";
+                let detail = "There is no such application; it may have been removed.";
                 Self::new(ProblemKind::ApplicationNotFound, detail)
             }
             ApplicationError::CredentialNotFound(_) => {
@@ -75,7 +75,7 @@ impl From<ApplicationError> for Problem {
             ApplicationError::ExceedsScopes(lacking) => {
                 let detail = format!(
                     "Your token lacks these scopes of the application: {lacking}. To create, change or remove an \
-                     application, a token needs all of its scopes."
+                     application, a token needs all its scopes."
                 );
                 let challenge = format!(r#"Bearer error="insufficient_scope", scope="{lacking}""#);
                 Self::new(ProblemKind::InsufficientScope, detail)
@@ -89,13 +89,13 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::ExceedsPublishing => {
                 let detail = "The application may publish events, but your token may not. To create, change or remove \
-                              an application, a token needs all of its rights. Use a token with the claim \
-                              `may_publish`, or create the application without `mayPublish`.";
+                    an application, a token needs all its rights. Use a token with the claim `may_publish`, or create \
+                    the application without `mayPublish`.";
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "This request would end or reduce the access of the application that sent it, so nothing \
-                              was done. To confirm, send it again with ?confirm=true.";
+                let detail = "Nothing was done, because the application that sent this request would lose access. To \
+                    confirm, send it again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }
             ApplicationError::Changed(current) => {
@@ -127,7 +127,7 @@ impl From<ApplicationError> for Problem {
             }
             ApplicationError::KeyExists(kid) => {
                 let detail = format!(
-                    "The application already has a key `{kid}`; remove it first, or give the new one another `kid`."
+                    "The application already has a key `{kid}`; remove it first, or give the new key another `kid`."
                 );
                 Self::new(ProblemKind::KeyExists, detail).with_property("kid", kid)
             }

@@ -103,7 +103,7 @@ impl Credentials {
 /// not try HTTP Basic, since every 401 needs one (RFC 9110 §15.5.2).
 pub fn unauthenticated() -> Problem {
     let detail =
-        "The client could not be authenticated: check client_id and client_secret, or the assertion and its key.";
+        "The client could not be authenticated; check client_id and client_secret, or the assertion and its key.";
     Problem::new(ProblemKind::InvalidClient, detail).with_header(WWW_AUTHENTICATE, r#"Basic realm="token""#)
 }
 

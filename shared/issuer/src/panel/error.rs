@@ -96,8 +96,8 @@ impl CodeFault {
         match self {
             Self::Unknown => "This link is invalid or was removed. Ask for a new one.",
             Self::Used => {
-                "This link has already been used; it works only once. Ask for a new one. If you did not use it, ask \
-                 for its session to be ended: `DELETE …/panel/link/{id}`."
+                "This link has already been used and works only once. Ask for a new one. If it was not you who used \
+                 it, ask for its session to be ended: `DELETE …/panel/link/{id}`."
             }
             Self::Expired => "This link was valid for ten minutes and has expired. Ask for a new one.",
             Self::Unbacked => {
@@ -130,8 +130,8 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A panel session cannot create or renew links: it could extend itself beyond its expiry. \
-                              Use a token from the token endpoint.";
+                let detail = "A panel session cannot create or renew links, because it could then outlast its expiry. \
+                    Use a token from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }
             PanelError::ExceedsScopes(lacking) => {
@@ -157,7 +157,7 @@ impl From<PanelError> for Problem {
                 Self::rate_limited(ProblemKind::TooManyPanelLinks, detail, Allowance::PanelLinks.rate_limit(), seconds)
             }
             PanelError::NotFound(_) => {
-                let detail = "No such panel link; it may have been removed.";
+                let detail = "There is no such panel link; it may have been removed.";
                 Self::new(ProblemKind::PanelLinkNotFound, detail)
             }
             PanelError::Unopened(_) => {

@@ -267,8 +267,8 @@ impl IdempotencyError {
             Self::SecretOver { id } => {
                 let minutes = SECRET_REPEATED.as_secs() / 60;
                 let detail = format!(
-                    "This request was already processed under this Idempotency-Key. Its response shows a secret, which \
-                     is repeated for {minutes} minutes only. If you do not have it: {}.",
+                    "This request was already processed with this Idempotency-Key. Its response shows a secret, which \
+                     is repeated for {minutes} minutes only. If you do not have the secret: {}.",
                     another(&id)
                 );
                 Problem::new(ProblemKind::SecretNotRepeated, detail).with_property("id", id)

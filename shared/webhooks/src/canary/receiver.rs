@@ -59,7 +59,7 @@ impl From<ReceiveError> for Problem {
         match error {
             ReceiveError::Refused => {
                 let detail =
-                    "This endpoint accepts only the canary of this deployment, and the signature is not from it.";
+                    "This endpoint accepts only this deployment's canary, and the signature is not from the canary.";
                 Self::new(ProblemKind::TaskRefused, detail)
             }
             ReceiveError::Secret(error) => error.into(),

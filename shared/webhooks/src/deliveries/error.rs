@@ -21,7 +21,7 @@ pub enum DeliveryError {
     /// The entity has no such event, or it is no longer kept. An event of another entity gives the same error.
     #[error("the entity has no such event")]
     EventNotFound,
-    /// The content of the event was erased, so there is nothing to send.
+    /// The content of the event was erased, so there is nothing left to send.
     #[error("the content of the event was erased on {0}")]
     EventErased(Time),
     /// The webhook of the delivery was removed, so it cannot be sent.
@@ -63,32 +63,32 @@ impl From<DeliveryError> for Problem {
     fn from(error: DeliveryError) -> Self {
         match error {
             DeliveryError::NotFound => {
-                let detail = "No such delivery; its retention may have ended.";
+                let detail = "There is no such delivery; its retention may have ended.";
                 Self::new(ProblemKind::DeliveryNotFound, detail)
             }
             DeliveryError::EventNotFound => {
-                let detail = "No such event; its retention may have ended. An event whose publication was answered \
-                    with `kept: false` is not stored.";
+                let detail = "There is no such event; its retention may have ended. An event published with the \
+                    response `kept: false` is not stored.";
                 Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::EventErased(erased) => {
-                let detail = format!("The content of this event was erased on {erased}; there is nothing to send.");
+                let detail = format!("The content of this event was erased on {erased}; there is nothing left to send.");
                 Self::new(ProblemKind::EventErased, detail).with_property("erasedDate", erased.to_string())
             }
             DeliveryError::WebhookRemoved => {
-                let detail = "The webhook of this delivery was removed; it cannot be sent again.";
+                let detail = "This delivery's webhook was removed, so the delivery cannot be sent again.";
                 Self::new(ProblemKind::WebhookRemoved, detail)
             }
             DeliveryError::Webhook(error) => error.into(),
             DeliveryError::TooManyAttempts => {
                 let detail =
-                    format!("The delivery has reached the limit of {MAX_ATTEMPTS} attempts; it cannot be sent again.");
+                    format!("The delivery has reached the limit of {MAX_ATTEMPTS} attempts and cannot be sent again.");
                 Self::new(ProblemKind::AttemptLimit, detail).with_limit("attempts", MAX_ATTEMPTS)
             }
             DeliveryError::AttemptUnderWay(until) => {
                 let detail = format!(
-                    "An attempt of this delivery is under way and cannot be stopped. It ends by {until} at the latest; \
-                     try again after that."
+                    "An attempt of this delivery is under way and cannot be stopped. It will end by {until}; try again \
+                     after that."
                 );
                 Self::new(ProblemKind::AttemptUnderWay, detail).with_property("attemptEndsBy", until.to_string())
             }
@@ -98,7 +98,8 @@ impl From<DeliveryError> for Problem {
             }
             DeliveryError::TooManyRanges(TooManyRanges) => {
                 let detail = format!(
-                    "{MAX_RANGES} ranges of this webhook are already being recovered; try again when some are done."
+                    "{MAX_RANGES} ranges of this webhook are already being recovered; try again when some have \
+                     finished."
                 );
                 Self::new(ProblemKind::RecoveryLimit, detail).with_limit("recovered-ranges", MAX_RANGES)
             }

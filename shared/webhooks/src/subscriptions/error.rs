@@ -67,21 +67,21 @@ impl From<WebhookError> for Problem {
     fn from(error: WebhookError) -> Self {
         match error {
             WebhookError::NotFound => {
-                let detail = "No such webhook; it may have been removed.";
+                let detail = "There is no such webhook; it may have been removed.";
                 Self::new(ProblemKind::WebhookNotFound, detail)
             }
             WebhookError::Disabled => {
-                let detail = "The webhook is disabled, so nothing is sent to it; enable it first.";
+                let detail = "The webhook is disabled, so nothing is sent to it. Enable it first.";
                 Self::new(ProblemKind::WebhookDisabled, detail)
             }
             WebhookError::NotPulled => {
-                let detail = "The webhook has no feed: its events are sent to its `eventUrl`. To give it one, change \
-                    `delivery` to `pull`.";
+                let detail = "The webhook has no feed: its events are sent to its `eventUrl`. To give it a feed, \
+                    change `delivery` to `pull`.";
                 Self::new(ProblemKind::WebhookNotPulled, detail)
             }
             WebhookError::Pulled => {
-                let detail = "The webhook has a feed, and its events wait there until its reader requests them. Stop the \
-                    reader instead.";
+                let detail = "The webhook's events wait in its feed until the reader requests them. Stop the reader \
+                    instead.";
                 Self::new(ProblemKind::WebhookPulled, detail)
             }
             WebhookError::TooMany => {
@@ -99,8 +99,8 @@ impl From<WebhookError> for Problem {
             WebhookError::PreviousSecretLive(end) => {
                 let detail = format!(
                     "The previous secret is active until {end}, and another replacement would deactivate it at once. \
-                     If the endpoint has the current secret, wait until then, or send `endPrevious` as true. If the \
-                     current secret was lost, send `endPrevious` as true, and give the endpoint the new secret at once."
+                     If the endpoint has the current secret, wait until then, or set `endPrevious` to true. If the \
+                     current secret was lost, set `endPrevious` to true and give the endpoint the new secret at once."
                 );
                 Self::new(ProblemKind::PreviousSecretLive, detail)
                     .with_property("previousSecretExpiresDate", end.to_string())
@@ -127,8 +127,8 @@ fn allowed(what: Allowance) -> String {
     match what {
         Allowance::FeedWaits => format!("start {limit} waiting feed requests per {} seconds", what.window()),
         Allowance::OpenLists => format!(
-            "list the open deliveries of {limit} webhooks per minute, and a page without `webhookIdentifier` counts once \
-             for each webhook"
+            "list the open deliveries of {limit} webhooks per minute (a page without `webhookIdentifier` counts once \
+             for each webhook)"
         ),
         _ => format!("send {limit} requests of this kind per minute"),
     }

@@ -84,7 +84,7 @@ impl WaitingFor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CancelReason {
-    /// The content of its event was erased, so that there is nothing to send.
+    /// The content of its event was erased, so that there is nothing left to send.
     Erased,
     /// Its retention ended, or its event was never stored.
     Expired,
