@@ -48,7 +48,7 @@ pub const ALL: &[Prompt] = &[
     Prompt {
         name: "why_webhook_fails",
         title: "Why is this webhook failing?",
-        description: "Finds out why events do not arrive at a webhook, and what to do about it.",
+        description: "Finds out why a webhook's events do not arrive, and what to do about it.",
         arguments: &[
             PromptArgument {
                 name: "webhook",
@@ -68,7 +68,8 @@ pub const ALL: &[Prompt] = &[
             PromptArgument {
                 name: "events",
                 title: "Events",
-                description: "The events you want to receive, in your own words, such as new and cancelled bookings.",
+                description: "The events that you want to receive, in your own words, such as new and cancelled \
+                              bookings.",
                 required: true,
             },
             PromptArgument {

@@ -58,7 +58,7 @@ fn not_registered(beyond: Scopes) -> Problem {
     let words = if beyond.iter().count() == 1 { "scope" } else { "scopes" };
     let detail = format!(
         "The application is not registered for the {words} `{beyond}`, so it cannot get a token for this call. Do not \
-         retry it: continue with the listed tools, or explain that the person needs an application with the {words}."
+         retry it: use the listed tools, or explain that the person needs an application with the {words}."
     );
     Problem::new(ProblemKind::InsufficientScope, detail).with_property("requiredScope", beyond.to_string())
 }

@@ -97,7 +97,7 @@ pub const TEMPLATES: &[ResourceTemplate] = &[
         uri_template: "waypost://problems/{kind}",
         name: "problem",
         title: "A kind of error",
-        description: "The meaning of an error `kind`, and the remedy.",
+        description: "The meaning of an error `kind`, and how to fix it.",
         mime_type: MARKDOWN,
         example: "waypost://problems/not-found",
     },

@@ -42,8 +42,8 @@ pub fn schema(contract: &Map<String, Value>) -> Value {
             "untrusted": {
                 "type": "string",
                 "maxLength": MAX_LENGTH,
-                "description": "The text, possibly truncated; JSON if it is not a string. Invisible characters are \
-                 replaced by U+FFFD.",
+                "description": "The text, possibly truncated; JSON if it is not a string. U+FFFD replaces invisible \
+                                characters.",
             },
             "wholeLength": {
                 "type": "integer",

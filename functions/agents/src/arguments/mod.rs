@@ -63,8 +63,8 @@ pub fn idempotency_key() -> Value {
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[ -~]+$",
-        "description": "Any string, such as a UUID. Calls with the same key run only once within 24 hours: if you got \
-                        no result, send the same call again with the same key. Use a new key for each new request.",
+        "description": "Any string, such as a UUID. Calls with the same key run only once within 24 hours: if you get \
+                        no result, repeat the call with the same key. Use a new key for each new request.",
     } })
 }
 
@@ -72,7 +72,7 @@ pub fn idempotency_key() -> Value {
 pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",
-        "description": "True if the `idempotencyKey` was used before: the call did not run again. This is the first \
+        "description": "True if the `idempotencyKey` was used before, so the call did not run again. This is the first \
                         result, or the current state of a changed webhook or delivery.",
     } })
 }

@@ -81,7 +81,7 @@ fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> 
 fn has_one_page(request: &Request) -> Result<(), RpcError> {
     let cursor = request.params.get("cursor");
     if cursor.is_some_and(|cursor| !cursor.is_null() && cursor != "") {
-        return Err(RpcError::invalid_params("`cursor` must be omitted: this list has only one page"));
+        return Err(RpcError::invalid_params("`cursor` must be omitted, because this list has only one page"));
     }
     Ok(())
 }

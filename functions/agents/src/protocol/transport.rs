@@ -25,7 +25,7 @@ pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, 
         Ok(Message::Request(request)) => answer_request(server, call, &request).await,
         Ok(Message::Notification) => acknowledge(&call),
         Ok(Message::Response) => {
-            RpcError::invalid_request("this server sends no requests, so it expects no responses").reply(None)
+            RpcError::invalid_request("this server sends no requests and expects no responses").reply(None)
         }
         Err((id, error)) => error.reply(id.as_ref()),
     }

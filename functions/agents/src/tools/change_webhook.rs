@@ -21,10 +21,10 @@ pub const CHANGE_WEBHOOK: Tool = Tool {
     name: "change_webhook",
     title: "Change a webhook",
     description: "Changes the given members of a webhook and leaves the others unchanged. A list or an object replaces \
-                  the previous one as a whole, so call `show_webhook` first, and send its `version`: if the webhook \
-                  has changed since then, the call fails with `version-conflict` and changes nothing. `***` keeps the \
-                  stored value. Enabling a webhook, or changing its address, resets its failures and sends the \
-                  deliveries held by a pause. Next, call `publish_test_event`.",
+                  the whole previous one, so call `show_webhook` first and send its `version`: if the webhook has \
+                  changed since then, the call fails with `version-conflict` and changes nothing. `***` keeps the \
+                  stored value. Enabling a webhook or changing its address resets its failures and sends the \
+                  deliveries that a pause held. Next, call `publish_test_event`.",
     input,
     output: || schemas::with(schemas::of("Webhook"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

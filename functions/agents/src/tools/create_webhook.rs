@@ -19,10 +19,10 @@ use crate::{
 pub const CREATE_WEBHOOK: Tool = Tool {
     name: "create_webhook",
     title: "Create a webhook",
-    description: "Registers an endpoint for a managing entity's events. The result has the webhook's \
-                  `signingSecret`, which is shown only once: the receiver needs it to verify signatures, so give it \
-                  to the person at once and do not repeat it. Check with `list_webhooks` whether a webhook for the \
-                  same address exists. Next, call `publish_test_event`.",
+    description: "Registers an endpoint for a managing entity's events. First check with `list_webhooks` whether a \
+                  webhook has the same address. The result has the `signingSecret`, which is shown only once: the \
+                  receiver needs it to verify signatures, so give it to the person at once and do not repeat it. Next, \
+                  call `publish_test_event`.",
     input,
     output: || schemas::with(schemas::of("WebhookWithSecret"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

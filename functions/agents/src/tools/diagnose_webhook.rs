@@ -16,14 +16,13 @@ use crate::{
 pub const DIAGNOSE_WEBHOOK: Tool = Tool {
     name: "diagnose_webhook",
     title: "Diagnose a webhook",
-    description: "Finds out in one call why events do not arrive at a webhook, and what to do about it: the state of \
+    description: "Finds out in one call why a webhook's events do not arrive, and what to do about it: the state of \
                   deliveries, statistics by hour and day (times in milliseconds), the numbers of open and recoverable \
-                  deliveries, the last failures with the endpoint's answers, and `findings`: the meaning and the \
-                  remedy of each cause, such as a failing endpoint, a feed without a reader, a blocked subject or a \
-                  filter, the most important first. Begin here when a person reports that a webhook fails. If there \
-                  are no findings, the webhook has no known fault: use `list_events` to check whether events \
-                  of its types were published. After the fix, call `publish_test_event` to confirm it, and then \
-                  `recover_deliveries`.",
+                  deliveries, the last failures with the endpoint's answers, and `findings`. These explain each cause \
+                  and its remedy, such as a failing endpoint, a feed without a reader, a blocked subject or a filter, \
+                  most important first. Start here when a person reports that a webhook fails. Without findings, the \
+                  webhook has no known fault: use `list_events` to check whether events of its types were published. \
+                  After the fix, call `publish_test_event` to confirm it, then `recover_deliveries`.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output,
     scopes: &[IntegrationsRead],
@@ -53,7 +52,7 @@ fn output() -> Value {
     });
     let oldest = json!({ "oldestCreatedDate": schemas::described(
         schemas::of("Timestamp"),
-        "The creation time of the oldest one: a `createdFrom` for `recover_deliveries`. Absent without one.",
+        "When the oldest was created: a `createdFrom` for `recover_deliveries`. Absent if there is none.",
     ) });
     let failure =
         schemas::with(schemas::of("DeliverySummary"), json!({ "cause": cause, "lastAttempt": schemas::of("Attempt") }));
@@ -69,11 +68,12 @@ fn output() -> Value {
             "waiting": counted("Open deliveries: `pending` or `retrying`."),
             "findings": schemas::list(
                 schemas::object(finding, &["cause", "meaning", "remedy", "failures"]),
-                "The causes that block the webhook itself, then those of failed attempts (most frequent first), then its filter.",
+                "Causes that block the whole webhook, then those of failed attempts (most frequent first), then its \
+                 filter.",
             ),
             "failures": schemas::list(
                 ["cause", "lastAttempt"].into_iter().fold(failure, schemas::requiring),
-                "The most recent deliveries that have not arrived, newest first, at most five.",
+                "The latest deliveries that have not arrived, newest first, at most five.",
             ),
         }),
         &["webhook", "stats", "recoverable", "waiting", "findings", "failures"],

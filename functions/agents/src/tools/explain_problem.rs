@@ -18,8 +18,8 @@ pub const EXPLAIN_PROBLEM: Tool = Tool {
     name: "explain_problem",
     title: "Explain an error",
     description: "Explains a kind of error (a Problem, RFC 9457): what it means and how to fix it. Every failed tool \
-                  call and every API error is a Problem. Read its `detail` first, which says why this call failed; \
-                  its `kind` is the argument of this tool. Needs no managing entity.",
+                  call and API error is a Problem. First read its `detail`, which says why this call failed; then pass \
+                  its `kind` to this tool. Needs no managing entity.",
     input,
     output,
     scopes: &[],

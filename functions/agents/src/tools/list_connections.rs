@@ -16,10 +16,9 @@ use crate::{
 pub const LIST_CONNECTIONS: Tool = Tool {
     name: "list_connections",
     title: "List payment connections",
-    description: "Lists the managing entity's connections to payment providers, newest first, and why one broke or its \
-                  last renewal failed. A connection with the `status` `connected` is renewed automatically and \
-                  needs no action. A person must connect a `broken` one again in a browser; no tool can do this, so \
-                  say so.",
+    description: "Lists the managing entity's connections to payment providers, newest first, and why any broke or \
+                  could not be renewed. A connection whose `status` is `connected` is renewed automatically and needs \
+                  no action. Only a person can connect a `broken` one again, in a browser; no tool can, so say so.",
     input,
     output: || schemas::of("ConnectionPage"),
     scopes: &[PaymentRead],

@@ -16,10 +16,10 @@ use crate::{
 pub const LIST_DELIVERIES: Tool = Tool {
     name: "list_deliveries",
     title: "List deliveries",
-    description: "Lists deliveries, newest first, in pages, each with its status and the response to its last \
-                  attempt. All filters must match; `subject` is, for example, a booking's number. A page may have \
-                  fewer deliveries than `limit`, or none, and still a `nextCursor`: send it as `cursor` with the same \
-                  filters to continue. `show_delivery` shows one delivery with its event and attempts.",
+    description: "Lists deliveries in pages, newest first, each with its status and the response to its last attempt. \
+                  All filters must match; a `subject` is, for example, a booking's number. A page may have fewer \
+                  deliveries than `limit`, or none, and still a `nextCursor`: to continue, send it as `cursor` with \
+                  the same filters. `show_delivery` shows one delivery with its event and attempts.",
     input,
     output: || schemas::of("DeliveryPage"),
     scopes: &[IntegrationsRead],

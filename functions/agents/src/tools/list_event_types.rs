@@ -20,7 +20,7 @@ use crate::{
 pub const LIST_EVENT_TYPES: Tool = Tool {
     name: "list_event_types",
     title: "List event types",
-    description: "Lists every event type that a webhook can subscribe to, as `{value, label}`: `value` is for a \
+    description: "Lists every event type that a webhook can subscribe to, as `{value, label}`: use `value` in a \
                   webhook's `eventList`. With `type`, it shows only that type, and `details` has its meaning, the JSON \
                   Schema of its data, and samples.",
     input,

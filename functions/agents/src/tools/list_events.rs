@@ -16,9 +16,9 @@ use crate::{
 pub const LIST_EVENTS: Tool = Tool {
     name: "list_events",
     title: "List events",
-    description: "Lists events, newest first, in pages, each with its webhooks by the status of their \
-                  deliveries; an event that matched no webhook has none. A page may have fewer events than `limit`, or none, and still a \
-                  `nextCursor`: send it as `cursor` with the same filters to continue. `show_event` shows one event \
+    description: "Lists events in pages, newest first, each with its webhooks by delivery status; an event that \
+                  matched no webhook has none. A page may have fewer events than `limit`, or none, and still a \
+                  `nextCursor`: to continue, send it as `cursor` with the same filters. `show_event` shows one event \
                   with its data.",
     input,
     output: || schemas::of("EventPage"),

@@ -19,12 +19,12 @@ use crate::{
 pub const RECOVER_DELIVERIES: Tool = Tool {
     name: "recover_deliveries",
     title: "Recover deliveries",
-    description: "Sends a webhook's deliveries of a time range again after an outage: failed and cancelled ones, \
+    description: "Sends a webhook's deliveries from a time range again after an outage: failed and cancelled ones, \
                   waiting ones, or both. It runs in the background; the result counts the deliveries. Cover the whole \
-                  outage with one call: `createdFrom` is compared with the creation time of deliveries, so use a time \
-                  shortly before the outage began, or the `oldestCreatedDate` that `diagnose_webhook` shows. It may send \
-                  an endpoint thousands of events. For events published while the webhook was disabled, \
-                  use `replay_events`.",
+                  outage with one call: set `createdFrom` to shortly before it began, because the range applies to \
+                  when deliveries were created, or to the `oldestCreatedDate` from `diagnose_webhook`. The endpoint \
+                  may get thousands of events. For events published while the webhook was disabled, use \
+                  `replay_events`.",
     input,
     output: || schemas::with(schemas::of("Recovery"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

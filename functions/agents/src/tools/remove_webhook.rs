@@ -19,9 +19,9 @@ use crate::{
 pub const REMOVE_WEBHOOK: Tool = Tool {
     name: "remove_webhook",
     title: "Remove a webhook",
-    description: "Removes a webhook permanently, with its signing secret. Its open deliveries are cancelled, and \
-                  cannot be sent again. To stop deliveries temporarily, disable the webhook with `change_webhook` \
-                  instead. Ask the person before you call it.",
+    description: "Permanently removes a webhook and its signing secret. Its open deliveries are cancelled and cannot \
+                  be sent again. To stop deliveries for a while, disable the webhook with `change_webhook` instead. \
+                  Ask the person before you call this.",
     input: || {
         let webhook = schemas::object(arguments::webhook(), &["webhookIdentifier"]);
         schemas::with(webhook, arguments::idempotency_key())

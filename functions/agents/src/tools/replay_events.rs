@@ -19,9 +19,9 @@ use crate::{
 pub const REPLAY_EVENTS: Tool = Tool {
     name: "replay_events",
     title: "Replay events",
-    description: "Delivers kept events of a time range that match a webhook and have no delivery to it, because it was \
-                  created, enabled or changed later. Count them with `dryRun` first: it may send thousands. One replay \
-                  of a webhook runs at a time.",
+    description: "Delivers the kept events of a time range that match a webhook but have no delivery to it, because it \
+                  was created, enabled or changed later. Count them with `dryRun` first: there may be thousands. A \
+                  webhook has one replay at a time.",
     input,
     output: || schemas::with(schemas::of("Replay"), arguments::repeated()),
     scopes: &[McpWrite, IntegrationsWrite],

@@ -18,10 +18,10 @@ use crate::{
 pub const RESEND_DELIVERY: Tool = Tool {
     name: "resend_delivery",
     title: "Send a delivery again",
-    description: "Attempts one delivery again now, regardless of its status, with exactly the same body; a `delivered` \
-                  one arrives a second time, and receivers must treat it as the same event. A completed delivery gets \
-                  a new schedule. For all failures of an outage use `recover_deliveries`. The result shows the \
-                  delivery before the attempt: call `show_delivery` after a few seconds.",
+    description: "Attempts one delivery again now, regardless of its status, with exactly the same body. A `delivered` \
+                  one arrives a second time; receivers must treat it as the same event. A finished delivery gets a new \
+                  schedule. For all failures of an outage, use `recover_deliveries`. The result shows the delivery \
+                  before the attempt: call `show_delivery` after a few seconds.",
     input: || {
         let members = schemas::object(arguments::delivery(), &["deliveryIdentifier"]);
         schemas::with(members, arguments::idempotency_key())

@@ -18,9 +18,9 @@ use crate::{
 pub const RESUME_WEBHOOK: Tool = Tool {
     name: "resume_webhook",
     title: "Resume a paused webhook",
-    description: "Resumes a webhook that its owner or the service paused (`deliveryState` is `paused`), and \
-                  attempts the waiting deliveries. Make sure the endpoint works first: if it still does not answer, \
-                  the service pauses it again. Enable a `disabled` webhook with `change_webhook` instead.",
+    description: "Resumes a webhook that its owner or the service paused (`deliveryState` is `paused`), and attempts \
+                  the waiting deliveries. First make sure that the endpoint works: if it still does not answer, the \
+                  service pauses it again. Enable a `disabled` webhook with `change_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[McpWrite, IntegrationsWrite],

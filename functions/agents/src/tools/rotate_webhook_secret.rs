@@ -19,11 +19,11 @@ use crate::{
 pub const ROTATE_WEBHOOK_SECRET: Tool = Tool {
     name: "rotate_webhook_secret",
     title: "Replace a webhook's signing secret",
-    description: "Replaces the secret that signs requests to a webhook's endpoint, and returns the new \
-                  `signingSecret`, which is shown only once: give it to the person at once and do not repeat it. The \
-                  previous secret also signs for `overlapSeconds` (a day by default). With 0 it stops signing at once: \
-                  use this only for a leaked secret. While an earlier secret is active, the call is refused unless \
-                  `endPrevious` is true. Ask the person before you call it.",
+    description: "Replaces a webhook's signing secret and returns the new `signingSecret`, which is shown only once: \
+                  give it to the person at once and do not repeat it. The previous secret stays valid for \
+                  `overlapSeconds` (a day by default). With 0, it expires at once: use this only for a leaked secret. \
+                  While an earlier secret is active, the call is refused unless `endPrevious` is true. Ask the person \
+                  before you call this.",
     input: || {
         let request = schemas::with(schemas::of("SigningSecretRequest"), arguments::webhook());
         schemas::requiring(schemas::with(request, arguments::idempotency_key()), "webhookIdentifier")

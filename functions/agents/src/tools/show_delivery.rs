@@ -24,7 +24,7 @@ pub const SHOW_DELIVERY: Tool = Tool {
     title: "Show a delivery",
     description: "Shows one delivery: its event, its status, when the next attempt is due, and its last 20 attempts, \
                   oldest first, each with the status and the beginning of the endpoint's answer, or with the \
-                  `errorCode` and the `errorDetail` of its failure. `durationMs` is in milliseconds. Use it to see a \
+                  `errorCode` and `errorDetail` of its failure. `durationMs` is in milliseconds. Use it to see a \
                   request and its answer; `resend_delivery` sends it again.",
     input: || schemas::object(arguments::delivery(), &["deliveryIdentifier"]),
     output,

@@ -15,9 +15,9 @@ use crate::{
 pub const SHOW_EVENT: Tool = Tool {
     name: "show_event",
     title: "Show an event",
-    description: "Shows one event as it was published, with its deliveries: one for each webhook that it matched, \
-                  with its status. Other webhooks got none: their types or filter do not match, or they were disabled \
-                  or created later; correct them, then `replay_events`. An event that was not kept is unknown.",
+    description: "Shows one event as published, with its deliveries and their status: one for each webhook that it \
+                  matched. Other webhooks got none: their types or filter do not match, or they were disabled \
+                  or created later; correct them, then `replay_events`. Events that were not kept are unknown.",
     input: || schemas::object(arguments::event(), &["eventIdentifier"]),
     output: || schemas::of("EventWithDeliveries"),
     scopes: &[IntegrationsRead],
