@@ -34,12 +34,12 @@ pub enum Failure {
     #[error("{reason}")]
     Unverified { reason: String, next: String },
     /// The answer is not from a Waypost service.
-    #[error("{address} answered with status {status}, but the answer is not from Waypost")]
+    #[error("{address} answered with status {status}, but not as Waypost does")]
     Unexpected { address: String, status: u16 },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("this system has no certificates for TLS: {0}")]
+    #[error("this system has no TLS certificates: {0}")]
     Certificates(String),
     /// Standard output is closed or full.
     #[error("the result cannot be written to standard output: {0}")]
@@ -182,7 +182,7 @@ impl Failure {
                 }
                 "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
                 "may-not-publish" => {
-                    "ask the operator for the right to publish, or send a test event: `waypost trigger TYPE`".to_owned()
+                    "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event".to_owned()
                 }
                 "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
                 "event-not-found" => {
@@ -202,7 +202,7 @@ impl Failure {
                     problem.retry_after.map_or("try again later".to_owned(), |pause| format!("try again in {pause} s"))
                 }
                 _ if problem.status >= 500 => {
-                    format!("try again; if it fails again, send the operator {}", visible(&problem.instance))
+                    format!("try again; if it still fails, send the operator {}", visible(&problem.instance))
                 }
                 _ => return None,
             },

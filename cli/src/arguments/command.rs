@@ -29,11 +29,11 @@ Examples:
   waypost whoami
   waypost whoami --profile staging")]
     Whoami,
-    /// Receives events without a public address: prints them, or forwards them to an address, until Ctrl-C.
+    /// Receives events without a public address, and prints or forwards them until Ctrl-C.
     Listen(Box<Listen>),
-    /// Sends a test event (`"test": true`) to one webhook, with the sample of a type or your data.
+    /// Sends a test event (`"test": true`) to one webhook, with a type's sample or your data.
     Trigger(Trigger),
-    /// Publishes an event, if the application may publish.
+    /// Publishes an event. The application needs the right to publish.
     Publish(Publish),
     /// Lists webhooks, or shows, creates, changes, pauses, tests or removes one.
     Webhooks(Webhooks),
@@ -66,9 +66,9 @@ An attempt that has begun cannot be stopped. If the service refuses, cancel agai
     Recover(Recover),
     /// Delivers events to a webhook that was created, enabled or changed after their publication.
     Replay(Replay),
-    /// Opens the panel in the browser through a new link.
+    /// Opens the panel in your browser with a new link.
     Open(Open),
-    /// Prints completions for a shell.
+    /// Prints shell completions.
     #[command(
         after_help = "\
 Examples:

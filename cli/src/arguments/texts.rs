@@ -14,9 +14,9 @@ Exit codes:
   1  the service refused or failed, or a signed request is not valid; the message says why
   2  the arguments are wrong; nothing was done
   3  the service cannot be reached
-  4  not logged in, or the application lacks the right: credentials, scope, managing entity or right to publish
+  4  not logged in, or the application lacks a credential, a scope, a managing entity or the right to publish
 130  stopped by Ctrl-C; `listen` and `deliveries --follow` end with 0
 
 The variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and WAYPOST_CLIENT_SECRET override the
-stored login; with --profile, they are ignored. WAYPOST_PROFILE chooses a profile without the option. Results go to
-standard output, everything else to standard error. NO_COLOR=1 turns colours off.";
+stored login; --profile ignores them. WAYPOST_PROFILE selects a profile without the option. Results go to standard
+output, everything else to standard error. NO_COLOR=1 turns colours off.";

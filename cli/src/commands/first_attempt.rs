@@ -72,11 +72,11 @@ fn sentence(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     };
     match delivery.status.as_str() {
         "pending" if delivery.is_unread() && is_read => format!(
-            "The delivery waits in the feed of this webhook. If its reader is busy, the reader gets the delivery next; \
-             `waypost show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
+            "The delivery waits in this webhook's feed. If the reader is busy, it gets the delivery next; `waypost \
+             show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
         ),
         "pending" if delivery.is_unread() => {
-            "Nothing has read the feed of this webhook yet: run `waypost listen`, or start your reader.".to_owned()
+            "Nothing has read this webhook's feed yet: run `waypost listen`, or start your reader.".to_owned()
         }
         "pending" => format!("The first attempt has not finished yet: `waypost show {id}` shows it."),
         "delivered" => "It was delivered.".to_owned(),
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn an_unread_delivery_is_not_blamed_on_a_reader_that_is_busy() {
         let unread = Delivery { status: "pending".to_owned(), waiting_for: Some("reader".to_owned()) };
-        assert!(sentence("dlv_1", Some(&unread), false).starts_with("Nothing has read the feed"));
-        assert!(sentence("dlv_1", Some(&unread), true).contains("If its reader is busy"));
+        assert!(sentence("dlv_1", Some(&unread), false).starts_with("Nothing has read this webhook"));
+        assert!(sentence("dlv_1", Some(&unread), true).contains("If the reader is busy"));
         let claimed = Delivery { waiting_for: None, ..unread };
         assert!(sentence("dlv_1", Some(&claimed), true).starts_with("The first attempt has not finished yet"));
     }

@@ -19,9 +19,9 @@ Examples:
   waypost login --profile staging
   echo \"$CLIENT_SECRET\" | waypost login --address \"$BASE_URL\" --entity demo-hotel --client-id \"$CLIENT_ID\" --client-secret-stdin
 
-Options win over the variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and
-WAYPOST_CLIENT_SECRET; it asks for the values that both lack. With --profile, it ignores the variables, which may be
-those of another application.";
+Options override the variables WAYPOST_ADDRESS, WAYPOST_ISSUER, WAYPOST_ENTITY, WAYPOST_CLIENT_ID and
+WAYPOST_CLIENT_SECRET; the command asks for missing values. With --profile, it ignores the variables, which may belong
+to another application.";
 
 /// The scopes that the other commands need.
 const SCOPES: [&str; 3] = ["integrations.read", "integrations.write", "integrations.remove"];

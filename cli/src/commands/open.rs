@@ -17,8 +17,8 @@ Examples:
   waypost open dlv_01m7w5gmev32p3wwt3y0b8j32h
   waypost open --print
 
-It creates a link that can be opened once, within ten minutes; the session ends after an hour and has the rights of your
-application, except that it may not publish. Without a browser, the link is printed.";
+The command creates a link that can be opened once, within ten minutes. The session lasts an hour and has your
+application's rights, except the right to publish. Without a browser, it prints the link.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

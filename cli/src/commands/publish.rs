@@ -21,8 +21,8 @@ Examples:
   jq -n '{bookingIdentifier: \"B-1001\"}' | waypost publish --type booking.created --data -
   waypost publish --type booking.created --data '{\"number\": 1001}' --subject B-1001 --idempotency-key booking-1001-created
 
-It needs an application with the right to publish; `waypost trigger` sends test events without it. If no answer comes,
-the request is repeated with the same idempotency key, so that the event is published once.";
+Your application needs the right to publish; `waypost trigger` sends test events without it. If no answer comes, the
+command repeats the request with the same idempotency key, so that the event is published only once.";
 
 /// How often a request is sent while the service gives no answer.
 const TIMES: u32 = 3;
@@ -39,8 +39,8 @@ pub struct Publish {
     /// The subject, such as a booking number. Defaults to the one in the data.
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// A text that identifies this event: for 24 hours, repeating the command with it publishes nothing new. Defaults to a
-    /// random one.
+    /// A text that identifies this event: within 24 hours, repeating the command with it publishes nothing new. Random
+    /// by default.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }
@@ -81,7 +81,8 @@ impl Publish {
         let answered = repeat_at_most(TIMES, send).await;
         if answered.as_ref().is_err_and(|failure| failure.is_temporary() && failure.wait_for_limit().is_none()) {
             output.remark(format!(
-                "The event may have been published. Repeat the command with `--idempotency-key {key}`: it is published once."
+                "The event may have been published. Repeat the command with `--idempotency-key {key}`, and it is \
+                 published only once."
             ));
         }
         let text = answered?;
@@ -104,7 +105,7 @@ fn shown(published: &Published) -> String {
     if !published.kept {
         return format!(
             "Published {event}, but no webhook matched it, so it is not stored.{warnings}\n`waypost webhooks` lists the \
-             webhooks; `waypost webhooks show ID` shows types and filter of one."
+             webhooks; `waypost webhooks show ID` shows the types and the filter of one."
         );
     }
     if published.deliveries.is_empty() {

@@ -15,9 +15,9 @@ Examples:
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 3h
   waypost recover whk_01m74zy5eva3kj3s4w04zg1hhc --from 2026-11-19T22:00:00Z --until 2026-11-20T06:00:00Z
 
-The service sends the deliveries that were created within the range in the background, oldest first. To see how many
-are left, repeat the command with the same times, not with a duration. Events that were published while the webhook was
-disabled have no deliveries: `waypost replay` delivers them.";
+The service sends the deliveries created within the range in the background, oldest first. To see how many are left,
+repeat the command with the same times, not with a duration. Events published while the webhook was disabled have no
+deliveries: send them with `waypost replay`.";
 
 #[derive(Debug, Args, Serialize)]
 #[command(after_help = EXAMPLES)]
@@ -29,8 +29,7 @@ pub struct Recover {
     #[command(flatten)]
     #[serde(flatten)]
     range: Range,
-    /// `failed` includes cancelled deliveries; `waiting` means those that wait for their next attempt. Defaults to
-    /// `both`.
+    /// `failed` includes cancelled deliveries; `waiting` deliveries wait for their next attempt. Defaults to `both`.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<Include>,
@@ -69,7 +68,7 @@ fn shown(recovery: &Recovery, webhook: &str) -> String {
     }
     let more = if *count_is_exact { "" } else { "more than " };
     format!(
-        "Deliveries that are being sent again: {more}{count} ({failed} failed or cancelled, {waiting} waiting).\n\
+        "Deliveries being sent again: {more}{count} ({failed} failed or cancelled, {waiting} waiting).\n\
          `waypost deliveries --webhook {}` lists them.",
         visible_line(webhook)
     )

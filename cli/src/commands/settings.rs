@@ -39,7 +39,7 @@ pub struct Settings {
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermanentSettings {
-    /// `default` retries by the service's schedule, `short` for an hour at most, `none` not at all.
+    /// `default` retries on the service's schedule, `short` for an hour at most, `none` not at all.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<Retries>,
@@ -51,7 +51,7 @@ pub struct PermanentSettings {
     #[arg(long, value_name = "N")]
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts_per_second: Option<RateLimit>,
-    /// A header to add to every attempt; `@FILE` as its value means the content of a file, and `@-` standard input. May be
+    /// A header to add to every attempt; the value `@FILE` is read from a file, and `@-` from standard input. May be
     /// repeated.
     // A text for clap, whose errors would show a secret.
     #[arg(long = "header", value_name = "NAME: VALUE")]
@@ -166,7 +166,7 @@ impl PermanentSettings {
             let (name, value) = header.split_once(':').ok_or_else(|| Failure::Usage(FORM.to_owned()))?;
             let name = name.trim();
             if headers.keys().any(|other| other.eq_ignore_ascii_case(name)) {
-                return Err(Failure::Usage(format!("--header has {name} more than once")));
+                return Err(Failure::Usage(format!("--header gives {name} more than once")));
             }
             let value = match Input::of_reference(value.trim()) {
                 Some(input) => {

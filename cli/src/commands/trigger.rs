@@ -25,9 +25,9 @@ Examples:
   waypost trigger booking.created --data @booking.json
   waypost trigger booking.created --data '{\"bookingIdentifier\": \"B-1001\"}'
 
-The receiver must not act on a test event: its body has the member `test`. Your data are checked against the schema of
-the type, as published data are; the type `webhook.test` takes none. The command waits a few seconds for the first
-attempt and prints its result; the exit code is 0 even if that attempt failed.";
+Receivers must not act on test events, whose bodies have the member `test`. The service checks your data against the
+type's schema, as for published events; `webhook.test` takes no data. The command waits a few seconds for the first
+attempt and prints its result; the exit code is 0 even if the attempt failed.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,7 +35,7 @@ pub struct Trigger {
     /// The event type, such as booking.created.
     #[arg(value_name = "TYPE", value_parser = segment, required_unless_present = "list")]
     kind: Option<String>,
-    /// The webhook. Defaults to that of the latest `waypost listen` on this machine, or to the only webhook.
+    /// The webhook. Defaults to the one from the latest `waypost listen` on this machine, or to the only webhook.
     #[arg(long, value_name = "ID", value_parser = segment)]
     webhook: Option<String>,
     /// Your data instead of the sample, sent unchanged: a JSON object, `@FILE` for the content of a file, or `-` for

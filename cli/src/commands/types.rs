@@ -70,7 +70,7 @@ impl Types {
                 print_answer(service, Call::get(&["webhook", "event", "type", &kind]), output, shown).await
             }
             (Some(beginning), Some(_)) => Err(Failure::Usage(format!(
-                "`{beginning}` is for the list of types: leave it out, or leave out `show`"
+                "`{beginning}` filters the list of types: leave it out, or leave out `show`"
             ))),
             (beginning, None) => list_types(service, &beginning.unwrap_or_default(), output).await,
         }

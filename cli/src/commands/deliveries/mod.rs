@@ -21,15 +21,15 @@ Examples:
   waypost deliveries --follow
   waypost deliveries --failed --limit 500 --json | jq -r '.[].id' | xargs -n 1 waypost resend
 
-With --follow, it prints each delivery that is delivered, fails permanently or is cancelled from now on, within seconds.
-Of the deliveries that are already open, it follows the newest 100. A delivery that had ended before, or whose event is
-older, such as one that is resent or replayed, is printed only if it stays open for a few seconds.";
+With --follow, it prints each delivery within seconds after it is delivered, fails permanently or is cancelled. Of the
+deliveries that are already open, it follows the newest 100. It prints a resent or replayed delivery, or one of an older
+event, only if that delivery stays open for a few seconds.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Deliveries {
-    /// Only deliveries with failed attempts, whether they are being retried or have failed permanently. With `--follow`,
-    /// only those that failed permanently.
+    /// Only deliveries that are being retried or have failed permanently. With `--follow`, only those that have failed
+    /// permanently.
     #[arg(long)]
     failed: bool,
     /// Only deliveries of events with this subject, such as a booking number.

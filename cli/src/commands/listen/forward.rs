@@ -83,7 +83,7 @@ impl FromStr for Target {
             && !given.contains(&address.to_string())
         {
             return Err(format!(
-                "its host is read as the address {address}: write this address, or only a port number for a port of this machine"
+                "its host means the address {address}: write that address, or just a number for a port on this machine"
             ));
         }
         let Networks(allowed_networks) = "0.0.0.0/0,::/0".parse().expect("two networks");

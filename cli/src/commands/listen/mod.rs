@@ -33,11 +33,11 @@ Examples:
   waypost listen --order subject --payload thin --filter '{\"propertyIdentifier\": [\"prop-1\"]}'
   waypost listen --json | jq .
 
-It creates a temporary webhook, by default for every type, with full bodies, in no particular order. It prints the
-signing secret, with which your receiver verifies the requests. Bodies and headers are forwarded unchanged, up to ten
-events at a time. A 2xx answer within 15 s confirms a delivery; any other result is reported as a failure, and the
-service retries the delivery on its schedule. Ctrl-C removes the webhook; otherwise the service removes it when nothing
-has read its events for an hour. With --json, it prints one value per line.";
+The command creates a temporary webhook: by default for every type, with full bodies, in no particular order. It prints
+the signing secret that your receiver needs to verify requests. It forwards bodies and headers unchanged, up to ten
+events at a time. A 2xx answer within 15 s confirms a delivery; any other result counts as a failure, and the service
+retries the delivery on its schedule. Ctrl-C removes the webhook; otherwise, the service removes it when its feed has
+not been read for an hour. With --json, it prints one value per line.";
 
 /// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;
@@ -47,10 +47,11 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Listen {
-    /// The address to post each event to, such as localhost:3000/hooks, or a port of this machine, such as 3000. Without it, events are printed.
+    /// The address to post each event to, such as localhost:3000/hooks, or a port on this machine, such as 3000.
+    /// Without it, events are printed.
     #[arg(long, value_name = "URL")]
     forward: Option<Target>,
-    /// Prints the body of each event even if it is forwarded.
+    /// Prints each event's body, even when forwarding.
     #[arg(long)]
     print_body: bool,
     #[command(flatten)]

@@ -50,9 +50,9 @@ Example:
     Show(WhichWebhook),
     /// Creates a webhook, and prints its signing secret, which is shown only once.
     Create(Create),
-    /// Changes the given settings of a webhook, and no others.
+    /// Changes only the given settings of a webhook.
     Change(Change),
-    /// Removes a webhook, which cancels its open deliveries. Asks for confirmation.
+    /// Removes a webhook and cancels its open deliveries, after asking for confirmation.
     Remove(Remove),
     /// Replaces the signing secret, and prints the new one, which is shown only once.
     Rotate(Rotate),
@@ -66,7 +66,7 @@ Example:
 Deliveries that wait for the end of the pause are attempted now: a few within a minute, thousands within minutes. A
 webhook that is not paused stays unchanged.")]
     Resume(WhichWebhook),
-    /// Sends a test event of the type `webhook.test`, which shows whether the endpoint responds.
+    /// Sends a test event of the type `webhook.test` to check whether the endpoint responds.
     #[command(after_help = "\
 Example:
   waypost webhooks test whk_01m74zy5eva3kj3s4w04zg1hhc

@@ -26,7 +26,7 @@ pub struct Pause {
     #[command(flatten)]
     which: WhichWebhook,
     /// When the pause ends: a time such as 2026-11-21T06:00:00Z, or a duration from now such as 90s, 5m, 4h or 2d. By
-    /// default it lasts until `waypost webhooks resume`.
+    /// default, it lasts until `waypost webhooks resume`.
     #[arg(long, value_name = "TIME", value_parser = future_time)]
     until: Option<Timestamp>,
 }

@@ -17,8 +17,8 @@ Examples:
   waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks rotate whk_01m74zy5eva3kj3s4w04zg1hhc --at-once
 
-For 24 hours, requests carry a signature of each of the two secrets: give your endpoint the new one within that time.
-`--at-once` is for a leaked secret: until your endpoint has the new one, it refuses requests.";
+For 24 hours, requests are signed with both secrets: give your endpoint the new one within that time. Use `--at-once`
+for a leaked secret: your endpoint refuses requests until it has the new one.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -52,9 +52,9 @@ fn shown(new: &NewSigningSecret, at_once: bool) -> String {
     let secret = visible_line(&new.signing_secret);
     let key = PublicKey::line(&new.public_keys);
     let previous = if at_once {
-        "The previous secret no longer signs.".to_owned()
+        "The previous secret is no longer valid.".to_owned()
     } else {
-        format!("The previous secret signs until {}.", visible_line(&short_time(&new.previous_secret_expires_date)))
+        format!("The previous secret is valid until {}.", visible_line(&short_time(&new.previous_secret_expires_date)))
     };
     format!("Signing secret, shown only now: {BOLD}{secret}{BOLD:#}{key}\n{previous}")
 }
