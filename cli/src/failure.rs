@@ -182,7 +182,8 @@ impl Failure {
                 }
                 "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
                 "may-not-publish" => {
-                    "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event".to_owned()
+                    "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event"
+                        .to_owned()
                 }
                 "delivery-not-found" => "`waypost deliveries` lists the deliveries".to_owned(),
                 "event-not-found" => {

@@ -83,7 +83,7 @@ impl CallRecord {
         }
         // One write, so that a killed process leaves no partial line.
         if let Err(error) = lines.file.write_all(line.as_bytes()) {
-            tracing::warn!("a call of a function could not be recorded: {error}");
+            tracing::warn!("a function call could not be recorded: {error}");
         }
         lines.known.insert(line);
     }

@@ -48,7 +48,7 @@ pub struct Plan<'a> {
 pub enum PlanError {
     #[error(transparent)]
     Missing(#[from] Missing),
-    #[error("template.yaml declares no function `{0}`, which --only names")]
+    #[error("--only names the function `{0}`, which template.yaml does not declare")]
     NoFunction(String),
     #[error(transparent)]
     Settings(#[from] SettingsError),

@@ -100,8 +100,9 @@ pub fn out_of_reach(rules: &AddressRules) -> Ipv4Addr {
     let free = |host: Ipv4Addr| !rules.permit(host.into()) && net::TcpListener::bind((host, 0)).is_ok();
     (1..10).map(|last| Ipv4Addr::new(127, 0, 0, last)).find(|host| free(*host)).unwrap_or_else(|| {
         tracing::warn!(
-            "webhooks may send to every loopback address here (DELIVERY_ALLOWED_NETWORKS), including the stand-ins for AWS, \
-             which only their credentials protect; on macOS, `ifconfig lo0 alias 127.0.0.2` adds another address"
+            "webhooks may call every loopback address of this machine (DELIVERY_ALLOWED_NETWORKS), including the local \
+             AWS services, which only their credentials protect; on macOS, `ifconfig lo0 alias 127.0.0.2` adds another \
+             address"
         );
         Ipv4Addr::LOCALHOST
     })

@@ -29,8 +29,8 @@ pub const PLATFORM_APPLICATION: &str = "platform-application";
 
 /// The secrets without which a table cannot be read, with the consequences of their loss.
 const OF_THE_TABLE: [(&str, &str); 2] = [
-    (sealing::SECRET, "no delivery could be signed, and no payment provider called"),
-    (pepper::SECRET, "no client could authenticate"),
+    (sealing::SECRET, "no delivery can be signed, and no payment provider called"),
+    (pepper::SECRET, "no client can authenticate"),
 ];
 
 pub struct Secrets(BTreeMap<String, Value>);
@@ -50,8 +50,8 @@ pub enum TableFound {
 pub enum SecretsError {
     /// A secret is missing, and the table's data need its old value.
     #[error(
-        "{path} is missing, and the table was written with it: without it, {loss}. Restore it from a backup, or start \
-         over with `{}`", cleaning(.path)
+        "{path} is missing, but the table depends on it: without it, {loss}. Restore it from a backup, or start over \
+         with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,

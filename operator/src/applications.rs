@@ -53,7 +53,10 @@ pub enum ApplicationError {
     #[error("the secret {0} has no value; `waypost-admin provision` creates one")]
     NoPepper(String),
     /// No application has this client identifier.
-    #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
+    #[error(
+        "there is no application {0}; `waypost-admin application list ENTITY` lists a managing entity's \
+        applications"
+    )]
     NoApplication(String),
     /// The application has two secrets.
     #[error(

@@ -45,7 +45,10 @@ pub enum PanelLinkError {
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// No application has this client identifier.
-    #[error("there is no application {0}; `waypost-admin application list ENTITY` lists those of a managing entity")]
+    #[error(
+        "there is no application {0}; `waypost-admin application list ENTITY` lists a managing entity's \
+        applications"
+    )]
     NoApplication(String),
     /// The application may not act for the managing entity.
     #[error(

@@ -29,7 +29,7 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
     remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
     assert!(accepted(api, &application.id, &application.secret).await);
     let removed = remove(&format!("/secret/{secret}?confirm=true")).expect(200).await.json();
-    assert!(text(&removed, "message").contains("last one"), "{removed:#}");
+    assert!(text(&removed, "message").contains("last credential"), "{removed:#}");
 }
 
 /// Waits until a token is refused. The simulator checks the promise that this takes no more than a minute.
@@ -264,7 +264,7 @@ async fn a_removed_secret_ends_at_once_even_the_last(suite: Arc<Suite>) {
         remove(gone).refused(404, "credential-not-found").await;
     }
     let last = remove(&second).expect(200).await.json();
-    assert!(text(&last, "message").contains("last one"), "{last:#}");
+    assert!(text(&last, "message").contains("last credential"), "{last:#}");
     assert!(!accepted(api, &application.id, &new).await);
     assert_eq!(shown(&entity, &application).await["secrets"], json!([]));
 
@@ -374,7 +374,7 @@ async fn an_application_may_have_keys_alone(suite: Arc<Suite>) {
     let id = text(&made, "clientId");
     assert!(!accepted(&suite.api, &id, "").await);
     let removed = entity.call("DELETE", &format!("/application/{id}/key/only")).expect(200).await.json();
-    assert!(text(&removed, "message").contains("last one"));
+    assert!(text(&removed, "message").contains("last credential"));
 }
 
 #[contract_test]

@@ -316,7 +316,7 @@ async fn a_broken_connection_can_be_removed_despite_the_provider(suite: Arc<Suit
         let answer = entity.disconnect("sim-basic").expect(200).await.json();
         assert_eq!(answer["providerAccess"], "unknown", "{fate}: {answer:#}");
         let message = answer["message"].as_str().expect("openapi.yaml says so");
-        assert!(message.contains("check this in the settings"), "{fate}: {message}");
+        assert!(message.contains("check your account settings"), "{fate}: {message}");
         assert_eq!(entity.connection("sim-basic").await, None);
     }
 }

@@ -25,8 +25,8 @@ fn html(shown: &StartPage) -> String {
     let mut content = question(shown, &provider, &who);
     content += &next_steps(&provider);
     if shown.came_back {
-        content += "<p role=\"alert\">Your browser did not accept a cookie from this site, so you could not continue. Allow cookies \
-                    for this site, then try again.</p>\n";
+        content += "<p role=\"alert\">Your browser did not accept this site's cookie, so you could not continue. Allow \
+            cookies for this site, then try again.</p>\n";
     }
     // A link and not a form: browsers check the redirects of a form's response against `form-action`.
     content += &format!(

@@ -193,7 +193,7 @@ impl Secrets<'_> {
                 let fault = if stamp.is_some() { "is not JSON" } else { "is gone" };
                 tracing::warn!("{} {fault}; the previous value stays in use", path.display());
             }
-            (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON, and is ignored", path.display()),
+            (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON and is ignored", path.display()),
             // A secret that never had a value has no such file. If it had one, a person has removed the value.
             (None, None) => {
                 if let Some(secret) = versions.filter(|secret| secret.versions.is_empty()) {

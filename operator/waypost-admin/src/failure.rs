@@ -35,8 +35,8 @@ pub enum Failure {
     DataKeys(#[from] DataKeysError),
     /// No key opens some sealed values.
     #[error(
-        "{0} items, listed above, hold a value that no key of the ring opens, so no key was removed. Restore the \
-         missing key in the secret `data-keys` from one of its earlier versions"
+        "{0} items, listed above, contain a value that no key in the ring can decrypt, so no key was removed. Restore \
+         the missing key from an earlier version of the secret `data-keys`"
     )]
     Unreadable(u64),
     #[error(transparent)]

@@ -75,7 +75,7 @@ pub enum JwsFault {
     #[error("its header requires an extension")]
     Extension,
     /// Its algorithm is not one of its key's.
-    #[error("its algorithm is not the algorithm of its key")]
+    #[error("its algorithm does not match its key")]
     Algorithm,
     /// The signature does not fit.
     #[error("its signature is wrong")]

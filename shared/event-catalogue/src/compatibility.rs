@@ -83,7 +83,7 @@ fn breaks(path: &str, old: &Value, new: &Value) -> Vec<String> {
             gone.map(|value| format!("{path} lost the value {value}")).collect()
         }
         _ if old == new => Vec::new(),
-        _ => vec![format!("{path} was {old}, and is {new}")],
+        _ => vec![format!("{path} was {old} and is now {new}")],
     }
 }
 

@@ -69,18 +69,20 @@ fn check(Entry { value, label, .. }: &Entry<'_>, own: Option<&[Type]>, earlier: 
     if own.is_some()
         && let Some(prefix) = RESERVED.iter().find(|prefix| value.starts_with(**prefix))
     {
-        return Err(format!("`{value}`: only the service has types that begin with `{prefix}`; use another key"));
+        return Err(format!(
+            "`{value}`: keys that begin with `{prefix}` are reserved for the service; use another key"
+        ));
     }
     if !is_label(label) {
         return Err(format!("{value}: the label `{label}` must have 3 to 80 characters and begin with a capital"));
     }
     if earlier.iter().any(|one| one.value == *value) {
-        return Err(format!("`{value}` is in the list already"));
+        return Err(format!("`{value}` is already in the list"));
     }
     let earlier = earlier.iter().map(|one| (&one.label, &one.value));
     let own = own.into_iter().flatten().map(|one| (&one.label, &one.value));
     match earlier.chain(own).find(|(known, _)| *known == label) {
-        Some((_, same)) => Err(format!("{value}: the label `{label}` is that of {same}")),
+        Some((_, same)) => Err(format!("{value}: the label `{label}` is already used by {same}")),
         None => Ok(()),
     }
 }

@@ -38,7 +38,7 @@ fn check(folder: &Path, earlier: Option<&Path>) -> Result<String, Vec<String>> {
     if let Some(earlier) = earlier {
         let broken = compatibility::violations(&read(earlier)?, &catalogue);
         if !broken.is_empty() {
-            let advice = "Subscribers rely on the earlier version. Undo this, or make a new type:".to_owned();
+            let advice = "Subscribers rely on the earlier version. Undo these changes, or make a new type:".to_owned();
             return Err([advice].into_iter().chain(broken).collect());
         }
         sentence += " Compatible with the earlier version.";

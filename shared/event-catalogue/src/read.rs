@@ -24,7 +24,10 @@ pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     catalogue.types.append(&mut own.types);
     let size = catalogue.size();
     if size > MAX_BYTES {
-        let message = format!("schemas, samples and texts have {size} bytes without white space; at most {MAX_BYTES}");
+        let message = format!(
+            "schemas, samples and texts have {size} bytes without white space; at most {MAX_BYTES} \
+            are allowed"
+        );
         return Err(vec![Mistake { path: folder.to_owned(), line: None, message }]);
     }
     Ok(catalogue)

@@ -64,7 +64,7 @@ impl Files {
             for (kind, at) in members.0 {
                 let of = kind.split('.').next().unwrap_or_default();
                 if of != area {
-                    let message = format!("`{kind}` belongs into schemas/{of}.json");
+                    let message = format!("`{kind}` belongs in schemas/{of}.json");
                     mistakes.push(source.mistake(at, "", message));
                 } else if !list.iter().any(|entry| entry.value == kind) {
                     let message = format!("`{kind}` is not in catalogue.json");
@@ -104,7 +104,10 @@ impl Details<'_> {
         let samples = self.samples(kind, &members, &schema.whole, &subject)?;
         let size = schema.whole.to_string().len() + samples.iter().map(String::len).sum::<usize>();
         if size > MAX_DETAILS {
-            let message = format!("schema, shared parts and samples have {size} bytes, and may have {MAX_DETAILS}");
+            let message = format!(
+                "schema, shared parts and samples have {size} bytes; at most {MAX_DETAILS} are \
+                allowed"
+            );
             return Err(self.mistake(kind, message));
         }
         Ok(Type {

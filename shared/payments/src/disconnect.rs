@@ -235,20 +235,20 @@ impl Disconnected {
             GivenBack::Yes => "The connection is removed, and the provider has revoked the access.",
             GivenBack::Before => "The connection is removed; the provider had already revoked the access.",
             GivenBack::NotOffered => {
-                "The connection is removed here. The provider offers no revocation: withdraw the access yourself, in \
-                 the settings of your account there."
+                "The connection is removed here. This service cannot revoke the access at the provider: do it \
+                 yourself, in your account settings there."
             }
             GivenBack::NoProvider => {
-                "The connection is removed here. The provider was removed from this deployment: withdraw the access \
-                 yourself, in the settings of your account there."
+                "The connection is removed here, but the provider is no longer set up: revoke the access in your \
+                 account settings there."
             }
             GivenBack::Dead => {
-                "The broken connection is removed here. The provider did not confirm that it withdrew the access: \
-                 check this in the settings of your account there."
+                "The broken connection is removed here, but the provider did not confirm that it revoked the access: \
+                 check your account settings there."
             }
             GivenBack::Unreadable => {
-                "The connection is removed here. Its tokens could not be read, so the service could not revoke them: \
-                 withdraw the access yourself, in the settings of your account there."
+                "The connection is removed here, but its tokens could not be read and revoked: revoke the access in \
+                 your account settings there."
             }
         };
         Self { id: connection.id.clone(), provider_access: given_back.access(), message }
@@ -265,10 +265,10 @@ mod tests {
     fn a_removal_says_whether_access_is_left_at_the_provider() {
         let connection = connection();
         for (given_back, access, word) in [
-            (GivenBack::Yes, "revoked", "has withdrawn"),
-            (GivenBack::Before, "already-revoked", "already withdrawn"),
-            (GivenBack::NotOffered, "not-revoked", "offers no revocation"),
-            (GivenBack::NoProvider, "not-revoked", "was removed from this deployment"),
+            (GivenBack::Yes, "revoked", "has revoked"),
+            (GivenBack::Before, "already-revoked", "already revoked"),
+            (GivenBack::NotOffered, "not-revoked", "cannot revoke the access"),
+            (GivenBack::NoProvider, "not-revoked", "is no longer set up"),
             (GivenBack::Dead, "unknown", "did not confirm"),
             (GivenBack::Unreadable, "not-revoked", "could not be read"),
         ] {

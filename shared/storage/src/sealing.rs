@@ -47,7 +47,7 @@ pub enum SealError {
     #[error("the key ring could not be read")]
     Ring(#[from] SecretError),
     /// The key ring lacks its current key, or a key is not of 256 bits.
-    #[error("the key ring lacks a usable key `{0}`")]
+    #[error("the key ring has no usable key `{0}`")]
     Key(String),
     /// The sealed text was changed, was copied from another item, or is not a sealed text.
     #[error("a sealed text cannot be opened with the keys of this deployment")]

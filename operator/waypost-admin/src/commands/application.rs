@@ -249,7 +249,8 @@ fn credentials(client_id: &str, secret: Option<&SecretText>) -> String {
 
 fn write_removed(output: Output, client_id: &str, credential: &str, removed: CredentialRemoved) -> Result<(), Failure> {
     let is_last = removed.was_the_last;
-    let last = "\nIt was the application's last one: add a secret or a key, or the application gets no tokens.";
+    let last = "\nIt was the application's last credential: without a new secret or key, the application gets no \
+        tokens.";
     let text = format!(
         "removed {credential}; tokens issued with it stop working within a minute{}",
         if is_last { last } else { "" }

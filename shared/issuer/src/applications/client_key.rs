@@ -108,7 +108,7 @@ pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let mut keys = iter::once(members).chain(in_set);
     let name = keys.find_map(|key| PRIVATE.into_iter().find(|name| key.contains_key(*name)))?;
     Some(format!(
-        "has the private member `{name}`; send only the public key of a new pair, since this private key is now exposed"
+        "has the private member `{name}`; this private key is now exposed, so send only the public key of a new pair"
     ))
 }
 

@@ -45,7 +45,7 @@ impl CredentialRemoved {
     pub const fn message(self) -> &'static str {
         if self.was_the_last {
             "The credential is removed, and tokens issued with it stop working within a minute. It was the \
-             application's last one: add a secret or a key, or the application gets no tokens."
+             application's last credential: without a new secret or key, the application gets no tokens."
         } else {
             "The credential is removed, and tokens issued with it stop working within a minute."
         }

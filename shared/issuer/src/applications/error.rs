@@ -21,7 +21,7 @@ pub enum ApplicationError {
     #[error("the application has no secret or key `{0}`")]
     CredentialNotFound(String),
     /// The application has scopes that the caller's token lacks.
-    #[error("the caller's token lacks scopes of the application: {0}")]
+    #[error("the caller's token lacks these scopes of the application: {0}")]
     ExceedsScopes(Scopes),
     /// The application may act for managing entities that the caller's token does not cover.
     #[error("the caller's token does not cover all managing entities of the application")]
@@ -30,7 +30,7 @@ pub enum ApplicationError {
     #[error("the application may publish events, and the caller's token may not")]
     ExceedsPublishing,
     /// The application's own token would end or narrow its access, and the request does not confirm that.
-    #[error("an application's own token would end or narrow its access, and the request does not confirm it")]
+    #[error("the request would end or reduce the application's own access, and does not confirm this")]
     Unconfirmed,
     /// A concurrent change won; the application has this version now.
     #[error("another request changed the application; its version is now {0}")]

@@ -66,7 +66,7 @@ pub enum CodeFault {
     Expired,
     /// The application or the credential that the link was made with was removed, or the application lost the
     /// link's rights.
-    #[error("the application of the link was removed or lost its access")]
+    #[error("the link's application was removed or lost its access")]
     Unbacked,
 }
 
@@ -87,7 +87,7 @@ pub enum SessionFault {
     Replayed,
     /// The application or the credential that the link was made with was removed, or the application lost the
     /// link's rights.
-    #[error("the application of the session was removed or lost its access")]
+    #[error("the session's application was removed or lost its access")]
     Unbacked,
 }
 
@@ -167,7 +167,10 @@ impl From<PanelError> for Problem {
             PanelError::Code(fault) => Self::new(ProblemKind::InvalidPanelCode, fault.detail()).caused_by(fault),
             PanelError::Session(fault) => Self::new(ProblemKind::NoPanelSession, fault.detail()).caused_by(fault),
             PanelError::Idempotency(error) => error.into_problem(|made| {
-                format!("the link {made} exists; `DELETE …/panel/link/{made}` removes it; a new key creates another")
+                format!(
+                    "the link {made} exists; remove it with `DELETE …/panel/link/{made}`, or create another with a \
+                    new key"
+                )
             }),
             PanelError::Issuer(error) => error.into(),
             PanelError::NotIssued(_) => Self::internal(error),

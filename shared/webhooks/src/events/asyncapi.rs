@@ -127,7 +127,8 @@ fn channels(types: &[EventType]) -> Value {
             // The owner of a webhook chooses it.
             "address": null,
             "title": "The endpoint of a webhook",
-            "description": "Receives the types of its `eventList`, at least once; in order only if its `order` is `subject`.",
+            "description": "Receives events of the types in its `eventList`, each at least once; in order only if its \
+                `order` is `subject`.",
             "messages": types.iter().map(reference).collect::<Value>(),
         },
     })
@@ -180,12 +181,14 @@ fn envelope() -> Value {
         "required": ["id", "type", "timestamp", "managingEntityIdentifier"],
         "properties": {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
-            "type": { "type": "string", "description": "The key of its type." },
+            "type": { "type": "string", "description": "The key of the event's type." },
             "test": { "type": "boolean", "description": "True if the event is a test with sample data: do not act on it." },
-            "subject": { "type": "string", "description": "The subject that its publisher named, or else the one in the data. Absent for events without one." },
+            "subject": { "type": "string", "description": "The subject from the publisher, or else from the data. \
+                Absent for events without a subject." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
             "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
-            "data": { "type": "object", "description": "The data of its type. Absent if the webhook's `payload` is `thin`." },
+            "data": { "type": "object", "description": "The event's data. Absent if the webhook's `payload` is \
+                `thin`." },
         },
     })
 }

@@ -15,7 +15,7 @@ pub const MAX_BYTES: usize = 256 * 1024;
 pub struct Event {
     /// The identifier, by which receivers detect repetitions.
     pub id: EventId,
-    /// The key of its type.
+    /// The key of the event's type.
     pub kind: &'static str,
     /// When it was published.
     pub timestamp: Time,

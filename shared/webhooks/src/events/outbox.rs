@@ -49,7 +49,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(30);
 pub struct OutboxEvent {
     /// The identifier, fixed so that publishing the event twice creates nothing new.
     pub event: EventId,
-    /// The key of its type.
+    /// The key of the event's type.
     #[serde(rename = "type")]
     pub kind: String,
     /// The managing entity that it is published to.

@@ -135,7 +135,7 @@ impl Dispatcher {
             // One line for each delivery in the line of a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
-            _ => tracing::info!(deliveryId = %id, %until, "postponed: the breaker of its webhook is open"),
+            _ => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),
         }
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));

@@ -93,7 +93,7 @@ impl Acknowledgement {
         let count = confirmed.len() + failed.len();
         if !(1..=MAX_AT_ONCE).contains(&count) && is_readable {
             let rule = if count == 0 { Rule::Required } else { Rule::TooLong };
-            violations.add("confirmed", rule, "must have from 1 to 100 receipts, including those in failed");
+            violations.add("confirmed", rule, "must have 1 to 100 receipts, including those in failed");
         }
         let mut answers = Vec::new();
         if count <= MAX_AT_ONCE {
@@ -105,7 +105,7 @@ impl Acknowledgement {
                 let failure = Pointer::from("failed").at(position);
                 if !(1..=MAX_REASON).contains(&reason.chars().count()) {
                     let rule = if reason.is_empty() { Rule::Required } else { Rule::TooLong };
-                    violations.add(failure.member("reason"), rule, "must have from 1 to 500 characters");
+                    violations.add(failure.member("reason"), rule, "must have 1 to 500 characters");
                 }
                 let outcome = Outcome::Reported(reason.to_owned());
                 add(&mut answers, failure.member("receipt"), &receipt, outcome, violations);

@@ -88,7 +88,7 @@ impl Extension {
             }
             Some(texts) => {
                 let rule = if texts.is_empty() { Rule::Required } else { Rule::TooLong };
-                violations.add("receipts", rule, "must have from 1 to 100 receipts");
+                violations.add("receipts", rule, "must have 1 to 100 receipts");
             }
             None => {}
         }

@@ -14,7 +14,7 @@ pub type Headers = BTreeMap<String, String>;
 
 /// No stored value exists for a mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be the value itself: `{MASK}` keeps a stored value, and nothing is stored here")]
+#[error("must be the value itself: `{MASK}` keeps a stored value, but none is stored here")]
 pub struct NothingKept;
 
 /// Headers with their values masked.
