@@ -159,8 +159,8 @@ const Wanted = ({ webhook: { eventList, eventFilter }, types }) => html`
 
 const Signing = ({ until }) => html`
   <p>${until
-    ? html`Two secrets sign all requests: the new one, and the old one until <${Time} date=${until} as="both" />.`
-    : "One secret signs all requests. Rotate it if it may have leaked, or as often as your policy requires."}${" "}
+    ? html`Requests are signed with the new secret and, until <${Time} date=${until} as="both" />, the old one.`
+    : "Requests are signed with one secret. Rotate it if it may have leaked, or as your policy requires."}${" "}
     <${Guide}>How an endpoint verifies requests<//></p>`;
 
 const Details = ({ webhook }) => {

@@ -41,7 +41,7 @@ export function Replay({ webhook, close, done }) {
         to it, are delivered in the background, oldest first. Use it for a new webhook, or after you enabled or changed
         one.</p>
       ${webhook.order === "subject" && html`
-        <p class="note">Replayed deliveries do not wait for others about the same subject.</p>`}
+        <p class="note">Replayed deliveries do not wait for others with the same subject.</p>`}
       <${Range} ranges=${choices} chosen=${chosen} choose=${become} />
       <${EventPicker} chosen=${types} change=${pick} all="That the webhook subscribes to." />
       ${count.busy && html`<${Waiting} what="Counting events" lines="1" />`}

@@ -113,12 +113,12 @@ const MoreFields = ({ form, change, refusal, forgive, kept, set, fault }) => htm
       value=${form.maxAttemptsPerSecond} change=${set("maxAttemptsPerSecond")} fault=${fault("maxAttemptsPerSecond")}
       autocomplete="off" />
       <${TextField} label="Timeout in seconds" inputmode="numeric"
-      hint="How long the endpoint may take for its response, from 1 to 15 seconds." value=${form.timeoutSeconds}
+      hint="How long the endpoint may take to respond, from 1 to 15 seconds." value=${form.timeoutSeconds}
       change=${set("timeoutSeconds")} fault=${fault("timeoutSeconds")} autocomplete="off" required />
       <${SelectField} label="Retries" value=${form.retries} change=${set("retries")} fault=${fault("retries")}
-      hint="How long failed attempts are retried. Choose less if events soon lose their value." options=${RETRIES} />`}
+      hint="How long failed attempts are retried. Choose less if late events are of no use." options=${RETRIES} />`}
     <${SelectField} label="Order" value=${form.order} change=${set("order")} fault=${fault("order")}
-      hint="In order, an event waits until the previous one about the same subject is delivered, has failed permanently or is cancelled."
+      hint="In order, an event waits until the previous one with the same subject is delivered, is cancelled or fails permanently."
       options=${ORDERS} />
     <${SelectField} label="Signature" value=${form.signature} change=${set("signature")} fault=${fault("signature")}
       hint=${`With a key pair, the endpoint can verify requests with a public key and needs no secret.${

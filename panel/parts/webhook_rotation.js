@@ -25,22 +25,21 @@ export function Rotation({ webhook, close }) {
     return html`
       <${SecretDialog} title="New signing secret" close=${close} label="Signing secret"
         secret=${made.signingSecret}>
-        <p>${overlap === "0" ? "The old secret no longer signs." : html`Until <strong>
+        <p>${overlap === "0" ? "The old secret has expired." : html`Until <strong>
           <${Time} date=${made.previousSecretExpiresDate} as="both" />
-          </strong>, every request has two signatures, one per secret. Give the new secret to the endpoint before
-          then.`}</p>
+          </strong>, every request is signed with both secrets. Give the endpoint the new one before then.`}</p>
         <${PublicKeys} keys=${made.publicKeys} />
       <//>`;
   }
   return html`
     <${Dialog} title="Rotate the signing secret" close=${close}>
-      <p>A new secret signs from now on. The old one also signs for the time that you select, so that the endpoint can
-        verify every request until you give it the new secret.${webhook.publicKeys &&
+      <p>Requests are signed with a new secret and, for the time that you select, also with the old one. Give the
+        endpoint the new secret within that time.${webhook.publicKeys &&
           " The key pair is replaced in the same way."}</p>
       ${webhook.previousSecretExpiresDate &&
-        html`<p class="note">Two secrets already sign all requests, the older one until${" "}
-          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, the older one stops
-          working at once, and an endpoint that has only that one refuses every event.</p>`}
+        html`<p class="note">There are already two secrets. The older one is valid until${" "}
+          <${Time} date=${webhook.previousSecretExpiresDate} as="both" />. If you rotate now, it stops working at
+          once, and an endpoint with only that one refuses every event.</p>`}
       <${SelectField} label="Keep the old secret for" value=${overlap} change=${choose} options=${OVERLAPS} />
       <${Problem} refusal=${rotate.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
@@ -58,7 +57,7 @@ export function Ending({ webhook, close, done }) {
   });
   return html`
     <${Dialog} title="Remove the old secret?" close=${close}>
-      <p>Only the new secret will sign requests. An endpoint that has only the old one then refuses every event.</p>
+      <p>Only the new secret will be used. An endpoint with only the old one then refuses every event.</p>
       <${Problem} refusal=${end.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="danger" scope="integrations.remove" busy=${end.busy} onClick=${() => end.run()}>

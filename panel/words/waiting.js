@@ -19,18 +19,18 @@ const perSecond = (webhook) => {
 export const HEADLINES = {
   breaker: "Waiting for the endpoint to respond: the webhook is paused",
   limit: "Waiting until other deliveries have finished",
-  order: "Waiting for the previous delivery about the same subject",
-  pause: "Waiting for the end of the webhook’s pause",
+  order: "Waiting for the previous delivery with the same subject",
+  pause: "Waiting for the webhook’s pause to end",
   rate: "Waiting for its turn: the webhook’s rate is limited",
   reader: "Waiting for a program to read the webhook’s feed",
 };
 
 /** What deliveries of a webhook wait for, after their number and "wait" or "waits". Those without a reason are to be sent now. */
 export const reasonsOf = (webhook) => ({
-  sending: "to be sent: due now, or under way",
+  sending: "to be sent: due now or under way",
   limit: "until other deliveries have finished",
   rate: `for the webhook’s limit of ${perSecond(webhook)}`,
-  order: "for the previous delivery about the same subject",
+  order: "for the previous delivery with the same subject",
   breaker: "until the endpoint responds",
   pause: "for the end of the pause",
   schedule: "for the next attempt, on the retry schedule",

@@ -80,14 +80,14 @@ async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/webhooks/{}", hook.id) })).await).await;
     browser.click("Rotate secret").await;
-    browser.until_says("The old one also signs").await;
+    browser.until_says("also with the old one").await;
     browser.click("Rotate secret").await;
     browser.until_says("New signing secret").await;
     let secret = browser.run("return document.querySelector('.secret-text code').textContent").await;
     let secret = secret.as_str().expect("a secret is a text").to_owned();
     assert!(secret.starts_with("whsec_") && secret != hook.secret);
     browser.click("I have copied it").await;
-    let page = browser.until_says("Two secrets sign all requests").await;
+    let page = browser.until_says("Requests are signed with the new secret").await;
     assert!(!page.contains(&secret), "it is shown once");
 
     browser.click("Send a test event").await;
@@ -97,7 +97,7 @@ async fn a_secret_is_rotated_and_both_sign(suite: Arc<Suite>) {
     browser.click("test").await;
     browser.click("Remove old secret…").await;
     browser.click("Remove old secret").await;
-    browser.until_says("One secret signs all requests").await;
+    browser.until_says("Requests are signed with one secret").await;
     browser.close().await;
 }
 

@@ -80,7 +80,7 @@ async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
     let delivery = entity.publish(json!({})).await;
     entity.until_delivery(&delivery, "waits for the end of the pause", |shown| shown["waitingFor"] == "pause").await;
     browser.go(&entity.panel_link(json!({ "place": format!("/panel/deliveries/{delivery}") })).await).await;
-    browser.until_says("Waiting for the end of the webhook’s pause").await;
+    browser.until_says("Waiting for the webhook’s pause to end").await;
     browser.click("test").await;
     browser.click("Resume webhook").await;
     browser.until_says("The pause has ended").await;
@@ -186,7 +186,7 @@ async fn a_key_pair_is_chosen_and_its_public_key_stays_visible(suite: Arc<Suite>
     browser.click("Rotate secret").await;
     browser.until_says("Old public key").await;
     browser.click("I have copied it").await;
-    let page = browser.until_says("Two secrets sign all requests").await;
+    let page = browser.until_says("Requests are signed with the new secret").await;
     assert!(page.contains("Old public key") && page.contains(key), "{page}");
     browser.close().await;
 }
