@@ -169,8 +169,8 @@ impl PreviousSecret {
         Removed::new(
             id,
             match self {
-                Self::Ended => "The previous signing secret is deactivated. Only the current one signs.",
-                Self::Absent => "There was no previous signing secret. Only the current one signs.",
+                Self::Ended => "The previous signing secret is revoked. Only the current one is valid.",
+                Self::Absent => "There was no previous signing secret. Only the current one is valid.",
             },
         )
     }
