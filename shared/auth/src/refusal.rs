@@ -44,8 +44,8 @@ pub fn lacks_scope_requesting(needed: Scopes, requested: Scopes) -> Problem {
 /// The token's application may not publish events.
 pub fn may_not_publish() -> Problem {
     let detail = "The token's application may not publish events. Use an application with `mayPublish`, whose tokens \
-                  have the claim `may_publish`. An application that may publish can create one with `\"mayPublish\": \
-                  true`, and the operator of the service can grant the right.";
+                  have the claim `may_publish`. An application that may publish can create another with \
+                  `\"mayPublish\": true`, and the service's operator can grant the right.";
     Problem::new(ProblemKind::MayNotPublish, detail)
 }
 
