@@ -189,7 +189,7 @@ function Disconnecting({ connection: { provider, account }, label, close, done }
   }
   return html`
     <${Dialog} title="Disconnect ${label}?" close=${cancel}>
-      <p>This service ends its access at ${label}
+      <p>This service revokes its access at ${label}
         ${account && html` to <code>${account}</code>`} and removes the stored data. Payments through this connection
         stop. You can connect again.</p>
       <${Problem} refusal=${disconnect.refusal} />

@@ -52,14 +52,14 @@ function Response({ delivery, attempt }) {
       ? html`<h3>Body <span class="fine">as the endpoint sent it, up to 4 KB</span></h3>
         <${Text} text=${attempt.responseBody} what="the response body" />`
       : html`<p class="faint">${attempt.httpStatus ? without : attempt.confirmed
-        ? "An event that is read from a feed has no response body."
+        ? "An event read from a feed has no response body."
         : isInterrupted(attempt) ? "The response was not recorded." : "There was no response."}</p>`}`;
 }
 
 function Request({ delivery, attempt }) {
   if (!attempt.requestHeaders) {
     const isBlocked = attempt.errorCode === "blocked";
-    if (isInterrupted(attempt)) return html`<p class="faint">The endpoint may have received the request: it was not recorded.</p>`;
+    if (isInterrupted(attempt)) return html`<p class="faint">The endpoint may have received the request, which was not recorded.</p>`;
     if (!delivery.url) return html`<p class="faint">A program read the delivery from its webhook’s feed.</p>`;
     return html`<p class="faint">${isBlocked ? "No request was sent: the address is not allowed."
       : "The address and headers of this attempt are not stored."}</p>`;

@@ -31,7 +31,7 @@ export function ScopeChange({ application, path, close, done }) {
         <${ScopePicker} chosen=${scopes} change=${set} fault=${change.refusal?.violation("scopes")} />
       </div>
       ${loses && html`<p class="note">The application loses a scope. Its tokens stop working within a minute, and it
-        must request new ones. Panel sessions with a lost scope end.</p>`}
+        must request new ones. Panel sessions with that scope end.</p>`}
       <${Problem} refusal=${change.refusal} beside=${["scopes"]} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>
         <${Action} kind="primary" scope="account.write" busy=${change.busy}

@@ -79,7 +79,7 @@ function Next({ delivery, webhook }) {
 function Condition({ delivery: { createdDate, heldBy, subject, waitingFor }, webhook }) {
   if (heldBy) {
     return html`<p>It is sent when <a href="/panel/deliveries/${heldBy}">the previous delivery${subject && html` about${" "}
-      <bdi>${subject}</bdi>`}</a> is delivered, has failed permanently or is cancelled.</p>`;
+      <bdi>${subject}</bdi>`}</a> is delivered, is cancelled or fails permanently.</p>`;
   }
   if (waitingFor === "pause") {
     return html`<p>It is sent when the pause ends: ${webhook?.pausedUntil

@@ -19,8 +19,7 @@ export const Stop = ({ webhook: { delivery, enabled, pausedBy }, pause, disable,
       <${Action} scope="integrations.write" onClick=${disable}>Disable…<//>
     </div>`}
     <div class="choice">
-      <p>A removed webhook cannot be restored. Its deliveries stay readable for as long as they are kept, but cannot be
-        resent.</p>
+      <p>A removed webhook cannot be restored. You can read its deliveries while they are kept, but not resend them.</p>
       <${Action} kind="danger" scope="integrations.remove" onClick=${remove}>Remove…<//>
     </div>
   <//>`;
