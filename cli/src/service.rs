@@ -228,7 +228,7 @@ async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) ->
             return answered;
         };
         let wait = wait.max(SHORTEST_WAIT);
-        remark(format!("Rate limit reached: the request is sent again in {} s.", wait.as_secs()));
+        remark(format!("Rate limit reached: sending the request again in {} s.", wait.as_secs()));
         machine::pause(wait).await;
     }
 }

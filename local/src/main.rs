@@ -71,7 +71,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Removes the data of runs from the data folder; asks first.
+    /// Removes the data of earlier runs from the data folder, after asking.
     CleanData {
         /// `yes` skips the question.
         #[arg(long, default_value = "")]

@@ -26,10 +26,10 @@ pub enum DeliveryError {
     #[error("there is no delivery {0}, or its retention has ended")]
     NotFound(DeliveryId),
     /// Its webhook was removed.
-    #[error("the webhook of the delivery was removed, so it cannot be resent")]
+    #[error("the delivery's webhook was removed, so the delivery cannot be resent")]
     WebhookRemoved,
     /// Its webhook is disabled.
-    #[error("the webhook of the delivery is disabled; its owner must enable it first")]
+    #[error("the delivery's webhook is disabled; its owner must enable it first")]
     WebhookDisabled,
     /// It has had too many attempts.
     #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts, so it cannot be resent")]

@@ -57,7 +57,7 @@ pub enum SigningKeysError {
     /// The rotation ended without a change.
     #[error(
         "the rotation of the secret {name} has ended, but tokens are still signed with {kid}: the function \
-         rotate-signing-key was not invoked. Check the rotation that is configured for the secret"
+         rotate-signing-key was not invoked. Check the rotation configured for the secret"
     )]
     SameKeys {
         /// The secret's whole name.

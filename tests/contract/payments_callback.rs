@@ -219,7 +219,7 @@ async fn only_the_log_has_the_cause_of_a_refusal(suite: Arc<Suite>) {
         (at("sim-pkce", &[]), "has no `iss`"),
         (at("sim-basic", &[]), "made for another provider"),
         (visit.at(callback("no-such", &[code, state])), "made for another provider"),
-        (visit.at(callback("UPPER", &[code, state])), "no provider of this name"),
+        (visit.at(callback("UPPER", &[code, state])), "no provider with this name"),
         (visit.at(callback("sim-pkce", &[code, ("state", "x")])), "this service did not issue the state"),
         (visit.at(unknown), "the state is unknown"),
         (suite.api.get(own), "sent no cookie"),

@@ -79,7 +79,7 @@ enum Unreadable {
     Item(#[from] TableError),
     #[error("the item is malformed")]
     Member(#[from] serde_json::Error),
-    #[error("a sealed value of the item cannot be opened")]
+    #[error("the item's sealed value cannot be opened")]
     Text(#[from] SealError),
     #[error("the item's type is unknown")]
     Key,

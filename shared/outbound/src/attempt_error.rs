@@ -118,6 +118,6 @@ fn received(alert: AlertDescription) -> &'static str {
         AlertDescription::UnrecognisedName => "the endpoint has no certificate for its name",
         AlertDescription::AccessDenied => "the endpoint denied access during the TLS handshake",
         AlertDescription::InternalError => "the endpoint ended the TLS connection with an internal error",
-        _ => "the endpoint ended TLS with an alert",
+        _ => "the endpoint ended the TLS connection with an alert",
     }
 }

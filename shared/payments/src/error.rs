@@ -18,7 +18,7 @@ const REVOKE_AGAIN_SECONDS: u64 = 30;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The deployment has no such provider.
-    #[error("the deployment has no payment provider of this name")]
+    #[error("the deployment has no payment provider with this name")]
     ProviderNotFound {
         /// The name in the path, which may be malformed.
         given: String,
@@ -56,7 +56,7 @@ pub enum ConnectionError {
         entity: EntityId,
     },
     /// The stored address of the provider is invalid.
-    #[error("the address of the provider could not be parsed")]
+    #[error("the provider's address could not be parsed")]
     Address(#[from] url::ParseError),
     /// The provider's description could not be read.
     #[error(transparent)]

@@ -43,7 +43,7 @@ pub enum StateFault {
     #[error("the state was made for another provider")]
     OtherProvider,
     /// The path names no provider of this deployment.
-    #[error("no provider of this name is set up")]
+    #[error("no provider with this name is set up")]
     NoProvider,
     /// The state has ended.
     #[error(transparent)]

@@ -39,7 +39,7 @@ pub fn event_key(event: &str) -> (String, String) {
     (format!("EVENTS#{}", spread % SHARDS), event.to_owned())
 }
 
-/// The key of the body of an event that is too large for the event's item.
+/// The key of an event's body that is too large for the event's item.
 pub fn body_key(event: &str) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }

@@ -56,7 +56,7 @@ struct Entry(Revocation);
 
 /// A sort key that names no revoked thing.
 #[derive(Debug, thiserror::Error)]
-#[error("the sort key `{0}` does not consist of a time, a known kind and an identifier")]
+#[error("the sort key `{0}` is not a time, a known kind and an identifier")]
 struct UnknownRevocation(String);
 
 impl TryFrom<RevocationItem> for Entry {
@@ -165,7 +165,7 @@ impl RevocationList {
 /// The write that revokes every token of an application, for the transaction that removes the application.
 pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Client, client_id, now, now + TOKENS_REVOKED);
-    RevocationItem::put(&revocation, "revoking the tokens of an application")
+    RevocationItem::put(&revocation, "revoking an application's tokens")
 }
 
 /// The write that revokes every token obtained with a secret or a key, for the transaction that removes that
@@ -173,14 +173,14 @@ pub fn of_application(client_id: &str, now: Time) -> Result<Put, TableError> {
 pub fn of_credential(client_id: &str, credential_id: &str, now: Time) -> Result<Put, TableError> {
     let id = credential(client_id, credential_id);
     let revocation = Revocation::new(Kind::Credential, &id, now, now + TOKENS_REVOKED);
-    RevocationItem::put(&revocation, "revoking the tokens of a credential")
+    RevocationItem::put(&revocation, "revoking a credential's tokens")
 }
 
 /// The write that revokes every token of a session, for the transaction that ends the session. The last of them expires
 /// at `until`.
 pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Session, session_id, now, until);
-    RevocationItem::put(&revocation, "revoking the tokens of a session")
+    RevocationItem::put(&revocation, "revoking a session's tokens")
 }
 
 /// The write that revokes every token that an application has now, for the transaction that takes a right from it.
@@ -188,7 +188,7 @@ pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, Table
 pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);
     let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };
-    RevocationItem::put(&revocation, "revoking the issued tokens of an application")
+    RevocationItem::put(&revocation, "revoking an application's issued tokens")
 }
 
 /// The entry that the revocations of an application's tokens share at this time.

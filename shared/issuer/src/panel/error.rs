@@ -21,7 +21,7 @@ pub enum PanelError {
     #[error("the link would have scopes that its creator lacks: {0}")]
     ExceedsScopes(Scopes),
     /// The link's session could publish events, and its maker may not.
-    #[error("the session of the link could publish events, but its creator may not")]
+    #[error("the link's session could publish events, but its creator may not")]
     ExceedsPublishing,
     /// The allowance of this hour is spent; the next hour begins after this time.
     #[error("the entity has reached its hourly limit for panel links, which resets in {} s", .0.as_secs())]

@@ -161,7 +161,7 @@ impl IdempotentRequest {
     {
         match table.put_and_read(put, CLAIMING).await? {
             Written::Done(item) | Written::Lost(Some(item)) => Ok(self.kept_in(item)),
-            Written::Lost(None) => Err(TableError::Missing("the plan in the record of an idempotency key")),
+            Written::Lost(None) => Err(TableError::Missing("the plan in an idempotency key's record")),
         }
     }
 

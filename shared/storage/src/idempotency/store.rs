@@ -157,7 +157,7 @@ impl IdempotencyStore {
                     let opened = rings.for_text(&sealed).await?.open(&context(request), &sealed)?;
                     SecretText::new(std::str::from_utf8(opened.expose()).map_err(|_| SealError::NotOurs)?)
                 }
-                _ => return Err(TableError::Missing("the response in the record of an idempotency key").into()),
+                _ => return Err(TableError::Missing("the response in an idempotency key's record").into()),
             };
             Ok(Some(FirstResponse { id, json }))
         }

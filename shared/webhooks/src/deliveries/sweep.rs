@@ -290,7 +290,7 @@ impl Sweeper {
     /// entity, its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
-        let late = || TableError::code("opening the deliveries of an event", "ThrottlingException");
+        let late = || TableError::code("opening an event's deliveries", "ThrottlingException");
         if has_too_many_errors(&opening.errors, entity) {
             return Err(late());
         }
@@ -384,7 +384,7 @@ impl Sweeper {
             tracing::warn!(
                 error = %logging::chain(error),
                 webhookId = %owner.webhook,
-                "the lane of a webhook could not be read; the quick lane is used"
+                "a webhook's lane could not be read; the quick lane is used"
             );
         });
         found.ok().flatten().map(|found| found.webhook)

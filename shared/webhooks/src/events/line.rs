@@ -188,7 +188,8 @@ impl Events {
 
     /// The delivery that comes after this one in the line of its subject.
     pub(crate) async fn next_in_line(&self, delivery: &DeliveryId) -> Result<Option<DeliveryId>, TableError> {
-        let item: Option<NextItem> = self.table.read(next_key(delivery), "looking for the next of a line").await?;
+        let item: Option<NextItem> =
+            self.table.read(next_key(delivery), "looking for the next delivery in a line").await?;
         Ok(item.map(|item| item.next))
     }
 }

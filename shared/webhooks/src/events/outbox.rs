@@ -84,7 +84,7 @@ impl Entry {
     fn event(self) -> Option<EventId> {
         let event = self.pk.strip_prefix("OUTBOX#").and_then(EventId::parse);
         if event.is_none() {
-            tracing::error!(pk = self.pk, "an entry of the outbox names no event");
+            tracing::error!(pk = self.pk, "an outbox entry names no event");
         }
         event
     }
@@ -187,7 +187,7 @@ impl Outbox {
     }
 
     async fn publish(&self, event: EventId, publisher: &Publisher, waited: &Longest) -> Result<(), OutboxError> {
-        const DOING: &str = "reading an event of the outbox";
+        const DOING: &str = "reading an event from the outbox";
         let item: Option<OutboxItem> = self.0.get(key(&event), true, DOING).await?;
         // The index may still show an event that another sweep has just published.
         let Some(OutboxItem { outbox_event, .. }) = item else { return Ok(()) };
@@ -204,7 +204,7 @@ impl Outbox {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
             let query = Query::due_by(shard_key(shard), now).limit(PAGE).after(start);
-            let Page { entries, next } = self.0.page::<Entry>(query, "looking into the outbox").await?;
+            let Page { entries, next } = self.0.page::<Entry>(query, "reading the outbox").await?;
             Ok(Some((stream::iter(entries.into_iter().filter_map(Entry::event).map(Ok)), next.map(Some))))
         });
         pages.try_flatten().boxed()

@@ -352,7 +352,7 @@ impl Events {
             // It was written before the event.
             None => {
                 let body: Option<BodyItem> = self.table.read(body_key(&item.sk), READING).await?;
-                match body.ok_or(TableError::Missing("the body of an event"))?.content {
+                match body.ok_or(TableError::Missing("an event's body"))?.content {
                     Some(content) => content,
                     // It was erased between the two reads.
                     None => return Ok(StoredEvent { body: item.body_without_content(), item }),
@@ -382,7 +382,7 @@ impl Events {
         let to = format!("{}{}", EventId::PREFIX, body_at(before));
         let query = Query::partition(shard_key(shard)).between("sk", from, to).attributes(&ATTRIBUTES).limit(limit);
         let query = query.after(start).skipping_unreadable();
-        self.table.page(query, "looking through new events").await
+        self.table.page(query, "reading new events").await
     }
 
     /// The writes that erase an event's content, for one transaction: the body wherever it is stored, the subject with

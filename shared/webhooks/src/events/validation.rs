@@ -143,7 +143,7 @@ impl DataValidator {
         tracing::info!(
             r#type = kind.value,
             pointers = pointers.join(" "),
-            "the data of an event do not conform to the schema of its type"
+            "an event's data do not conform to the schema of its type"
         );
         let numbers = &[Number::count(Name::EventsNonconforming, 1)];
         Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();

@@ -21,7 +21,7 @@ pub enum WebhookError {
     #[error("the webhook has no feed")]
     NotPulled,
     /// The webhook cannot be paused, since it is pulled.
-    #[error("the webhook is pulled")]
+    #[error("the webhook has a feed")]
     Pulled,
     /// The entity has the maximum number of webhooks.
     #[error("the entity already has {MAX_WEBHOOKS} webhooks")]
@@ -30,13 +30,13 @@ pub enum WebhookError {
     #[error("the webhook was changed; its version is now {0}")]
     VersionConflict(u64),
     /// The previous secret signs until this time, and the request does not end it earlier.
-    #[error("the previous signing secret signs until {0}")]
+    #[error("the previous signing secret is valid until {0}")]
     PreviousSecretLive(Time),
     /// The change is invalid once its masks are replaced by the stored values.
     #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
     /// The data of a test event do not conform to the schema of its type, and the deployment is strict.
-    #[error("the data of the test event do not conform to the schema of its type")]
+    #[error("the test event's data do not conform to the schema of its type")]
     InvalidTestData(Vec<Violation>),
     /// The test event is too large.
     #[error(transparent)]
@@ -50,7 +50,7 @@ pub enum WebhookError {
         wait: u64,
     },
     /// Concurrent changes made all tries fail.
-    #[error("gave up after repeated conflicts with other changes of the webhook")]
+    #[error("gave up after repeated conflicts with other changes to the webhook")]
     NeverStill,
     /// The idempotency key was used for another request, or its response is not repeated.
     #[error(transparent)]

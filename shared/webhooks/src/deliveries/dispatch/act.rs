@@ -51,7 +51,7 @@ impl Dispatcher {
             }
             (Decision::Cancel(reason), webhook, event) => {
                 if reason == CancelReason::Expired && event.is_none() {
-                    tracing::error!(deliveryId = %claimed.delivery().id, "the event of a delivery was never written");
+                    tracing::error!(deliveryId = %claimed.delivery().id, "a delivery's event was never written");
                 }
                 self.cancel(claimed, reason, webhook.as_ref().map(|current| &current.webhook.webhook), now).await?;
             }

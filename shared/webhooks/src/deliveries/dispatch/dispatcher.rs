@@ -69,7 +69,7 @@ pub struct Dispatcher {
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
     /// The service did not send this message.
-    #[error("a message of the queue is malformed")]
+    #[error("a queue message is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
     #[error("a DynamoDB request of the dispatcher failed")]
@@ -79,7 +79,7 @@ pub enum DispatchError {
     #[error("the outcome of an attempt was not recorded")]
     Unrecorded(#[source] TableError),
     /// A sealed value of a webhook cannot be opened.
-    #[error("a sealed value of a webhook cannot be opened")]
+    #[error("a webhook's sealed value cannot be opened")]
     Secret(#[from] SealError),
 }
 

@@ -54,7 +54,7 @@ impl Prepared {
         // Opening sealed values may take time.
         let signed = clock.now();
         let Ok(url) = EndpointUrl::parse(&url, &outbound.rules) else {
-            let blocked = AttemptError::Blocked("the URL of the endpoint is not allowed");
+            let blocked = AttemptError::Blocked("the endpoint's URL is not allowed");
             return Ok(Self { signed, request: Err(blocked) });
         };
         let body = event.payload(webhook.webhook.payload);

@@ -194,7 +194,7 @@ impl Feeds {
             delivery.owner_identifier == *entity.id() && delivery.webhook_identifier == webhook.id
         };
         if Instant::now() >= until {
-            return Err(TableError::code("recording the answers of a reader", "ThrottlingException"));
+            return Err(TableError::code("recording a reader's answers", "ThrottlingException"));
         }
         let head = self.deliveries.head(&receipt.delivery).await?.filter(|head| is_own(head.delivery()));
         let expired = || Answered { result: result(Recorded::Expired, None), recorded: None, ended: None };

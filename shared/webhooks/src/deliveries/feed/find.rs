@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn one_failed_delivery_keeps_no_other_from_the_reader() {
         let throttled = || Err(TableError::code("claiming an attempt", "ThrottlingException"));
-        let unreadable = || Err(TableError::Missing("the body of an event"));
+        let unreadable = || Err(TableError::Missing("an event's body"));
         assert_eq!(
             without_failed(vec![Ok(Some(1)), throttled(), unreadable(), Ok(None), Ok(Some(2))]).ok(),
             Some(vec![1, 2])

@@ -18,7 +18,7 @@ use storage::table::{PageEnd, Query, TableError};
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html>
 pub(crate) const INDEX_LAG: Duration = Duration::from_secs(60);
 
-const LOOKING: &str = "looking through a webhook's deliveries";
+const LOOKING: &str = "reading a webhook's deliveries";
 
 /// An entry of an index of deliveries.
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) struct Page<T> {
 pub(super) fn position_of_end(end: Option<PageEnd>) -> Result<Option<ListPosition>, TableError> {
     let Some(end) = end else { return Ok(None) };
     let position = end.text("sk").and_then(ListPosition::parse);
-    position.map(Some).ok_or(TableError::Missing("the position of a delivery in its index"))
+    position.map(Some).ok_or(TableError::Missing("a delivery's position in its index"))
 }
 
 /// A count of deliveries, and whether it is exact.

@@ -58,7 +58,7 @@ impl Deliveries {
         let stored = stored.filter(|event| event.item.is_kept(now) && event.item.owner_identifier == *entity.id());
         let stored = stored.ok_or(DeliveryError::EventNotFound)?;
         let event: EventWithDeliveries =
-            serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("the members of an event"))?;
+            serde_json::from_str(&stored.body).map_err(|_| TableError::Missing("an event's members"))?;
         let heads = self.of_event(&stored.item).await?;
         let EventItem { subject, warnings, retention_days, erased_date, .. } = stored.item;
         let heads = heads.into_iter().rev().map(|head| head.erased_with_its_event(erased_date));

@@ -18,7 +18,7 @@ use auth::EntityId;
 use base::{DeliveryId, EventId, logging};
 use storage::table::{Query, TableError, is};
 
-const LOOKING: &str = "looking through an entity's events";
+const LOOKING: &str = "reading an entity's events";
 
 /// An entry of an index of events.
 #[derive(Debug, Deserialize)]
@@ -99,7 +99,7 @@ impl Deliveries {
                 None => None,
                 Some(end) => {
                     let event = end.text("sk").and_then(EventId::parse);
-                    let event = event.ok_or(TableError::Missing("the position of an event in its index"))?;
+                    let event = event.ok_or(TableError::Missing("an event's position in its index"))?;
                     Some(position(&event))
                 }
             };

@@ -90,9 +90,9 @@ impl Erasing {
             false
         });
         let message = if is_complete {
-            "The content of the event is erased; the time, address and outcome of each attempt are kept."
+            "The event's content is erased; the time, address and outcome of each attempt are kept."
         } else {
-            "The content of the event is erased; the responses in its remaining deliveries are being erased."
+            "The event's content is erased; the responses in its remaining deliveries are being erased."
         };
         Ok(Erased { id: id.clone(), erased_date, message, is_complete })
     }
@@ -138,4 +138,4 @@ impl Erasing {
     }
 }
 
-const ERASING: &str = "erasing the content of an event";
+const ERASING: &str = "erasing an event's content";

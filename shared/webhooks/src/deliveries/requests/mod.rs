@@ -1,5 +1,5 @@
-//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing the content
-//! of an event.
+//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing an event's
+//! content.
 
 pub mod cancel;
 pub mod erase;

@@ -35,7 +35,7 @@ use base::{DeliveryId, EventId, Time, WebhookId, logging};
 use storage::table::{Change, Put, TableError, Transaction, Write, Written, is_new};
 
 const CLAIMING: &str = "claiming an attempt";
-const EXTENDING: &str = "extending the lease of a reader";
+const EXTENDING: &str = "extending a reader's lease";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 

@@ -38,7 +38,7 @@ const ATTEMPTS_AT_ONCE: usize = 25;
 /// Number of tries for a delivery that changes in the meantime. Each change is a claim or a record.
 const TRIES: usize = 5;
 
-const ERASING: &str = "erasing the content of a delivery";
+const ERASING: &str = "erasing a delivery's content";
 
 impl Deliveries {
     /// Erases the content in a page of an erased event's deliveries, from number `from` on, and releases the deliveries

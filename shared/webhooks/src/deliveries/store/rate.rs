@@ -21,7 +21,7 @@ const TRIES: usize = 10;
 /// How long a line is kept after its last reservation. No delivery waits in it for longer than its retention.
 const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-const RESERVING: &str = "reserving a slot of a webhook with a rate limit";
+const RESERVING: &str = "reserving a slot for a webhook with a rate limit";
 
 /// The line of a webhook: the time of its next free slot.
 #[derive(Debug, Deserialize)]

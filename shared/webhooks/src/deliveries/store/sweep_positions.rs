@@ -13,8 +13,8 @@ use crate::{
 };
 use storage::table::{Put, TableError, is, is_new};
 
-const READING: &str = "reading the positions of the sweep";
-const WRITING: &str = "writing the positions of the sweep";
+const READING: &str = "reading the sweep's positions";
+const WRITING: &str = "writing the sweep's positions";
 /// How often the positions are merged with those of another sweep.
 const TRIES: usize = 5;
 

@@ -50,7 +50,7 @@ pub struct DataLeaf<'a> {
 pub struct EventData<'a>(pub(super) DataValue<'a>);
 
 impl<'a> EventData<'a> {
-    /// The data within the body of an event that the service wrote.
+    /// The data within an event's body that the service wrote.
     pub fn of_body(body: &'a str) -> Self {
         #[derive(Deserialize)]
         struct Body<'a> {

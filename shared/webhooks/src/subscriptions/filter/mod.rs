@@ -78,7 +78,7 @@ impl EventFilter {
     pub fn compare(&self, data: &EventData<'_>, steps: &mut Steps) -> FilterOutcome {
         let raw = serde_json::from_str::<&RawValue>(&self.0).ok();
         let Some(pattern) = raw.and_then(|raw| Pattern::read(raw).ok()) else {
-            tracing::error!("the filter of a webhook cannot be read; the event is delivered");
+            tracing::error!("a webhook's filter cannot be read; the event is delivered");
             return FilterOutcome::Matches;
         };
         match pattern.matches(data, steps) {

@@ -172,7 +172,7 @@ pub struct WebhookView {
     #[serde(skip_serializing_if = "Option::is_none")]
     event_filter: Option<Box<RawValue>>,
     event_list: Vec<String>,
-    /// Absent if the webhook is pulled.
+    /// Absent if the webhook has a feed.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_url: Option<String>,
     headers: BTreeMap<String, &'static str>,
@@ -201,7 +201,7 @@ pub struct WebhookView {
     /// Empty if the webhook has no key pairs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     public_keys: Vec<PublishedKey>,
-    /// Absent if the webhook is pulled.
+    /// Absent if the webhook has a feed.
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<Retries>,
     signature: SignatureScheme,
@@ -210,7 +210,7 @@ pub struct WebhookView {
     signing_secret: Option<RevealedSecret>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     temporary: bool,
-    /// Absent if the webhook is pulled.
+    /// Absent if the webhook has a feed.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_seconds: Option<TimeoutSeconds>,
     /// The owner again, under the name that published clients read.
