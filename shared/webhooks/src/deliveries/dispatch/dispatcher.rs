@@ -165,7 +165,7 @@ impl Dispatcher {
         tracing::error!(
             error = %logging::chain(&error),
             deliveryId = %claimed.delivery().id,
-            "the delivery waits: no attempt can be made until an operator fixes the cause"
+            "an attempt cannot be made until an operator fixes the cause; the delivery waits"
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);
