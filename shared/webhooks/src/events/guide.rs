@@ -19,12 +19,12 @@ A test generates this page from the default catalogue, that of a travel platform
 {me}/webhook/event/type/{value}` shows the schema of the `data` of a type and all its samples, and
 `/asyncapi.json` those of all types.
 
-- The *subject* of an event is the member of `data` by which people find it, unless its publisher
-  or the deployment names another.
-- Members and values may be added to every schema, which raises its version. Accept those that you
-  do not know. A member is neither removed nor narrowed.
-- Amounts and percentages are decimal texts, so that no digit is lost. Names ending in `At` are
-  moments (RFC 3339), in `Date` days (ISO 8601), and in `Identifier` opaque identifiers.
+- The *subject* of an event is the member of `data` by which people find the event, unless its
+  publisher or the deployment names another.
+- New versions of a schema may add members and values, and never remove or narrow any. Accept those
+  that you do not know.
+- Amounts and percentages are decimal strings, so that no digit is lost. Names ending in `At` are
+  times (RFC 3339), in `Date` days (ISO 8601), and in `Identifier` opaque identifiers.
 ";
 
 fn page() -> String {
