@@ -50,7 +50,7 @@ Examples:
 Example:
   waypost show dlv_01m7w5gmev32p3wwt3y0b8j32h")]
     Show(WhichDelivery),
-    /// Sends a delivery again now, at the current address of its webhook.
+    /// Sends a delivery again now, to its webhook's current address.
     #[command(after_help = "\
 Example:
   waypost resend dlv_01m7w5gmev32p3wwt3y0b8j32h")]
@@ -62,7 +62,7 @@ Example:
 
 An attempt that has begun cannot be stopped. If the service refuses, cancel again once the attempt has ended.")]
     Cancel(WhichDelivery),
-    /// Sends failed and waiting deliveries of a webhook again, for example after an outage.
+    /// Sends a webhook's failed and waiting deliveries again, for example after an outage.
     Recover(Recover),
     /// Delivers events to a webhook that was created, enabled or changed after their publication.
     Replay(Replay),

@@ -88,7 +88,7 @@ fn certificate(error: &CertificateError) -> &'static str {
             "the endpoint's certificate is self-signed, its issuer is not trusted, or an intermediate certificate is missing"
         }
         CertificateError::Revoked => "the endpoint's certificate is revoked",
-        CertificateError::BadSignature => "the signature of the endpoint's certificate is wrong",
+        CertificateError::BadSignature => "the signature on the endpoint's certificate is wrong",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "the endpoint's certificate is not a server certificate"
         }

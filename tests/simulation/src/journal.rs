@@ -19,7 +19,7 @@ pub enum Actor {
     Step(usize),
     /// A sandbox, by its function and its number.
     Sandbox(Function, u64),
-    /// The endpoint of a webhook.
+    /// A webhook's endpoint.
     Endpoint(Slot),
     /// A queue.
     Queue(&'static str),

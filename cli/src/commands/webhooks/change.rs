@@ -54,7 +54,7 @@ pub struct Create {
     /// A display name for the webhook.
     #[arg(long)]
     name: String,
-    /// The address of the endpoint: https, at a public host.
+    /// The endpoint's address: https, at a public host.
     #[arg(long)]
     url: String,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub struct Change {
     /// A display name for the webhook.
     #[arg(long)]
     name: Option<String>,
-    /// The address of the endpoint: https, at a public host.
+    /// The endpoint's address: https, at a public host.
     #[arg(long)]
     url: Option<String>,
     #[command(flatten)]

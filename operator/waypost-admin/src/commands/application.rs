@@ -58,7 +58,7 @@ pub enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Sets the scopes of an application, effective with its next token. If it loses a scope, its current tokens stop
+    /// Sets an application's scopes, effective with its next token. If it loses a scope, its current tokens stop
     /// working within a minute.
     Scopes {
         /// The application's client identifier.

@@ -286,7 +286,7 @@ pub enum RotationError {
     #[error("the key {0} cannot sign")]
     CannotSign(String),
     /// The published key does not verify the signature.
-    #[error("the published keys do not verify a signature of the key {kid}")]
+    #[error("the published keys do not verify a signature by the key {kid}")]
     Unverifiable {
         /// The key.
         kid: String,

@@ -22,10 +22,10 @@ pub enum DeliveryError {
     #[error("the entity has no such event")]
     EventNotFound,
     /// The content of the event was erased, so there is nothing left to send.
-    #[error("the content of the event was erased on {0}")]
+    #[error("the event's content was erased on {0}")]
     EventErased(Time),
     /// The webhook of the delivery was removed, so it cannot be sent.
-    #[error("the webhook of the delivery was removed")]
+    #[error("the delivery's webhook was removed")]
     WebhookRemoved,
     /// The webhook is missing or disabled.
     #[error(transparent)]

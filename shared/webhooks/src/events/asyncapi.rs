@@ -126,7 +126,7 @@ fn channels(types: &[EventType]) -> Value {
         "webhook": {
             // The owner of a webhook chooses it.
             "address": null,
-            "title": "The endpoint of a webhook",
+            "title": "A webhook's endpoint",
             "description": "Receives events of the types in its `eventList`, each at least once; in order only if its \
                 `order` is `subject`.",
             "messages": types.iter().map(reference).collect::<Value>(),
@@ -186,7 +186,7 @@ fn envelope() -> Value {
             "subject": { "type": "string", "description": "The subject from the publisher, or else from the data. \
                 Absent for events without a subject." },
             "timestamp": { "type": "string", "format": "date-time", "description": "When it was published." },
-            "managingEntityIdentifier": { "type": "string", "description": "The managing entity of the event." },
+            "managingEntityIdentifier": { "type": "string", "description": "The event's managing entity." },
             "data": { "type": "object", "description": "The event's data. Absent if the webhook's `payload` is \
                 `thin`." },
         },
