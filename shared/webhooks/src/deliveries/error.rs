@@ -12,13 +12,13 @@ use base::Time;
 use problem::{Problem, ProblemKind};
 use storage::{IdempotencyError, SealError, TableError};
 
-/// Why deliveries were not shown, listed, recovered, replayed, cancelled or sent again.
+/// Why deliveries were not shown, listed, recovered, replayed, cancelled or resent.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// The entity has no such delivery. A delivery of another entity gives the same error.
+    /// The entity has no such delivery. Another entity's delivery gives the same error.
     #[error("the entity has no such delivery")]
     NotFound,
-    /// The entity has no such event, or it is no longer kept. An event of another entity gives the same error.
+    /// The entity has no such event, or its retention is over. Another entity's event gives the same error.
     #[error("the entity has no such event")]
     EventNotFound,
     /// The content of the event was erased, so there is nothing left to send.
@@ -33,7 +33,7 @@ pub enum DeliveryError {
     /// The delivery has had too many attempts to be sent again.
     #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts")]
     TooManyAttempts,
-    /// An attempt of the delivery is under way until this time at the latest, so it cannot be cancelled.
+    /// An attempt of the delivery is under way, until this time at the latest, so the delivery cannot be cancelled.
     #[error("an attempt of the delivery is under way until {0} at the latest")]
     AttemptUnderWay(Time),
     /// The delivery was delivered or has failed, so there is nothing to cancel.
@@ -45,7 +45,7 @@ pub enum DeliveryError {
     /// Another replay of the webhook is under way.
     #[error(transparent)]
     ReplayUnderWay(#[from] ReplayUnderWay),
-    /// The cursor belongs to another list, or to none.
+    /// The cursor is invalid, or belongs to another list.
     #[error(transparent)]
     Cursor(#[from] NotACursor),
     /// The idempotency key was used for another request.

@@ -1,4 +1,4 @@
-//! Acting on a claimed delivery: carries out the decision of `state::decide`.
+//! Carries out the decision of `state::decide` on a claimed delivery.
 
 use tracing::Instrument;
 
@@ -25,7 +25,7 @@ use base::{Time, random};
 use storage::TableError;
 
 impl Dispatcher {
-    /// The decision on a delivery, for which the delivery before it is read if that matters.
+    /// The decision on a delivery. Reads the preceding delivery if the decision depends on it.
     pub(super) async fn decide(&self, facts: &Facts<'_>) -> Result<Decision, TableError> {
         let open_before = match facts.before() {
             Some(before) => self.deliveries.open_before(before, facts.now).await?,
@@ -56,7 +56,7 @@ impl Dispatcher {
                 self.cancel(claimed, reason, webhook.as_ref().map(|current| &current.webhook.webhook), now).await?;
             }
             (Decision::Wait(wait, until), webhook, _) => {
-                // Random, so that the waiting deliveries do not all come at once.
+                // Random, so that the waiting deliveries do not all become due at once.
                 let until = until + until.since(now).mul_f64(0.1 * random::unit(&*self.random));
                 let webhook = webhook.as_ref().map(|current| &current.webhook.webhook);
                 self.wait(claimed, wait, (until, webhook), now).await?;
@@ -85,7 +85,7 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Sends the delivery. Its attempt is a span of the trace of its event.
+    /// Sends the delivery. The attempt is a span of the trace of its event.
     pub(super) async fn send(
         &self,
         turn: Turn<'_>,
@@ -97,7 +97,7 @@ impl Dispatcher {
         Ok(outcome.map(|outcome| turn.recorded(outcome, health)))
     }
 
-    /// Cancels a claimed delivery, and wakes the next one about its subject unless its webhook was removed.
+    /// Cancels a claimed delivery. Wakes the next delivery about its subject unless the webhook was removed.
     pub(super) async fn cancel(
         &self,
         claimed: &Claimed,
@@ -113,7 +113,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends a claim: the delivery waits until this time, and a message announces it then if its wait has a known end.
+    /// Ends a claim: the delivery waits until this time. A message announces it then, if the end of the wait is known.
     pub(super) async fn wait(
         &self,
         claimed: &Claimed,
@@ -132,7 +132,7 @@ impl Dispatcher {
                 "postponed: its content cannot be read. The dispatcher will read it again; fix the cause if the error \
                  names one"
             ),
-            // One line for each delivery in the line of a rate limit would be too many.
+            // A log line for each delivery that waits for a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
             _ => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),

@@ -11,19 +11,19 @@ use crate::subscriptions::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId, logging};
 
-/// A recorded attempt that is to be counted.
+/// A recorded attempt that still has to be counted.
 pub(crate) struct RecordedAttempt {
     pub(crate) entity: AuthorizedEntity,
     pub(crate) webhook: WebhookId,
     pub(crate) outcome: AttemptOutcome,
     /// The webhook's health before the attempt.
     pub(crate) health_before: Option<HealthItem>,
-    /// Whether it carried an operational event, which changes no health.
+    /// Whether it carried an operational event, which does not affect health.
     pub(crate) operational: bool,
 }
 
-/// Counts attempts, with one write per webhook and call, and returns how many breakers opened. Errors are logged, since
-/// no delivery depends on the counts.
+/// Counts attempts, with one write per webhook and call. Returns how many breakers opened. Errors are only logged,
+/// since no delivery depends on the counts.
 pub(crate) async fn count(
     recorded: Vec<RecordedAttempt>,
     health_tracker: &HealthTracker,
@@ -49,7 +49,7 @@ async fn count_for(
 ) -> bool {
     let Some(entity) = recorded.first().map(|attempt| attempt.entity.clone()) else { return false };
     let for_health = || recorded.iter().filter(|attempt| !attempt.operational && !attempt.outcome.interrupted);
-    // If the batch holds a probe, use the health that it saw: the others saw the breaker closed.
+    // If the batch contains a probe, use the health that the probe saw: the other attempts saw a closed breaker.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
     let seen = seen.max_by_key(|health| health.open_until).cloned();
     let for_health: Vec<_> = for_health().map(|attempt| attempt.outcome.clone()).collect();

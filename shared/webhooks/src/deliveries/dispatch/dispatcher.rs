@@ -1,6 +1,7 @@
 //! The dispatcher makes the attempts that messages announce. It reads the inputs, claims the attempt, sends the
 //! request, records the attempt, and announces the next. After a crash at any step, the sweep finds the delivery. A
-//! repeated message finds the attempt claimed or made, and makes no other. One invocation is a dispatch run (`run.rs`).
+//! repeated message finds the attempt claimed or already made, and does nothing. One invocation is a dispatch run
+//! (`run.rs`).
 
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ pub struct Dispatcher {
     pub(crate) events: Events,
     pub(crate) webhooks: Webhooks,
     pub(crate) queue: Queue,
-    /// The quick lane's, then the slow lane's.
+    /// The limiters of the quick lane and of the slow lane.
     pub(crate) inboxes: [Inbox; 2],
     pub(crate) health_tracker: HealthTracker,
     pub(crate) stats: Stats,
@@ -65,7 +66,7 @@ pub struct Dispatcher {
     pub(crate) random: SharedRandom,
 }
 
-/// Why a message could not be handled and is received again.
+/// Why a message could not be handled. The queue delivers it again.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
     /// The service did not send this message.
@@ -74,7 +75,7 @@ pub enum DispatchError {
     /// The table failed.
     #[error("a DynamoDB request of the dispatcher failed")]
     Table(#[from] TableError),
-    /// The request was sent, and its outcome was not recorded. The claim stays, so that the next worker records the
+    /// The request was sent, but its outcome was not recorded. The claim is kept, so that the next worker records the
     /// attempt as interrupted.
     #[error("the outcome of an attempt was not recorded")]
     Unrecorded(#[source] TableError),
@@ -84,7 +85,7 @@ pub enum DispatchError {
 }
 
 impl DispatchError {
-    /// Whether an operator has to repair the cause, unlike an outage.
+    /// Whether an operator has to fix the cause; false for an outage.
     fn is_lasting(&self) -> bool {
         match self {
             Self::Secret(error) => !matches!(error, SealError::Ring(_)),
@@ -95,8 +96,8 @@ impl DispatchError {
 }
 
 impl Dispatcher {
-    /// A dispatcher of this table's deliveries, which receives from both lanes and announces on them. `environment` is
-    /// the deployment's name, for the metrics.
+    /// A dispatcher for the deliveries in this table. It receives from both lanes and announces on both. `environment`
+    /// is the deployment's name, for the metrics.
     pub fn connect(
         aws: &Aws,
         table: Table,
@@ -152,11 +153,11 @@ impl Dispatcher {
         }
     }
 
-    /// Ends a claim after an error. An error that an operator has to repair does not count as an error for the queue:
-    /// an immediate retry would fail again, so the delivery waits longer each time.
+    /// Ends a claim after an error. If an operator has to fix the cause, the queue does not see the error, since an
+    /// immediate retry would fail again. The delivery waits instead, longer each time.
     async fn after_error(&self, claimed: &Claimed, error: DispatchError) -> Result<(), DispatchError> {
         if !error.is_lasting() {
-            // Otherwise the next worker would assume that the attempt was made.
+            // Otherwise the next worker would assume that the request was sent.
             if !matches!(error, DispatchError::Unrecorded(_)) {
                 self.release_or_log(claimed).await;
             }
@@ -169,7 +170,7 @@ impl Dispatcher {
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);
-        // A wait would end the claim without a record of the former attempt.
+        // A wait would end the claim without recording the earlier attempt.
         let waits = if claimed.unknown().is_some() {
             self.release_or_log(claimed).await;
             return Ok(());
@@ -197,8 +198,8 @@ impl Dispatcher {
         );
     }
 
-    /// Claims the attempt that a message announces, and prefetches its inputs. If the delivery is final, the worker that
-    /// ended it may have died before it woke the next one of its line, so this worker does.
+    /// Claims the attempt that a message announces, and prefetches its inputs. If the delivery is final, its last
+    /// worker may have died before it woke the next delivery in the line, so this worker wakes it.
     async fn claim(&self, message: &AttemptMessage, lane: Lane) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
         let (outcome, prefetch) = self.claim_announced(message, lane).await?;
         if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook())
@@ -210,8 +211,8 @@ impl Dispatcher {
         Ok((outcome.done(), prefetch))
     }
 
-    /// A delivery's first claim inserts the head from the event, so the event is read before; any other claim is
-    /// concurrent with the prefetch.
+    /// The first claim of a delivery inserts its head, which is derived from the event, so the event must be read
+    /// before. Any other claim runs concurrently with the prefetch.
     async fn claim_announced(
         &self,
         message: &AttemptMessage,
@@ -238,8 +239,8 @@ impl Dispatcher {
         Ok((outcome, prefetch))
     }
 
-    /// Claims a delivery that probably has no head yet. If it is already known to wait for another delivery or a reader,
-    /// one write says so instead of the claim.
+    /// Claims a delivery that probably has no head yet. If it is already known that the delivery waits for another
+    /// delivery or for a reader, one write records the wait instead of a claim.
     async fn claim_first(
         &self,
         message: &AttemptMessage,
@@ -258,12 +259,12 @@ impl Dispatcher {
                 return Ok(ClaimOutcome::Refused);
             }
         }
-        // The reads may have taken long, and the lease begins with the claim.
+        // The reads may have been slow, and the lease begins with the claim.
         timed("claim", self.deliveries.claim_first(event, id, lease, self.clock.now())).await
     }
 
-    /// Lets a new delivery wait by one write and without a claim, if it waits for another delivery or a reader. Returns
-    /// false otherwise, and if the delivery already has a head.
+    /// Makes a new delivery wait, by one write and without a claim, if it must wait for another delivery or a reader.
+    /// Returns false otherwise, and if the delivery already has a head.
     async fn waits_without_claim(&self, facts: &Facts<'_>) -> Result<bool, TableError> {
         let (Some(event), Some(webhook)) = (facts.event, facts.webhook) else { return Ok(false) };
         let id = &facts.head.delivery.id;

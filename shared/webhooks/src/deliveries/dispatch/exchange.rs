@@ -33,16 +33,17 @@ use base::{Random, Time, logging, random, stage::timed, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
 use storage::SealError;
 
-/// Time limit for each optional step between exchange and record.
+/// Time limit for each optional step between the exchange and its record.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
-/// Maximum age of a webhook's values when a request is sent: the owner may have removed, disabled or moved the webhook
-/// since. It is short, since an eventually consistent read may already return values that are a second old.
+/// Maximum age of a webhook's values when a request is sent: the owner may have removed, disabled or changed the
+/// webhook since. The limit is short because an eventually consistent read may return values that are already a second
+/// old.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
-    /// Makes the claimed attempt as this span of a trace, and records it. `None` if no attempt was recorded: the
-    /// webhook was removed or disabled or is now pulled, too little of the lease is left, or another worker has claimed
-    /// the delivery.
+    /// Makes the claimed attempt as this span of a trace, and records it. Returns `None` if no attempt was recorded:
+    /// the webhook was removed, disabled or turned into a pull webhook, too little of the lease is left, or another
+    /// worker has claimed the delivery.
     pub(super) async fn attempt(
         &self,
         turn: Turn<'_>,
@@ -95,18 +96,18 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the request. Returns the outcome, when it came, and whether it took long. A webhook whose exchange takes long
-    /// is marked during it, so that other attempts use the slow lane from now on.
+    /// Sends the request. Returns the outcome, its time, and whether the exchange was slow. A webhook is marked as slow
+    /// while the exchange is still running, so that its other attempts use the slow lane from then on.
     async fn exchange(
         &self,
         entity: &AuthorizedEntity,
         webhook: &SigningWebhook,
         prepared: Prepared,
     ) -> (Result<HttpResponse, AttemptError>, Time, bool) {
-        // The end is taken inside, since the mark may take longer than the exchange.
+        // The end is measured here, since the mark may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            // The timeout of a webhook may be as short as the duration from which an exchange is slow.
+            // A webhook's timeout may be no longer than the duration from which an exchange counts as slow.
             Ok((outcome @ Err(AttemptError::Timeout(_)), ended)) => {
                 self.note_slow(entity, webhook).await;
                 (outcome, ended, true)
@@ -119,8 +120,8 @@ impl Dispatcher {
         }
     }
 
-    /// Prepares the request of a claimed attempt. Reads the webhook again if it was read some time ago.
-    /// `None` when the delivery was cancelled, put into a feed or postponed, or its claim released.
+    /// Prepares the request of a claimed attempt. Reads the webhook again if the values are old. Returns `None` if the
+    /// delivery was cancelled, put into a feed or postponed, or if its claim was released.
     async fn prepare(
         &self,
         turn: Turn<'_>,
@@ -133,7 +134,7 @@ impl Dispatcher {
         if read.elapsed() > MAX_READING_AGE {
             let Some(current) = self.current_webhook(turn, event).await? else { return Ok(None) };
             webhook = current;
-            // This is quick: the keys that open the secrets were read above.
+            // This is fast: the keys that open the secrets were read above.
             prepared = self.request(claimed, &webhook, event, trace).await?;
         }
         if !claimed.may_begin() {
@@ -148,8 +149,8 @@ impl Dispatcher {
         Ok(Some((webhook, prepared)))
     }
 
-    /// The webhook, read again; `None` if the delivery may no longer be sent to it, and was cancelled, put into a feed
-    /// or postponed.
+    /// Reads the webhook again. Returns `None` if the delivery may no longer be sent to it; the delivery was then
+    /// cancelled, put into a feed or postponed.
     async fn current_webhook(
         &self,
         turn: Turn<'_>,
@@ -179,8 +180,9 @@ impl Dispatcher {
         Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
-    /// Disables a webhook whose endpoint answered 410. This precedes the record of the attempt: after a crash in
-    /// between, no message would lead to the webhook again. An error is logged, and the next 410 disables the webhook.
+    /// Disables a webhook whose endpoint answered 410, before the attempt is recorded: after a crash in between, no
+    /// message would lead to the webhook again. If this fails, the error is logged, and the next 410 disables the
+    /// webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
         let operational = claimed.delivery().is_operational();
         let id = &webhook.webhook.id;
@@ -203,8 +205,8 @@ impl Dispatcher {
         }
     }
 
-    /// Marks the webhook as slow. Errors are logged, since no delivery depends on the mark. The time is limited, since
-    /// the attempt is still to be recorded.
+    /// Marks the webhook as slow. Errors are logged, since no delivery depends on the mark. The time is limited because
+    /// the attempt is not recorded yet.
     async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &SigningWebhook) {
         let id = &webhook.webhook.id;
         match timeout(STEP_LIMIT, self.webhooks.note_slow(entity, id, self.clock.now())).await {
@@ -223,7 +225,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides on the next step after an outcome, by the retries of the webhook as it was when the request was sent.
+    /// Decides on the next step after an outcome, according to the webhook's retries at the time of the request.
     fn next(
         &self,
         claimed: &Claimed,
@@ -239,8 +241,8 @@ impl Dispatcher {
     }
 }
 
-/// The event about a delivery whose last attempt failed; `None` when none is published. A test needs no event: the person
-/// who requested it looks at its delivery.
+/// The event about a delivery whose last attempt failed; `None` if there is none to publish. A test needs no event,
+/// since the person who requested it watches its delivery.
 pub(crate) fn exhausted(
     claimed: &Claimed,
     attempt: &Attempt,

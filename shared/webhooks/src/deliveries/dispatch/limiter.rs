@@ -1,8 +1,8 @@
-//! Limits on the attempts that one invocation of the dispatcher has under way: in total, per entity and per webhook.
+//! Limits on the concurrent attempts of one dispatcher invocation: in total, per entity and per webhook.
 //!
 //! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are the scarce resource, not
-//! invocations. One entity alone never fills an invocation; several together can. Permits are counted in memory: they
-//! cost no write, and none is lost with a worker that dies.
+//! invocations. One entity alone can never take all permits of an invocation; several together can. Permits are counted
+//! in memory: they cost no writes, and none is lost when a worker dies.
 
 use std::{
     collections::HashMap,
@@ -24,17 +24,19 @@ use crate::deliveries::queue::{
 use auth::EntityId;
 use base::WebhookId;
 
-/// Attempts under way in one invocation. Each has a connection, and up to several copies of a 256 KiB event in memory.
+/// Maximum number of concurrent attempts of an invocation. Each has a connection, and up to several copies of a 256 KiB
+/// event in memory.
 const MAX_PERMITS: usize = 50;
-/// How many of these one entity may have.
+/// Maximum number for one entity.
 const MAX_OF_ENTITY: usize = 40;
-// A batch must not announce more: the other attempts of a burst would wait for a permit, and leave the quick lane.
+// A batch must not announce more: the other attempts of a burst would have to wait for a permit, and would move to the
+// slow lane.
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
-/// How many of these one webhook may have: half, so that its entity's other webhooks have the rest.
+/// Maximum number for one webhook: half, so that the other webhooks of its entity have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
-/// A webhook is quick while its last attempt kept its permit for less than this.
+/// A webhook counts as quick if its last attempt held its permit for less than this.
 const QUICK: Duration = Duration::from_millis(250);
-/// In the slow lane, one permit in four is kept for deliveries that waited before, so that they come first.
+/// In the slow lane, one permit in four is reserved for deliveries that have waited before, so that they come first.
 const WAITING_SHARE_DIVISOR: usize = 4;
 
 /// The permits of an invocation.
@@ -42,25 +44,26 @@ const WAITING_SHARE_DIVISOR: usize = 4;
 pub struct ConcurrencyLimiter {
     lane: Lane,
     in_use: Mutex<PermitCounts>,
-    /// Notified when a permit is dropped.
+    /// Notified when a permit is released.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct PermitCounts {
     all: usize,
-    /// The highest value of `all` so far.
+    /// The maximum of `all` so far.
     most: usize,
     entities: HashMap<EntityId, usize>,
     webhooks: HashMap<WebhookId, usize>,
-    /// How long the last attempt of each webhook kept its permit.
+    /// How long the last attempt of each webhook held its permit.
     kept_for: HashMap<WebhookId, Duration>,
     waiting: usize,
-    /// How many deliveries of each entity were sent back to wait on the queue, less its attempts that ended since.
+    /// How many deliveries of each entity were sent back to the queue, less the entity's attempts that have ended
+    /// since.
     sent_back: HashMap<EntityId, usize>,
 }
 
-/// The right to one attempt, until it is dropped.
+/// The right to one attempt, held until it is dropped.
 #[derive(Debug)]
 pub struct Permit<'a> {
     limiter: &'a ConcurrencyLimiter,
@@ -69,18 +72,18 @@ pub struct Permit<'a> {
 }
 
 impl ConcurrencyLimiter {
-    /// A limiter without attempts.
+    /// A limiter with no attempts.
     pub fn new(lane: Lane) -> Self {
         Self { lane, in_use: Mutex::default(), freed: Notify::new() }
     }
 
-    /// How many permits are free, before the limits of entities and webhooks.
+    /// The number of free permits, regardless of the limits of entities and webhooks.
     pub fn free(&self) -> usize {
         MAX_PERMITS.saturating_sub(self.counts().all)
     }
 
-    /// Whether one attempt of each message of a receive call would get a permit in the quick lane, regardless of its
-    /// entity and webhook.
+    /// Whether the quick lane has a permit for one attempt of each message of a receive call, regardless of entity and
+    /// webhook.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();
         let of_an_entity = counts.entities.values().max().copied().unwrap_or_default();
@@ -90,7 +93,7 @@ impl ConcurrencyLimiter {
             && of_a_webhook + MESSAGES_AT_ONCE <= MAX_OF_WEBHOOK
     }
 
-    /// The highest number of attempts that were under way at once.
+    /// The maximum number of concurrent attempts so far.
     pub fn most(&self) -> usize {
         self.counts().most
     }
@@ -100,14 +103,14 @@ impl ConcurrencyLimiter {
         self.counts().waiting
     }
 
-    /// Whether attempts of this webhook end so soon that a permit is free in a moment. A webhook is not known to be quick
-    /// before an attempt has ended here.
+    /// Whether attempts of this webhook are so short that a permit will be free in a moment. False until an attempt of
+    /// the webhook has ended here.
     pub fn is_quick(&self, webhook: &WebhookId) -> bool {
         self.counts().kept_for.get(webhook).is_some_and(|kept_for| *kept_for < QUICK)
     }
 
-    /// Takes a permit as soon as one is free for this entity and webhook. Returns an error when none becomes free
-    /// within the limit; the delivery counts as waiting until the error is dropped.
+    /// Takes a permit as soon as one is free for this entity and webhook. Fails if none becomes free within the limit;
+    /// the delivery counts as waiting until the error is dropped.
     pub async fn take_within(
         &self,
         limit: Duration,
@@ -121,7 +124,7 @@ impl ConcurrencyLimiter {
         let permit = async {
             loop {
                 let mut freed = pin!(self.freed.notified());
-                // From here on no notification is missed.
+                // No notification is missed from here on.
                 freed.as_mut().enable();
                 match self.take(owner, has_waited) {
                     Some(permit) => return permit,
@@ -148,8 +151,9 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: self, owner: owner.clone(), since: Instant::now() })
     }
 
-    /// Counts a delivery that is sent back to wait on the queue. Returns how many of its entity's deliveries were sent
-    /// back before, less its attempts that ended since; `None`, and without counting, if these are `most`.
+    /// Counts a delivery that is sent back to the queue. Returns how many of its entity's deliveries were sent back
+    /// before, less the entity's attempts that have ended since. If these are `most`, returns `None` and does not count
+    /// the delivery.
     pub fn send_back(&self, entity: &EntityId, most: usize) -> Option<usize> {
         let mut counts = self.counts();
         let sent_back = counts.sent_back.entry(entity.clone()).or_default();
@@ -158,9 +162,9 @@ impl ConcurrencyLimiter {
         (ahead < most).then_some(ahead)
     }
 
-    /// How many of these permits a delivery may use, depending on whether it has waited.
+    /// How many of these permits a delivery may use, depending on whether it has waited before.
     fn share(&self, whole: usize, has_waited: bool) -> usize {
-        // In the quick lane a delivery waits for a second at most, and then moves to the slow lane.
+        // In the quick lane, a delivery waits for at most a second, and then moves to the slow lane.
         let comes_later = self.lane == Lane::Slow && !has_waited;
         if comes_later { whole - whole / WAITING_SHARE_DIVISOR } else { whole }
     }
@@ -183,7 +187,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// A delivery that waits for a permit, until it is dropped.
+/// A delivery that is waiting for a permit, until it is dropped.
 #[derive(Debug)]
 pub struct Waiting<'a>(&'a ConcurrencyLimiter);
 
@@ -282,7 +286,7 @@ mod tests {
         let hook = webhook();
         let mut permit = limiter.take(&owner("busy", &hook), true).expect("nothing is under way");
         assert!(!limiter.is_quick(&hook), "nothing is known yet");
-        // Later than now: a pause of the machine must not make this attempt slow.
+        // In the future, so that a pause of the machine cannot make this attempt slow.
         permit.since = Instant::now() + Duration::from_secs(60);
         drop(permit);
         assert!(limiter.is_quick(&hook));
@@ -316,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// With any number of webhooks, one entity leaves room for others, and no permit is lost.
+        /// However many webhooks it has, one entity leaves room for others, and no permit is lost.
         #[test]
         fn no_entity_ever_has_all_permits(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
             let limiter = ConcurrencyLimiter::new(Lane::Quick);

@@ -1,4 +1,4 @@
-//! The dispatcher: an attempt, from its message to its record, in the order of the steps:
+//! The dispatcher: an attempt from its message to its record, in the order of the steps:
 //!
 //! 1. `run`: one invocation receives messages; `limiter` gives each attempt a permit.
 //! 2. `dispatcher`: `prefetch` reads the webhook, its health and the event, and `store::claim` claims the delivery: a

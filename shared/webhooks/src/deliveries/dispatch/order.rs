@@ -1,6 +1,6 @@
-//! The order of a webhook's deliveries: before its first attempt, a delivery is held until those before it in the line
-//! of its subject are final. An attempt that follows an interrupted one is held as well, since the interrupted request
-//! may not have been sent. Other later attempts and requested attempts are not held.
+//! The order of a webhook's deliveries. Before its first attempt, a delivery is held until all earlier deliveries about
+//! its subject are final. The attempt after an interrupted one is held as well, since the interrupted request may not
+//! have been sent. Other retries and requested attempts are not held.
 
 use crate::{
     deliveries::{
@@ -18,7 +18,7 @@ use base::{DeliveryId, Time};
 use storage::TableError;
 
 impl Dispatcher {
-    /// Lets a claimed delivery wait for the end of the one before it.
+    /// Makes a claimed delivery wait until the preceding one is final.
     pub(super) async fn hold(
         &self,
         claimed: &Claimed,
@@ -30,7 +30,8 @@ impl Dispatcher {
         self.after_holding(&claimed.delivery().id, before, webhook).await
     }
 
-    /// Checks the delivery before again. If it became final before this one was held, its worker did not wake this one.
+    /// Checks the preceding delivery again. If it became final before this one was held, its worker did not wake this
+    /// one.
     pub(super) async fn after_holding(
         &self,
         delivery: &DeliveryId,
@@ -45,7 +46,7 @@ impl Dispatcher {
         let now = self.clock.now();
         let open = self.deliveries.open_before(before, now).await?;
         if open.as_ref() != Some(before) {
-            // If another one is open now, the attempt holds this one again.
+            // If another earlier delivery is open now, the attempt holds this one again.
             let waker = Waker { by: before, in_turn: open.is_none(), announced_by: AnnouncedBy::Message };
             let woken = self.deliveries.wake(delivery, waker, webhook, now).await?;
             self.announce_woken(woken.woken(), webhook, now).await;
@@ -53,7 +54,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Wakes and announces the delivery that is held by one that ended.
+    /// Wakes and announces the delivery that was held by one that has ended.
     pub(super) async fn wake_next(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) {
         let woken = self.deliveries.wake_next_or_log(ended, webhook, now).await;
         self.announce_woken(woken, webhook, now).await;

@@ -1,7 +1,7 @@
 //! Prefetch: webhook, health and event of an attempt, read concurrently with its claim, so that the claim adds no round
-//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. After the claim,
-//! these values are read again: a webhook that is older than the change named by the message, a disabled or paused
-//! webhook, an open breaker, and missing values.
+//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. Some values are read
+//! again after the claim: a webhook that is older than the change named by the message, a disabled or paused webhook,
+//! an open breaker, and missing values.
 
 use std::sync::Arc;
 
@@ -34,27 +34,27 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// The webhook, if it was found, is enabled and is not paused by its owner.
+    /// The webhook, if it was found, is enabled, and is not paused by its owner.
     pub(crate) fn webhook(&self) -> Option<&SigningWebhook> {
         self.webhook.as_ref().map(|current| &current.webhook)
     }
 }
 
-/// A webhook, and when its read began.
+/// A webhook, and the time at which its read began.
 #[derive(Debug)]
 pub(crate) struct CurrentWebhook {
     pub(crate) webhook: SigningWebhook,
     pub(crate) read: Instant,
 }
 
-/// The inputs of an attempt besides its head. An attempt needs webhook and event.
+/// The inputs of an attempt besides its head. An attempt needs both webhook and event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
     pub(crate) event: Option<Arc<StoredEvent>>,
     pub(crate) health: Option<HealthItem>,
 }
 
-/// The stores of the inputs.
+/// The stores from which the inputs are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) webhooks: &'a Webhooks,
@@ -63,8 +63,8 @@ pub(crate) struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    /// Reads the inputs of an attempt before its claim succeeds. An error is logged and leaves the value to
-    /// [`Self::inputs`].
+    /// Reads the inputs of an attempt before its claim succeeds. If a read fails, the error is logged, and
+    /// [`Self::inputs`] reads the value.
     pub(crate) async fn prefetch(self, message: &AttemptMessage) -> Prefetch {
         let AttemptMessage { due, .. } = message;
         let owner = message.owner();
@@ -74,8 +74,8 @@ impl Sources<'_> {
         let health = self.healths.read_eventual(&entity, &owner.webhook);
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
-        // A disabled or paused webhook is read again: the delivery would be cancelled, or wait for a long time, although
-        // the owner may have enabled or resumed the webhook a moment ago.
+        // A disabled or paused webhook is read again: the owner may have just enabled or resumed it, and the delivery
+        // would be cancelled, or wait for a long time.
         let is_current = |found: &SigningWebhook| {
             let webhook = &found.webhook;
             let is_sent_to = webhook.enabled && webhook.pause.is_none();
@@ -90,8 +90,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The inputs of a claimed attempt: prefetched values where they apply, and consistent reads for the rest. Entity,
-    /// webhook and event come from the delivery, since a message is only a hint.
+    /// The inputs of a claimed attempt: prefetched values where they are usable, and consistent reads of the others.
+    /// Entity, webhook and event come from the delivery, since a message is only a hint.
     pub(crate) async fn inputs(self, claimed: &Claimed, prefetch: Prefetch) -> Result<AttemptInputs, TableError> {
         let owner = DeliveryOwner::of(claimed.delivery());
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
@@ -119,7 +119,7 @@ impl Sources<'_> {
         Ok(AttemptInputs { webhook, event, health })
     }
 
-    /// The webhook of a delivery, read consistently; `None` when it was removed.
+    /// The webhook of a delivery, from a consistent read; `None` if it was removed.
     pub(crate) async fn webhook(
         self,
         entity: &AuthorizedEntity,

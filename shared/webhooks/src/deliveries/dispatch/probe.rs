@@ -14,7 +14,7 @@ use crate::{
 use base::{Time, logging};
 
 impl Dispatcher {
-    /// Makes the attempt as the probe, unless another delivery is the probe already.
+    /// Makes the attempt as the probe, unless another delivery already is the probe.
     pub(super) async fn probe(
         &self,
         turn: Turn<'_>,
@@ -36,14 +36,14 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Closes the breaker if the probe succeeded, and counts the probe at once: many deliveries may wait for it, and must
-    /// not wait for the rest of this batch.
+    /// Closes the breaker if the probe succeeded. The probe is counted at once, since many deliveries may be waiting
+    /// for it and should not wait for the rest of this batch.
     async fn end_pause(&self, probe: RecordedAttempt, pause_ends: Option<Time>) {
         let now = self.clock.now();
         let is_early = pause_ends.is_some_and(|end| now < end);
         if probe.outcome.completed() && is_early {
-            // Counting the attempt would close the breaker as well, but without the job that attempts the waiting
-            // deliveries. So if the pause cannot be ended, the attempt is not counted, and the breaker stays open.
+            // Counting the attempt would also close the breaker, but without the job that makes the waiting deliveries
+            // due. So if the pause cannot be ended, the attempt is not counted, and the breaker stays open.
             if let Err(error) = self.pauses.close(&probe.entity, &probe.webhook, now).await {
                 tracing::warn!(
                     error = %logging::chain(&error),

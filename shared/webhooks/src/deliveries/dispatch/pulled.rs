@@ -1,5 +1,5 @@
-//! Deliveries of pull webhooks: the dispatcher puts them into the feed of their webhook instead of sending them. It
-//! looks at unread ones again, since their webhook may be removed or changed in the meantime.
+//! Deliveries of pull webhooks. The dispatcher puts them into their webhook's feed instead of sending them. It checks
+//! unread ones from time to time, since the webhook may be removed or changed in the meantime.
 
 use crate::{
     deliveries::{
@@ -24,8 +24,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a claimed delivery into the feed of its webhook. If it was there before and has not been read for long,
-    /// this publishes an event.
+    /// Puts a claimed delivery into the feed of its webhook. If the delivery has been there unread for long, this
+    /// publishes an event.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,
@@ -51,11 +51,11 @@ impl Dispatcher {
         } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, and then this write is lost as well, or the event was erased in the meantime.
+        // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
     }
 
-    /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that ended, and
+    /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that died, and
     /// announces the next attempt.
     pub(super) async fn record_unknown_outcome(
         &self,
@@ -78,7 +78,8 @@ impl Dispatcher {
             let message = claimed.message(claimed.attempt().saturating_add(1));
             self.queue.announce(Lane::Quick, message, time, now).await;
         } else if let Some(webhook) = webhook {
-            // Its worker may have died before it looked at those before this one, so the next one looks itself.
+            // Its worker may have died before it checked the deliveries before this one, so the next one checks for
+            // itself.
             self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
         }
         Ok(Some(turn.recorded(outcome, health)))

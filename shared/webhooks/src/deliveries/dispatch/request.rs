@@ -23,9 +23,9 @@ use base::{DeliveryId, SharedClock, Time, trace::Trace};
 use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT, endpoint_url::EndpointUrl};
 use storage::{KeyRings, SealError};
 
-/// A signed request of an attempt, or why it must not be sent.
+/// The signed request of an attempt, or why it must not be sent.
 pub(crate) struct Prepared {
-    /// The time of the signature, and the attempt's date, so that the history agrees with `webhook-timestamp`.
+    /// The time of the signature. It is also the attempt's date, so that the history agrees with `webhook-timestamp`.
     pub(crate) signed: Time,
     request: Result<Request, AttemptError>,
 }
@@ -74,17 +74,17 @@ impl Prepared {
         SentTo { url: webhook.webhook.endpoint.shown_url(), headers, payload: webhook.webhook.payload }
     }
 
-    /// Exchanges request and response with the endpoint, on a connection for this entity only.
+    /// Exchanges request and response with the endpoint, on a connection that only this entity uses.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         let Request { timeout, url, headers, body } = self.request?;
-        // A copy shares the kept connections.
+        // A clone shares the kept connections.
         let outbound =
             outbound.clone().limited_to(Limits { whole: timeout.min(outbound.limits.whole), ..outbound.limits });
         outbound.send_for(entity.as_str(), Method::POST, &url, &headers, body).await
     }
 }
 
-/// The headers of a signed delivery, with those of its webhook's owner.
+/// The headers of a signed delivery, including those that the webhook's owner set.
 pub(crate) fn signed_headers(
     delivery: &DeliveryId,
     secrets: &[SigningSecret],
@@ -107,7 +107,7 @@ pub(crate) fn signed_headers(
     ];
     let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
     let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(custom)).collect();
-    // Some servers answer 406 to a request without it. An owner may set another value.
+    // Some servers answer 406 to a request without this header. An owner may set another value.
     if headers.iter().all(|(name, _)| name != header::ACCEPT) {
         headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
     }

@@ -1,11 +1,11 @@
 //! A dispatch run: one invocation of the dispatcher, from its batch until all of its work is done.
 //!
-//! AWS limits how many invocations run at once, and each ends with its slowest exchange. So an invocation that waits
-//! for an endpoint continues to receive from the queue of its lane: an endpoint that takes 15 s holds one permit of
-//! many (`limiter.rs`) instead of a whole invocation. A run of quick exchanges ends before it would receive. While
-//! several deliveries wait for a permit, a run leaves other messages on the queue. A run deletes the
-//! messages that it received itself. If it dies, they become visible again after their visibility timeout, like the
-//! messages of its batch; the sweep announces their deliveries sooner.
+//! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation that
+//! waits for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one permit of
+//! many (`limiter.rs`) instead of a whole invocation. A run of fast exchanges ends before it would receive. While
+//! several deliveries wait for a permit, a run leaves other messages on the queue. A run deletes the messages that it
+//! received itself. If it dies, these messages become visible again after their visibility timeout, like those of its
+//! batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
@@ -37,36 +37,36 @@ use crate::deliveries::{
 };
 use base::{Random, Time, logging, pause, random};
 
-/// After this time a run that has not ended begins to receive.
+/// The age at which a run begins to receive.
 const RECEIVES_AFTER: Duration = Duration::from_millis(250);
 /// How often the recorded attempts are counted.
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a run receives. The time is random, so that runs that began together do not end together. The function's
-/// timeout leaves time for an exchange and its record after that.
+/// timeout leaves enough time for a last exchange and its record.
 const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duration::from_secs(40) };
 const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it again";
-/// The pause after a receive that failed.
+/// The pause after a failed receive call.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// The minimum time that a delivery of the slow lane without a permit waits on the queue. The time is short, since
-/// another run may have a permit: the queue does not spread messages evenly over waiting receivers.
+/// How long a delivery of the slow lane without a permit waits on the queue, at least. The time is short because
+/// another run may have a free permit: the queue does not spread messages evenly over its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
-/// The additional wait for each delivery of its entity that the run sent back before. So for each run at most 20
-/// deliveries of an entity return in a second.
+/// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
+/// returning deliveries of an entity per second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
-/// How many deliveries of an entity wait like this, for up to half a minute. The sweep announces the others. It would also
-/// announce those that wait longer, so that they would have several messages.
+/// How many deliveries of an entity wait like this, for up to half a minute. The sweep announces the others. It would
+/// also announce deliveries that wait longer, which would then have several messages.
 const MAX_SENT_BACK: usize = 600;
-/// How long a delivery of the quick lane waits in memory for a permit: it gets one where exchanges are quick, and
-/// otherwise moves to the slow lane.
+/// How long a delivery of the quick lane waits in memory for a permit. Where exchanges are fast it gets one; otherwise
+/// it moves to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The number of deliveries waiting in memory from which a run receives no more messages, unless it has room.
+/// How many deliveries may wait in memory before a run stops receiving, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// The result of a message. After an error, the queue delivers it again; attempts that were already made are then
-/// dropped.
+/// The result of a message. After an error, the queue delivers the message again, and attempts that were already made
+/// are skipped.
 type Handled = Result<(), DispatchError>;
 
-/// A random time between `least` and `least + more`.
+/// A random duration between `least` and `least + more`.
 struct Spread {
     least: Duration,
     more: Duration,
@@ -82,13 +82,13 @@ impl Spread {
 enum Step {
     /// A message of the batch, with its identifier, was handled.
     BatchMessage(String, Handled),
-    /// A message that the run received itself was handled.
+    /// A message that the run received by itself was handled.
     Received(Handled),
     Counted,
 }
 
 impl Step {
-    /// The identifier of a message of the batch that was not handled. An error of any message is logged.
+    /// The identifier of a message of the batch that was not handled. Errors of all messages are logged.
     fn not_handled(self) -> Option<String> {
         let (message_id, handled) = match self {
             Self::BatchMessage(message_id, handled) => (Some(message_id), handled),
@@ -106,7 +106,7 @@ struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
     limiter: ConcurrencyLimiter,
-    /// Recorded attempts to be counted. They do not wait for slower attempts of their messages.
+    /// Recorded attempts that are still to be counted. They do not wait for slower attempts of the same message.
     recorded: Mutex<Vec<RecordedAttempt>>,
 }
 
@@ -117,8 +117,8 @@ impl Dispatcher {
         Lane::of(slow.is_of(queue_arn))
     }
 
-    /// Handles a batch of messages of a lane, and the messages that it receives during their exchanges. Returns the
-    /// identifiers of the messages of the batch that the queue must deliver again.
+    /// Handles a batch of a lane's messages, and the messages that it receives during their exchanges. Returns the
+    /// identifiers of the batch's messages that the queue must deliver again.
     pub async fn dispatch(&self, lane: Lane, batch: Vec<BatchMessage>) -> Vec<String> {
         let [quick, slow] = &self.inboxes;
         let inbox = match lane {
@@ -130,7 +130,7 @@ impl Dispatcher {
     }
 }
 
-/// The messages that are being received; never ready if none are.
+/// The receive call in progress; never ready if there is none.
 async fn received(receiving: &mut Option<BoxFuture<'_, Vec<Received>>>) -> Vec<Received> {
     match receiving {
         Some(receiving) => receiving.await,
@@ -139,7 +139,7 @@ async fn received(receiving: &mut Option<BoxFuture<'_, Vec<Received>>>) -> Vec<R
 }
 
 impl DispatchRun<'_> {
-    /// Handles the batch and what it receives in the meantime.
+    /// Handles the batch, and the messages received in the meantime.
     async fn run(&self, batch: Vec<BatchMessage>) -> Vec<String> {
         let began = Instant::now();
         let receiving_ends = began + RECEIVING.draw(&*self.dispatcher.random);
@@ -151,14 +151,15 @@ impl DispatchRun<'_> {
         let mut again = Vec::new();
         let mut under_way: FuturesUnordered<BoxFuture<'_, Step>> =
             batch.into_iter().map(|message| self.handle_of_batch(message).boxed()).collect();
-        // Never dropped before its end: messages received by then would stay hidden until their visibility timeout.
+        // Never dropped before it completes: messages already received would stay hidden until their visibility
+        // timeout.
         let mut receiving: Option<BoxFuture<'_, Vec<Received>>> = None;
         while !under_way.is_empty() || receiving.is_some() {
             if receiving.is_none() && receives && messages > 0 && Instant::now() < receiving_ends {
                 receiving = self.room().map(|messages| self.receive(messages).boxed());
             }
             select! {
-                biased; // a fixed order, so that a simulation can be repeated; the rarest first
+                biased; // a fixed order, so that a simulation is repeatable; the rarest first
                 _ = ticks.tick() => {
                     receives = true;
                     under_way.extend(self.counting());
@@ -185,7 +186,7 @@ impl DispatchRun<'_> {
         (!recorded.is_empty()).then(|| self.dispatcher.count(recorded).map(|()| Step::Counted).boxed())
     }
 
-    /// How many more messages the run can receive; `None` if it has no room.
+    /// How many more messages the run may receive; `None` if it has no room.
     fn room(&self) -> Option<usize> {
         let has_room = self.limiter.waiting() < MAX_WAITING || self.limiter.have_room();
         // Each message may announce several attempts.
@@ -232,11 +233,11 @@ impl DispatchRun<'_> {
     /// Makes the attempts that a message announces, concurrently.
     async fn handle(&self, attempts: Result<Vec<AttemptMessage>, MalformedMessage>) -> Handled {
         let attempts = attempts.map_err(DispatchError::Message)?;
-        // Every attempt must end, even if another fails.
+        // Every attempt must complete, even if another fails.
         join_all(attempts.into_iter().map(|message| self.handle_one(message))).await.into_iter().collect()
     }
 
-    /// Makes an attempt, if it gets a permit; otherwise the delivery waits, unclaimed and unchanged.
+    /// Makes an attempt if it gets a permit. Otherwise the delivery waits, unclaimed and unchanged.
     async fn handle_one(&self, message: AttemptMessage) -> Handled {
         let _permit = match self.permit(&message.owner(), message.due.has_waited).await {
             Ok(permit) => permit,
@@ -250,7 +251,8 @@ impl DispatchRun<'_> {
         Ok(())
     }
 
-    /// Takes a permit for a delivery. If none is free in time, the error counts the delivery as waiting in memory.
+    /// Takes a permit for a delivery. If none is free in time, the delivery counts as waiting in memory until the error
+    /// is dropped.
     async fn permit(&self, owner: &DeliveryOwner, has_waited: bool) -> Result<Permit<'_>, Waiting<'_>> {
         let limit = match self.inbox.lane() {
             Lane::Quick => PERMIT_TIMEOUT,
@@ -261,8 +263,9 @@ impl DispatchRun<'_> {
         self.limiter.take_within(limit, owner, has_waited).await
     }
 
-    /// Lets a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed: the
-    /// longer, the more deliveries of its entity wait. If too many do, it is dropped, and the sweep announces it.
+    /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
+    /// for longer if more deliveries of its entity wait. If too many wait, the message is dropped, and the sweep
+    /// announces the delivery.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         let (message, then) = match self.inbox.lane() {

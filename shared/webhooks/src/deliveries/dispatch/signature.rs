@@ -1,5 +1,5 @@
-//! The signatures of a delivery as in Standard Webhooks: HMAC-SHA256 (`v1`), and Ed25519 (`v1a`) if the webhook has key
-//! pairs, over the id, the time and the body.
+//! The signatures of a delivery, as Standard Webhooks defines them: HMAC-SHA256 (`v1`), and Ed25519 (`v1a`) if the
+//! webhook has key pairs, over the id, the time and the body.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use aws_lc_rs::hmac;
@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use crate::subscriptions::endpoint::secret::SigningSecret;
 use base::{EventId, Time};
 
-/// The value of `webhook-signature`: the signatures of each live secret and of its key pair, separated by spaces.
+/// The value of `webhook-signature`: the signatures by each live secret and by the key pairs, separated by spaces.
 pub fn sign<'a>(
     secrets: impl IntoIterator<Item = &'a SigningSecret>,
     event: &EventId,

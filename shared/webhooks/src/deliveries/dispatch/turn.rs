@@ -50,7 +50,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The attempt that was recorded, to be counted.
+    /// The recorded attempt, which is still to be counted.
     pub(super) fn recorded(self, outcome: AttemptOutcome, health_before: Option<HealthItem>) -> RecordedAttempt {
         let delivery = self.claimed.delivery();
         RecordedAttempt {

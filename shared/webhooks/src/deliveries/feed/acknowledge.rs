@@ -1,8 +1,8 @@
-//! The answers of readers: each confirms a delivery, or reports why it failed.
+//! The answers of readers: each answer confirms a delivery, or reports why it failed.
 //!
-//! A request has a few seconds to record its answers, so that its function still has time to count them and to wake the
+//! A request has a few seconds to record its answers, which leaves its function time to count them and to wake the
 //! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request. Answers
-//! that were already recorded are counted, and have the same result again.
+//! that were already recorded are counted then, and have the same result.
 
 use std::time::Duration;
 
@@ -29,9 +29,10 @@ use base::{DeliveryId, Time, WebhookId, logging};
 use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::TableError;
 
-/// The longest reason of a failure, in characters.
+/// The maximum length of a failure's reason, in characters.
 const MAX_REASON: usize = 500;
-/// Time limit for the records of a request. Counting and waking take a few seconds more, and the function has 15 s.
+/// Time limit for recording a request's answers. Counting and waking take a few more seconds, and the function has 15
+/// s.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// The answers of a request.
@@ -54,8 +55,8 @@ pub enum Recorded {
     Confirmed,
     /// The attempt failed.
     Failed,
-    /// The receipt is no longer valid: the answer came after the visibility time, and the delivery was given to another
-    /// reader or is final.
+    /// The receipt is no longer valid: the answer came after the visibility timeout, and the delivery is final or with
+    /// another reader.
     Expired,
 }
 
@@ -66,7 +67,7 @@ pub struct AnswerResult {
     delivery_identifier: DeliveryId,
     receipt: String,
     outcome: Recorded,
-    /// When the feed has the delivery again; absent if it is final or the receipt has expired.
+    /// When the feed offers the delivery again; absent if it is final or the receipt has expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_date: Option<Time>,
 }
@@ -80,8 +81,7 @@ pub struct Acknowledged {
 impl Acknowledgement {
     /// Reads and checks a request's body.
     ///
-    /// # Errors
-    /// 400 with the location of each violation.
+    /// Adds an answer, unless its receipt is malformed or was already answered.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let given = ["confirmed", "failed"].map(|name| body.has(name));
@@ -138,13 +138,13 @@ struct Answered {
     result: AnswerResult,
     /// The delivery before the answer, and its attempt, if this request recorded it.
     recorded: Option<(Delivery, AttemptOutcome)>,
-    /// The delivery, if the answer made it final now or before: a repetition completes a request that died after its
-    /// record.
+    /// The delivery, if this answer or an earlier one made it final: a repetition completes a request that died after
+    /// its record.
     ended: Option<Head>,
 }
 
 impl Feeds {
-    /// Records the answers of a reader. A repeated answer has the same result, and changes nothing.
+    /// Records the answers of a reader. Repeating an answer changes nothing and has the same result.
     pub async fn acknowledge(
         &self,
         entity: &AuthorizedEntity,
@@ -157,7 +157,7 @@ impl Feeds {
         let answered = answers
             .into_iter()
             .map(|(receipt, outcome)| async move { self.answer(entity, read, &receipt, &outcome, until).await });
-        // All of them: a recorded attempt must be counted, even if another answer fails.
+        // Await all of them: a recorded attempt must be counted, even if another answer fails.
         let answered: Vec<_> = stream::iter(answered).buffered(PARALLEL).collect().await;
         let (mut items, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
         for answered in answered {
@@ -175,7 +175,7 @@ impl Feeds {
         failed.map_or(Ok(Acknowledged { items }), |error| Err(error.into()))
     }
 
-    /// Records one answer by this time.
+    /// Records one answer before this deadline.
     async fn answer(
         &self,
         entity: &AuthorizedEntity,
@@ -228,7 +228,7 @@ impl Feeds {
         Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(head) })
     }
 
-    /// Counts attempts of a webhook's readers, each with its delivery, for its health and statistics.
+    /// Counts attempts of a webhook's readers, with their deliveries, for the webhook's health and statistics.
     pub(super) async fn count(&self, recorded: Vec<(Delivery, AttemptOutcome)>) {
         let Some((delivery, _)) = recorded.first() else { return };
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());

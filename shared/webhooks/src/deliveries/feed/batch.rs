@@ -1,6 +1,6 @@
-//! The batch of a read with an idempotency key: a repetition gives the same deliveries, while their leases last.
+//! The batch of a read with an idempotency key: repeating the read returns the same deliveries while their leases last.
 //!
-//! The batch is stored before its deliveries are handed out, with the receipt of each. A repetition hands out
+//! The batch is stored, with a receipt for each delivery, before its deliveries are handed out. A repetition hands out
 //! all of them again, including those that the first request did not reach, except deliveries that were answered. The
 //! record ends with the leases, so that a later repetition gets a new batch.
 
@@ -30,12 +30,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// The batch with these receipts, until this time.
+    /// A batch with these receipts that ends at this time.
     pub(super) fn new<'a>(receipts: impl IntoIterator<Item = &'a Receipt>, visible_from: Time) -> Self {
         Self { receipts: receipts.into_iter().map(Receipt::to_string).collect(), visible_from }
     }
 
-    /// Stores the batch for the key of a request. Returns that of a concurrent request with the key, if it was first.
+    /// Stores the batch under the idempotency key of a request. If a concurrent request with the same key was first,
+    /// returns its batch.
     pub(super) async fn claim(
         self,
         feeds: &Feeds,
@@ -60,7 +61,7 @@ impl Batch {
 }
 
 impl Feeds {
-    /// Gives a reader the deliveries of its batch again.
+    /// Hands the deliveries of its batch to a reader again.
     pub(super) async fn give_again(
         &self,
         entity: &AuthorizedEntity,
@@ -71,7 +72,7 @@ impl Feeds {
         let receipts: Vec<_> = receipts.iter().filter_map(|text| Receipt::parse(text)).collect();
         let given = receipts.into_iter().map(|receipt| async move {
             let Some(head) = self.deliveries.head(&receipt.delivery).await? else { return Ok(None) };
-            // Otherwise it was answered, or another reader got it.
+            // Otherwise the delivery was answered, or another reader has it.
             if head.next_attempt() != receipt.attempt {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! Extending the leases of a reader that needs more time for its deliveries.
+//! Extends the leases of a reader that needs more time for its deliveries.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use base::{DeliveryId, Time, WebhookId};
 use problem::{JsonBody, Pointer, Problem, Rule};
 use storage::TableError;
 
-/// Time limit for the writes of a request, which has 12 s in all.
+/// Time limit for the writes of a request, which has 12 s in total.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// A request to hold deliveries for longer.
+/// A request to extend the leases of deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
     receipts: Vec<Receipt>,
@@ -35,7 +35,7 @@ pub struct Extension {
 pub enum Extended {
     /// The reader holds the delivery until the new time.
     Extended,
-    /// The receipt is no longer valid: the delivery was answered or given to another reader, or is final.
+    /// The receipt is no longer valid: the delivery was answered, is final, or is with another reader.
     Expired,
 }
 
@@ -46,7 +46,7 @@ pub struct ExtensionResult {
     delivery_identifier: DeliveryId,
     receipt: String,
     outcome: Extended,
-    /// When the feed has the delivery again, unless the reader answers before; absent if the receipt has expired.
+    /// When the feed offers the delivery again, unless the reader answers first; absent if the receipt has expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     visible_from: Option<Time>,
 }
@@ -98,7 +98,7 @@ impl Extension {
 }
 
 impl Feeds {
-    /// Lets a reader hold deliveries until `visibility` from now. A repetition extends them again.
+    /// Extends a reader's leases to `visibility` from now. A repetition extends them again.
     pub async fn extend(
         &self,
         entity: &AuthorizedEntity,

@@ -1,5 +1,5 @@
-//! Finding the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not hold up
-//! those behind them.
+//! Finds the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not block those
+//! behind them.
 
 use std::{collections::HashMap, iter, time::Duration};
 
@@ -19,34 +19,34 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging, random};
 use storage::TableError;
 
-/// How many deliveries of a feed are looked at, and so how many its readers can hold at once.
+/// How many deliveries of a feed a look reads, and thus how many its readers can hold at once.
 const MAX_LOOKED_AT: usize = 1_000;
-/// The maximum number of deliveries of a feed that are looked at in one call.
+/// The maximum number of deliveries that one call reads from a feed.
 const MAX_PAGE: usize = 200;
-/// Time limit for recording the attempt of a former reader that did not answer. After it, this is left to a later
-/// reader or the dispatcher.
+/// Time limit for recording the attempt of an earlier reader that did not answer. When it is over, a later reader or
+/// the dispatcher records the attempt.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
-/// The maximum size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a string
-/// within JSON, and the response another string within JSON. The largest answer of a function is 6 MB.
+/// The maximum total size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a
+/// JSON string within a response that is itself a JSON string. A function's response has at most 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
-/// How many deliveries that wait or are held a look reads again, at half a read unit each. They may have become due
-/// earlier than they were: by a resend, or by the answer of their reader. Two looks a second read twice as many within
-/// a second. A managing entity may let two hundred requests wait at once, so few are read.
+/// How many waiting or held deliveries each look reads again, at half a read unit each. They may be due earlier than
+/// before, after a resend or their reader's answer. At two looks a second, twice as many are read in each second. The
+/// number is small because a managing entity may have two hundred waiting requests.
 const MAX_READ_AGAIN: usize = 8;
 
-/// Deliveries that a request passes over, so that not every look at the feed reads all of them again.
+/// The deliveries that a request skips, so that not every look at the feed reads all of them again.
 #[derive(Debug, Default)]
 pub(super) struct Passed(HashMap<DeliveryId, PassedOver>);
 
-/// A delivery that a request passes over.
+/// A delivery that a request skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PassedOver {
     /// Until the end of the request.
     ForGood,
-    /// Until this time, unless a later look finds another one.
+    /// Until this time, unless a later look forgets it sooner.
     Until {
         time: Time,
-        /// Whether a reader or a worker holds it. Otherwise it waits for its next attempt, which a person may request.
+        /// Whether a reader or a worker holds it. If not, it waits for its next attempt, which a person may request.
         is_held: bool,
         /// When its head was read.
         read: Time,
@@ -54,19 +54,19 @@ enum PassedOver {
 }
 
 impl Passed {
-    /// Passes over these deliveries until the end of the request.
+    /// Skips these deliveries until the end of the request.
     pub(super) fn for_good(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
         self.0.extend(ids.into_iter().map(|id| (id, PassedOver::ForGood)));
     }
 
-    /// Passes over a delivery until this time.
+    /// Skips a delivery until this time.
     fn until(&mut self, time: Time, head: &Head, read: Time) {
         let passed = PassedOver::Until { time, is_held: head.lease().is_some(), read };
         self.0.insert(head.delivery.id.clone(), passed);
     }
 
-    /// Forgets some deliveries, so that the next look reads their heads again: those without a holder first, and then
-    /// in the order in which they were read.
+    /// Forgets some deliveries, so that the next look reads their heads again: first those without a holder, then those
+    /// that were read longest ago.
     fn forget_some(&mut self) {
         let times = self.0.iter().filter_map(|(id, passed)| match *passed {
             PassedOver::ForGood => None,
@@ -87,19 +87,19 @@ impl Passed {
     }
 }
 
-/// Deliveries that can be given to a reader, with their events, and those whose events cannot be read.
+/// Deliveries that can be given to a reader, with their events, and deliveries whose events cannot be read.
 pub(super) struct Free {
     pub(super) free: Vec<(Head, StoredEvent)>,
     pub(super) unreadable: Vec<DeliveryId>,
 }
 
-/// Whether an item is damaged, so that a retry fails as well.
+/// Whether an item is damaged, so that a retry would fail as well.
 fn is_unreadable(error: &TableError) -> bool {
     matches!(error, TableError::Item { .. } | TableError::Missing(_))
 }
 
-/// Leaves out the deliveries that failed: the reader holds the others already, and must see them. Returns the first
-/// error if nothing else is left. An item that cannot be read is no error, since it stays unreadable.
+/// Leaves out the deliveries that failed, since the reader already holds the others and must see them. If nothing else
+/// is left, returns the first error. An unreadable item is not an error, since it stays unreadable.
 pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Result<Vec<T>, TableError> {
     let (mut left, mut failed) = (Vec::new(), None);
     for one in all {
@@ -125,20 +125,20 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
     }
 }
 
-/// Page sizes of a look at a feed. They grow: while readers hold the oldest deliveries, a look passes over many, and
-/// each call costs at least half a read unit.
+/// Page sizes of a look at a feed. They grow: while readers hold the oldest deliveries, a look skips many, and each
+/// call costs at least half a read unit.
 fn pages(limit: usize) -> impl Iterator<Item = usize> {
     iter::successors(Some(limit.max(DEFAULT_LIMIT)), |size| Some((size * 2).min(MAX_PAGE)))
 }
 
 impl Feeds {
-    /// Whether a reader of this entity may get a delivery with this event.
+    /// Whether a reader of this entity may get a delivery of this event.
     pub(super) fn is_readable(entity: &AuthorizedEntity, head: &Head, event: &StoredEvent) -> bool {
         head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
     }
 
     /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held, waiting and expired ones to
-    /// `passed`, and reads some of those again that an earlier look added.
+    /// `passed`, and reads some again that an earlier look added.
     pub(super) async fn readable(
         &self,
         webhook: &WebhookId,
@@ -165,7 +165,7 @@ impl Feeds {
                     continue;
                 }
                 match head.claimable_at() {
-                    // The dispatcher cancels it.
+                    // The dispatcher will cancel it.
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
                     Some(from) => passed.until(from, &head, now),
@@ -176,7 +176,7 @@ impl Feeds {
             let Some(end) = page.end else { break };
             range = range.after(&end);
         }
-        // A feed that was not read for long begins with expired deliveries, which the table removes days later.
+        // A feed that was not read for long begins with expired deliveries, which the table removes only days later.
         let now = self.clock.now();
         let aside = expired.into_iter().map(|head| async move { self.deliveries.set_aside(&head, now).await });
         let aside: Vec<_> = stream::iter(aside).buffer_unordered(PARALLEL).collect().await;
@@ -190,8 +190,8 @@ impl Feeds {
         Ok(found)
     }
 
-    /// The deliveries that can be given to a reader, in order and with their events, up to the limits of the request
-    /// and of a response. Records the attempts of former readers that did not answer in time.
+    /// The deliveries that can be given to a reader, in order and with their events, within the limits of the request
+    /// and the response. Records the attempts of earlier readers that did not answer in time.
     pub(super) async fn free(
         &self,
         entity: &AuthorizedEntity,
@@ -207,7 +207,8 @@ impl Feeds {
         let (mut chosen, mut count, mut bytes, mut unreadable) = (Vec::new(), 0, 0, Vec::new());
         while let Some((head, event)) = events.next().await {
             let event = match event {
-                // Without its event it waits: a late publication opens its deliveries before it writes the event.
+                // Without its event the delivery waits: a late publication opens its deliveries before it writes the
+                // event.
                 Ok(event) => event.filter(|event| Self::is_readable(entity, &head, event)),
                 Err(error) => {
                     if is_unreadable(&error) {
@@ -234,8 +235,9 @@ impl Feeds {
         Ok(Free { free, unreadable })
     }
 
-    /// Records the attempt of a former reader that did not answer in time, or of a worker that ended while the webhook
-    /// was called. `None` when nothing is left to read, or another reader is about to get it.
+    /// Records the attempt of an earlier reader that did not answer in time, or of a worker that died before the
+    /// webhook became a pull webhook. Returns `None` if nothing is left to read, or another reader is about to get the
+    /// delivery.
     async fn without_former_reader(&self, webhook: &Webhook, head: Head) -> Result<Option<Head>, TableError> {
         if !head.has_attempt_to_record() {
             return Ok(Some(head));
@@ -247,7 +249,7 @@ impl Feeds {
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
         if claimed.unknown().is_none() {
-            // Its worker has put it back into the feed in the meantime.
+            // Its worker has put the delivery back into the feed in the meantime.
             self.deliveries.release(&claimed).await?;
             return Ok(None);
         }
@@ -276,7 +278,7 @@ mod tests {
         head
     }
 
-    /// Which of these are not passed over after the next look has forgotten some.
+    /// The deliveries that are no longer skipped once the next look has forgotten some.
     fn forgotten(passed: &mut Passed, heads: &[Head]) -> Vec<usize> {
         passed.forget_some();
         let is_forgotten = |position: &usize| !passed.has(&heads[*position].delivery.id, NOW);

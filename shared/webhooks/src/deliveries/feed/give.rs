@@ -1,4 +1,4 @@
-//! Giving a delivery to a reader: its lease, its receipt, and the signed body.
+//! Gives a delivery to a reader: its lease, its receipt, and the signed body.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,10 +21,10 @@ use base::{DeliveryId, Time};
 use storage::TableError;
 
 /// The latest time at which a request hands out deliveries. Each takes at most `CLAIM_LIMIT`, and the gate ends the
-/// request after 20 s: a reader without a response must not hold deliveries.
+/// request after 20 s: a reader that gets no response must not hold deliveries.
 const HANDS_OUT_FOR: Duration = Duration::from_secs(13);
 
-/// A delivery as its reader gets it.
+/// A delivery as its reader receives it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedDelivery {
@@ -32,7 +32,7 @@ pub struct FeedDelivery {
     attempt_number: u32,
     /// Proves that the reader holds the delivery.
     receipt: String,
-    /// When the feed has it again, unless the reader answers before.
+    /// When the feed offers it again, unless the reader answers first.
     visible_from: Time,
     headers: BTreeMap<String, String>,
     body: String,
@@ -42,12 +42,12 @@ pub struct FeedDelivery {
 #[derive(Debug, Default, Serialize)]
 pub struct FeedPage {
     pub(super) items: Vec<FeedDelivery>,
-    /// Whether an earlier request with the idempotency key got the deliveries.
+    /// Whether an earlier request with the idempotency key got these deliveries.
     #[serde(skip)]
     pub is_repeated: bool,
 }
 
-/// How a reader holds a delivery.
+/// How long a reader holds a delivery.
 pub(super) struct Hold {
     pub(super) lease: String,
     pub(super) end: LeaseEnd,
@@ -55,7 +55,7 @@ pub(super) struct Hold {
 
 /// The end of a reader's lease.
 pub(super) enum LeaseEnd {
-    /// This long after the delivery is handed out.
+    /// This long after the delivery was handed out.
     After(Duration),
     /// The end of its batch.
     At(Time),
@@ -69,8 +69,8 @@ pub(super) struct Signing {
 }
 
 impl Feeds {
-    /// Gives a delivery to the reader whose request began at this time, also if the reader has it already; `None` when
-    /// another has it.
+    /// Gives a delivery to the reader whose request began at this time, even if the reader already has it. Returns
+    /// `None` if another reader has it.
     pub(super) async fn give(
         &self,
         signing: &Signing,
@@ -101,7 +101,7 @@ impl Feeds {
             receipt: Receipt { delivery: delivery.clone(), attempt, lease }.to_string(),
             delivery_identifier: delivery,
             attempt_number: attempt,
-            // Later, if the reader has extended its lease.
+            // Later, if the reader extended its lease.
             visible_from: head.claimable_at().unwrap_or(until),
             headers: headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
             body,

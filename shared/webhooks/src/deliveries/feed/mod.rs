@@ -1,10 +1,10 @@
-//! The feed of a pull webhook: its subscriber asks for events instead of being called.
+//! The feed of a pull webhook: its subscriber fetches events instead of receiving requests.
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
-//! deliveries, each with a lease for the visibility time that it asked for, and a receipt that names the lease. The
-//! reader's answer is recorded as an attempt on condition of the lease, like the answer of an endpoint. A reader can
-//! extend its lease. After the lease another reader gets the delivery, and the attempt without an answer is recorded as
-//! `unconfirmed`.
+//! deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The reader's
+//! answer is recorded as an attempt, on condition that the lease is still valid, like the answer of an endpoint. A
+//! reader can extend its lease. When the lease is over, another reader gets the delivery, and the attempt without an
+//! answer is recorded as `unconfirmed`.
 
 pub mod acknowledge;
 mod batch;
@@ -37,11 +37,11 @@ use outcome::OutcomeRecorder;
 use problem::{JsonBody, Rule};
 use storage::Table;
 
-/// The maximum number of deliveries that a reader gets unless it says otherwise.
+/// The default maximum number of deliveries that a reader gets.
 const DEFAULT_LIMIT: usize = 10;
 /// The maximum number of deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;
-/// How many deliveries of a request are read, handed out or recorded at once.
+/// How many deliveries of a request are read, handed out or recorded concurrently.
 const PARALLEL: usize = 16;
 /// The visibility timeouts that a reader may request, in seconds.
 const VISIBILITIES: RangeInclusive<u64> = 10..=3_600;
@@ -60,7 +60,7 @@ pub struct Feeds {
     random: SharedRandom,
 }
 
-/// Takes an optional integer of a request's body that must be in this range; `what` describes it in the violation.
+/// Takes an optional integer in this range from a request's body; `what` describes it in the violation.
 fn integer(body: &mut JsonBody<'_>, name: &'static str, range: RangeInclusive<u64>, what: &str) -> Option<u64> {
     let number = body.optional(name, what)?;
     if !range.contains(&number) {
@@ -90,9 +90,9 @@ impl Feeds {
         }
     }
 
-    /// Puts the delivery that is held by `last`, which is final, into the feed.
+    /// Puts the delivery into the feed that was held by `last`, which is final.
     async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
-        // The sweep announces a delivery of a webhook that is disabled or was changed in the meantime.
+        // The sweep announces the delivery if its webhook was disabled or changed in the meantime.
         let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;
     }
 

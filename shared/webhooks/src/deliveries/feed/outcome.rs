@@ -1,4 +1,4 @@
-//! The outcome of a delivery that a reader of a feed got, and its record as an attempt.
+//! The outcome of a delivery that a reader got from a feed, recorded as an attempt.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use crate::{
 use base::{Random, Time, random};
 use storage::TableError;
 
-/// The longest wait of a delivery that stays in the feed after a failure. A delivery that waits for longer leaves the
-/// feed, so that readers do not pass over it, and the sweep brings it back.
+/// The longest wait for which a failed delivery stays in the feed. For a longer wait it leaves the feed, so that
+/// readers need not skip it, and the sweep brings it back.
 const STAYS_IN_FEED: Duration = Duration::from_secs(60);
 
 /// The outcome of a reader's attempt.
@@ -28,17 +28,17 @@ pub(crate) enum Outcome {
     Confirmed,
     /// The reader reported a failure, for this reason.
     Reported(String),
-    /// None is known: the reader did not answer in time, or the worker that sent a request ended.
+    /// Unknown: the reader did not answer in time, or the worker that sent a request died.
     Unknown {
-        /// Whether the delivery stays in the feed for the next reader. Otherwise a dispatcher decides.
+        /// Whether the delivery stays in the feed for the next reader. If not, a dispatcher decides.
         in_feed: bool,
-        /// Whether its webhook is removed or disabled, so that the next claim cancels it.
+        /// Whether its webhook was removed or disabled, so that the next claim cancels the delivery.
         ended: bool,
     },
 }
 
 impl Outcome {
-    /// A code and a sentence about a reader's attempt, unless the reader confirmed the delivery.
+    /// The code and the sentence of a reader's attempt, unless the reader confirmed the delivery.
     fn error(&self) -> Option<String> {
         match self {
             Self::Confirmed => None,
@@ -63,7 +63,7 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records the attempt of a reader, or of a worker that ended, and returns it with the next step; `None` if the
+    /// Records the attempt of a reader, or of a worker that died, and returns it with the next step; `None` if the
     /// lease was lost.
     pub(crate) async fn record(
         &self,
@@ -87,8 +87,8 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// Decides on the next step. Reported failures wait as the retry schedule says. Deliveries without a known outcome
-    /// are due again at once, as long as they use up none of the schedule, or if their webhook ended.
+    /// Decides on the next step. Reported failures wait as the retry schedule says. A delivery without a known outcome
+    /// is due again at once if the attempt does not use up the schedule, or if its webhook was removed or disabled.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
@@ -99,7 +99,7 @@ impl OutcomeRecorder<'_> {
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);
         let next = claimed.limited(if is_repeated { repeated } else { scheduled }, Duration::ZERO, now);
-        // At once, also if the attempt was requested manually.
+        // At once, even if the attempt was requested manually.
         let next = if is_repeated && next.retry_at().is_some() { repeated } else { next };
         match (next, outcome) {
             (_, Outcome::Unknown { in_feed: false, .. }) => next,

@@ -1,4 +1,4 @@
-//! Reading a feed: the oldest deliveries that no reader holds.
+//! Reads a feed: the oldest deliveries that no reader holds.
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ use storage::{Allowance, IdempotentRequest, KeyRings};
 
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
-/// The pause between two looks at a feed without a delivery for the reader. A look at an empty feed costs half a read
-/// unit; each delivery that waits or is held adds half a unit, up to ten units (`find::Passed`).
+/// The pause between two looks at a feed with no delivery for the reader. A look at an empty feed costs half a read
+/// unit; waiting or held deliveries add half a unit each, up to ten units (`find::Passed`).
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum age of the webhook's values when its deliveries are handed out: its owner may have removed or disabled it
+/// Maximum age of the webhook's values when its deliveries are handed out: the owner may have removed or disabled it
 /// since.
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
@@ -45,12 +45,12 @@ pub struct FeedRequest {
 
 /// The client that reads a feed.
 pub trait Reader: Sync {
-    /// Whether it may still wait for the response. A delivery that is given to a client without a connection returns
-    /// only when the visibility time is over.
+    /// Whether it may still be waiting for the response. A delivery that is given to a disconnected client returns only
+    /// after the visibility timeout.
     fn may_wait(&self) -> impl Future<Output = bool> + Send;
 }
 
-/// A reader about which nothing is known.
+/// A reader whose client is unknown.
 impl Reader for () {
     async fn may_wait(&self) -> bool {
         true
@@ -58,7 +58,7 @@ impl Reader for () {
 }
 
 impl FeedRequest {
-    /// Reads a request's body; an empty one means the defaults.
+    /// Reads a request's body. An empty body means the defaults.
     ///
     /// # Errors
     /// 400 for unknown members, and for values out of range.
@@ -79,12 +79,12 @@ impl FeedRequest {
 }
 
 impl Feeds {
-    /// The oldest deliveries of the feed that no reader holds. An empty feed is looked at again until the wait of the
-    /// request is over or the reader has gone, unless too many requests of the entity wait. A repetition of a request
-    /// with an idempotency key gets the deliveries of the first, while their leases last.
+    /// The oldest deliveries of the feed that no reader holds. While the feed is empty, it is read again until the
+    /// request's wait is over or the reader disconnects, unless too many requests of the entity are waiting. Repeating
+    /// a request with an idempotency key returns the deliveries of the first one, while their leases last.
     ///
-    /// # Errors
-    /// [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key came before with another body.
+    /// # Errors [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key was used before with a different
+    /// body.
     pub async fn read(
         &self,
         rings: &KeyRings,
@@ -107,7 +107,8 @@ impl Feeds {
         loop {
             let found = self.readable(webhook, request.limit, &mut passed).await?;
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
-            // Right before they are given: a reader that leaves later holds them for the visibility time.
+            // Checked right before they are handed out: if the reader leaves later, it holds them for the visibility
+            // timeout.
             if !reader.may_wait().await {
                 return Ok(FeedPage::default());
             }
@@ -117,13 +118,13 @@ impl Feeds {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
                 let page = self.give_all(entity, &signing, free, (request.visibility, once), began).await?;
-                // The key has its batch, even if other readers were faster.
+                // The key has a batch now, even if other readers were faster.
                 if !page.items.is_empty() || once.is_some() {
                     return Ok(page);
                 }
             }
             if !unreadable.is_empty() {
-                // There may be readable ones behind them.
+                // There may be readable deliveries behind them.
                 passed.for_good(unreadable);
                 continue;
             }
@@ -139,8 +140,8 @@ impl Feeds {
         }
     }
 
-    /// Gives these deliveries to the reader, for this visibility time. With an idempotency key, their batch is stored
-    /// before; if a concurrent request with the key was first, its deliveries are given again.
+    /// Hands these deliveries to the reader for this visibility timeout. With an idempotency key, their batch is stored
+    /// first. If a concurrent request with the key was faster, its deliveries are handed out again.
     async fn give_all(
         &self,
         entity: &AuthorizedEntity,
@@ -187,7 +188,7 @@ impl Feeds {
         Ok(Signing { webhook, secrets, read })
     }
 
-    /// The receipt of a reader that is about to get this delivery.
+    /// The receipt for a reader that is about to get this delivery.
     fn receipt(&self, head: &Head) -> Receipt {
         Receipt { delivery: head.delivery.id.clone(), attempt: head.next_attempt(), lease: random::uuid(&*self.random) }
     }

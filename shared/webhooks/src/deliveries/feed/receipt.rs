@@ -1,10 +1,10 @@
-//! Receipts: the proof that a reader holds a delivery.
+//! Receipts: proof that a reader holds a delivery.
 
 use std::fmt;
 
 use base::DeliveryId;
 
-/// A receipt: the delivery, and the lease that its reader has.
+/// A receipt: the delivery, and its reader's lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     pub(super) delivery: DeliveryId,
@@ -12,11 +12,11 @@ pub struct Receipt {
     pub(super) lease: String,
 }
 
-/// The longest lease in a receipt, in bytes: a UUID.
+/// The maximum length of a lease in a receipt, in bytes: a UUID.
 const MAX_LEASE: usize = 36;
 
 impl Receipt {
-    /// Reads a receipt; `None` for any other text.
+    /// Reads a receipt; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let delivery = DeliveryId::parse(parts.next()?)?;

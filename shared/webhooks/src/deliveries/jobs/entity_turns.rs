@@ -1,21 +1,21 @@
-//! Turns of entities. Every entity with jobs has one turn, regardless of its number of jobs, so that one entity's jobs
-//! hold up another's only briefly.
+//! Turns of entities. Every entity with jobs has one turn, regardless of how many jobs it has, so that one entity's
+//! jobs delay another's only briefly.
 //!
 //! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB and so a
-//! seventh of a processor, and one webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB takes
-//! a thousand writes a second. An entity may have 200 webhooks, and the recovery of 10 000 deliveries of each takes
-//! more than half an hour of work, which is more than an hour of sweeps. If jobs ran in the order of their due times,
-//! another entity would wait as long for the recovery of ten deliveries. If single jobs took turns, eight at once for a
-//! second each, it would wait 25 s for each of its turns. With turns of entities it waits a second for every eight
-//! entities before it. A queue with one page per message cannot replace the turns: a FIFO queue delays no single
-//! message, while a job waits for times, and a message that ends in the dead-letter queue would end its job, so a sweep
-//! would have to look for jobs anyway.
+//! seventh of a processor, and the deliveries of one webhook share a key of the index `byWebhook`, for which DynamoDB
+//! accepts a thousand writes a second. An entity may have 200 webhooks. Recovering 10 000 deliveries of each takes more
+//! than half an hour of work, and thus more than an hour of sweeps. If jobs ran in the order of their due times,
+//! another entity would wait that long for the recovery of ten deliveries. If single jobs took turns, eight at once for
+//! a second each, it would wait 25 s for each of its turns. With turns of entities, it waits a second for every eight
+//! entities before it. A queue with one page per message cannot replace the turns: a FIFO queue cannot delay a single
+//! message, but jobs wait for points in time. A message that ends in the dead-letter queue would end its job, so a
+//! sweep would have to look for jobs anyway.
 //!
-//! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`; an entity's jobs are in a
-//! separate shard, `JOBS#{entity}`. A sweep takes the due turns, the longest due first, works briefly on one job of
+//! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`. An entity's jobs are in a
+//! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one job of
 //! each entity, and puts each turn behind all others, or at the time at which the entity's next job is due. A turn is
 //! written in the transaction of its job, and deleted only when sweeps have found no job for a minute. So neither a
-//! sandbox that is frozen before the transaction nor a lagging index leaves a job without a turn.
+//! sandbox that freezes before the transaction nor a lagging index leaves a job without a turn.
 
 use std::time::Duration;
 
@@ -29,59 +29,59 @@ use auth::EntityId;
 use base::Time;
 use storage::table::{Change, Delete, Query, TableError, Written, is};
 
-/// How long a turn without a job is kept: longer than the index may lag behind.
+/// How long a turn without a job is kept: longer than the index may lag.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn without work whose job the index shows as due: the index lags behind, or another sweep works
-/// on that job.
+/// The pause after a turn that did no work although the index shows its job as due: the index lags, or another sweep
+/// works on that job.
 const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
-/// The pause before the next turn of an entity whose job the index does not show yet.
+/// The pause before the next turn of an entity whose job is not in the index yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Later than any job's time.
+/// Later than the time of any job.
 const EVER: Time = Time::from_millis(253_402_300_799_000);
 
 const TAKING: &str = "taking an entity's turn";
 const ENDING: &str = "ending an entity's turn";
 
-/// A turn that a sweep has taken.
+/// A turn that this sweep has taken.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Turn {
     pk: String,
-    /// Since when sweeps have found no job of the entity.
+    /// The time since which sweeps have found no job of the entity.
     #[serde(default)]
     idle_since: Option<Time>,
     /// The end of the sweep's lease.
     due_at: Time,
 }
 
-/// The entity whose turn is due; `None` if the key names none.
+/// The entity whose turn is due; `None` if the key does not name one.
 pub(super) fn entity_of(due: &DueJob) -> Option<EntityId> {
     due.pk.strip_prefix(TURN).and_then(|entity| EntityId::parse(entity).ok())
 }
 
 impl Jobs {
-    /// The turns that have been due the longest.
+    /// The turns that have been due longest.
     pub(super) async fn first_turns(&self, limit: i32, now: Time) -> Result<Vec<DueJob>, TableError> {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }
 
-    /// Takes a turn. Lost when another sweep has taken it, or it was requested again in the meantime.
+    /// Takes a turn. Lost if another sweep has taken it, or it was requested again in the meantime.
     pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
         let taken = Change::of((due.pk.clone(), due.sk.clone()));
         let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));
         self.0.write_together_and_read(taken, TAKING).await
     }
 
-    /// The job of an entity that has been due the longest.
+    /// The job of an entity that has been due longest.
     pub(super) async fn first_due(&self, entity: &EntityId, now: Time) -> Result<Option<DueJob>, TableError> {
         let page = self.0.page(Query::due_by(shard_of(entity), now).limit(1), TAKING).await?;
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn. The entity's next turn is behind all others, or when its next job is due: the first in the index,
-    /// or the job that this turn left. A turn that was requested meanwhile stays due.
+    /// Ends a turn. The entity's next turn is behind all others, or when its next job is due: the first job in the
+    /// index, or the job that this turn left unfinished. A turn that was requested in the meantime stays due.
     ///
-    /// Returns the entry of the next turn if that is due at once.
+    /// Returns the entry of the next turn if it is due at once.
     pub(super) async fn end_turn(
         &self,
         turn: Turn,
@@ -114,7 +114,7 @@ impl Turn {
     }
 }
 
-/// The next turn of an entity with this next job; `None` when the turn is no longer needed.
+/// The next turn of an entity with this next job; `None` if no turn is needed.
 fn next_turn(job: Option<Time>, idle_since: Option<Time>, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE_WITHOUT_WORK })),

@@ -1,4 +1,4 @@
-//! Erasing the content in the deliveries of an event, if the request to erase it could not do so itself.
+//! Erases the content in the deliveries of an event, if the request to erase it could not do so itself.
 
 use crate::deliveries::jobs::{
     job::{Erasure, PageResult, Progress},
@@ -16,7 +16,7 @@ impl Worker {
     ) -> Result<PageResult, TableError> {
         let item = self.deliveries.events.item(event).await?;
         let Some(item) = item.filter(|item| item.owner_identifier == *entity) else {
-            // Its deliveries expire with it.
+            // Its deliveries expire with the event.
             tracing::info!(eventId = %event, "the erasure stopped: the event is gone");
             return Ok(PageResult::Over);
         };

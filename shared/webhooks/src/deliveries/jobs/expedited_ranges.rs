@@ -1,4 +1,4 @@
-//! The waiting deliveries of a webhook that a recovery makes due now, and its progress.
+//! The waiting deliveries of a webhook that a recovery makes due now, and the progress so far.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::deliveries::{
 };
 use base::Time;
 
-/// The waiting deliveries of a webhook that are still to be made due.
+/// The waiting deliveries of a webhook that still have to be made due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExpeditedRanges {
-    /// The ranges that requests for a recovery named.
+    /// The ranges named by requests for a recovery.
     pub(super) ranges: Ranges,
-    /// The rest of the deliveries that wait for the breaker, which was closed before its time.
+    /// The remaining deliveries that wait for the breaker, which was closed early.
     pub(super) put_off: KeyRange,
 }
 
@@ -24,14 +24,14 @@ impl ExpeditedRanges {
         self.ranges.is_empty() && self.put_off.is_empty()
     }
 
-    /// Reschedules all postponed deliveries to now, including those of earlier pages: they may have been postponed
+    /// Schedules all postponed deliveries for now, including those of earlier pages, which may have been postponed
     /// again.
     pub(super) fn add_put_off(&mut self) {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }
 
-    /// Records progress on the deliveries that wait for the breaker, up to a position or to the end. Has no effect if
-    /// they were requested again in the meantime.
+    /// Records progress on the deliveries that wait for the breaker, up to a position or to the end. No effect if they
+    /// were requested again in the meantime.
     pub(super) fn put_off_done(&mut self, worked_on: &KeyRange, position: Option<&ListPosition>) {
         if self.put_off == *worked_on {
             self.put_off = position.map_or_else(KeyRange::nothing, |position| worked_on.clone().after(position));

@@ -48,10 +48,10 @@ pub(super) struct JobItem {
     pub(super) pk: String,
     pub(super) sk: String,
     pub(super) entity: EntityId,
-    /// The webhook of the deliveries; `None` if they are those of an event.
+    /// The webhook of the deliveries; `None` if they are an event's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) webhook: Option<WebhookId>,
-    /// The number of its writes.
+    /// The number of writes so far.
     pub(super) version: u64,
     pub(super) work: Work,
     /// The waiting deliveries of a recovery.
@@ -68,7 +68,7 @@ pub(super) struct JobItem {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Work {
     Recover(Ranges),
-    /// Add a delivery for each event that matches the webhook and has none to it.
+    /// Add a delivery for each matching event that has none to the webhook.
     Replay(Replay),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
@@ -87,22 +87,22 @@ pub(super) enum Work {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Erasure {
     pub(super) event: EventId,
-    /// The number of the first delivery that is left.
+    /// The number of the first delivery that remains.
     pub(super) next: usize,
 }
 
-/// Progress of a page of work. It is applied to the current state of the job, since requests may have added to it.
+/// The progress of a page of work. It is applied to the job's current state, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a position; without one, up to the end that it had when the page was read.
+    /// A part was recovered up to a position, or without one up to its end at the time when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
-    /// A part of a replay was worked on up to a position, or to its end.
+    /// A part of a replay was processed up to a position, or to its end.
     Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
     /// Deliveries were cancelled, released or made due; these passes remain.
     Passed(Passes),
-    /// The feed of a temporary webhook was read, a pause has another end, or a replay waits for the last events.
+    /// The feed of a temporary webhook was read, a pause ends at another time, or a replay waits for the last events.
     Seen,
-    /// Deliveries of an event were erased; this erasure remains.
+    /// Deliveries of an event were erased; this much remains.
     Erased(Erasure),
 }
 
@@ -113,7 +113,7 @@ pub(super) enum Part {
     Failed(Range),
     /// Waiting deliveries of a range.
     Waiting(Range),
-    /// Postponed deliveries, after the breaker was closed before its time.
+    /// Postponed deliveries, after the breaker was closed early.
     PutOff(KeyRange),
 }
 
@@ -126,7 +126,7 @@ impl Part {
         }
     }
 
-    /// The rest that is not done.
+    /// The remaining part.
     pub(super) fn left(&self) -> &KeyRange {
         match self {
             Self::Failed(range) | Self::Waiting(range) => range.left(),
@@ -147,7 +147,7 @@ pub(super) enum PageResult {
 }
 
 impl PageResult {
-    /// The result of a page of a pass, which found deliveries or none, and reached this position or the end.
+    /// The result of one page of a pass, which found deliveries or none, and reached this position or the end.
     pub(super) fn of_pass(pass: Passes, found: bool, end: Option<&ListPosition>, now: Time) -> Self {
         let pass = pass.after_page(found, end);
         let is_over = pass.left.is_empty() && !pass.is_done();
@@ -191,20 +191,20 @@ impl Work {
             Self::Recover(ranges) => ranges.is_empty(),
             Self::Replay(replay) => replay.is_done(),
             Self::Cancel(passes) | Self::Release(passes) | Self::Resume(passes) => passes.is_done(),
-            // Its last page ends it.
+            // The job ends with its last page.
             Self::Expire | Self::Erase(_) => false,
         }
     }
 }
 
-/// A turn of the entity that is due at this time, for the transaction that writes a job.
+/// A turn of the entity, due at this time, for the transaction that writes a job.
 pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
     let turn = Change::of((format!("{TURN}{entity}"), TURN_SORT.to_owned()));
     turn.set("dueShard", SHARD).set("dueAt", due).remove("idleSince")
 }
 
 impl JobItem {
-    /// Whether the item names no webhook although its work needs one: a release that can read it wrote it in another form.
+    /// Whether the item lacks a webhook although its work needs one: a later release wrote it in another form.
     pub(super) fn lacks_webhook(&self) -> bool {
         self.webhook.is_none() && !self.is_done() && !matches!(self.work, Work::Erase(_))
     }
@@ -213,7 +213,7 @@ impl JobItem {
         Self { webhook: Some(webhook.clone()), ..Self::of(entity, partition(webhook), work, now) }
     }
 
-    /// The job that erases the content in the deliveries of an event, which is due at this time.
+    /// The job that erases the content in the deliveries of an event, due at this time.
     pub(super) fn erasure(entity: &EntityId, event: &EventId, due: Time) -> Self {
         let work = Work::Erase(Erasure { event: event.clone(), next: 0 });
         Self::of(entity, partition_of_event(event), work, due)
@@ -244,7 +244,7 @@ impl JobItem {
         Self::new(entity, webhook, Work::Replay(replay), now)
     }
 
-    /// Adds a scope to a recovery; returns whether the scope has deliveries that the recovery did not include.
+    /// Adds a scope to a recovery. Returns whether the scope has deliveries that the recovery did not include before.
     pub(super) fn ask(&mut self, scope: RecoveryScope) -> Result<bool, TooManyRanges> {
         let RecoveryScope { since, until, include } = scope;
         let mut asked = false;
@@ -263,7 +263,7 @@ impl JobItem {
         self.work.is_done() && self.expedited.is_done()
     }
 
-    /// The part of a recovery to work on. Waiting deliveries come first: a delivery that then fails permanently is
+    /// The part of a recovery to work on. Waiting deliveries come first, so that one that then fails permanently is
     /// still recovered.
     pub(super) fn part(&self) -> Option<Part> {
         let Work::Recover(failed) = &self.work else { return None };
@@ -273,7 +273,7 @@ impl JobItem {
         waiting.first().cloned().map(Part::Waiting).or_else(put_off).or_else(failed)
     }
 
-    /// Applies the progress of a page. Progress of another kind of work has no effect.
+    /// Applies the progress of a page. Progress of a different kind of work has no effect.
     pub(super) fn advance(&mut self, progress: &Progress) {
         match (&mut self.work, progress) {
             (Work::Recover(failed), Progress::Recovered { part, up_to }) => match part {
@@ -294,7 +294,7 @@ impl JobItem {
     }
 }
 
-/// Changes deliveries, and returns the number of changes that were not lost.
+/// Changes deliveries, and returns how many changes were not lost.
 pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
     found: Vec<DeliveryId>,
     change: impl Fn(DeliveryId) -> F,

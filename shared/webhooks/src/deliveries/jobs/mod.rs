@@ -1,16 +1,15 @@
-//! Background jobs of the sweep: recovering the failed, cancelled and waiting deliveries of a webhook, replaying events
-//! to a webhook, cancelling the waiting deliveries of a removed webhook, taking deliveries out of a feed, making
-//! deliveries due at the end of their owner's pause, removing temporary webhooks, and erasing the content in the
-//! deliveries of an event.
+//! Background jobs of the sweep. They recover the failed, cancelled and waiting deliveries of a webhook, replay events
+//! to a webhook, cancel the waiting deliveries of a removed webhook, take deliveries out of a feed, make deliveries due
+//! at the end of their owner's pause, remove temporary webhooks, and erase the content in the deliveries of an event.
 //!
 //! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `REPLAY`, `CANCEL`,
-//! `RELEASE`, `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes it by a lease. With
-//! every page the sweep renews the lease and stores its position. After a crash another sweep continues there; a
-//! repeated page changes nothing twice, since every delivery is changed on condition of its state, and added on
-//! condition of its event. The item is written on condition of its version.
+//! `RELEASE`, `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes the job with a
+//! lease. With every page, the sweep renews the lease and stores its position. After a crash, another sweep continues
+//! there. A repeated page changes nothing twice: a delivery is changed on condition of its state, and added on
+//! condition of its event. The item itself is written on condition of its version.
 //!
-//! A sweep postpones a job that its release cannot read, such as one that a later release wrote, and leaves the rest of
-//! the item as it is.
+//! A sweep postpones a job that its release cannot read, such as a job of a later release, and leaves the rest of the
+//! item unchanged.
 
 mod entity_turns;
 mod erase_page;

@@ -1,6 +1,6 @@
-//! Progress of a job on all waiting deliveries of a changed webhook. The index does not show all of them at once: it
-//! lags behind, and a delivery whose attempt is under way may begin to wait later. So the sweep passes over them again,
-//! until a pass that began a few minutes after the change finds none.
+//! The progress of a job on all waiting deliveries of a changed webhook. The index does not show all of them at once:
+//! it lags, and a delivery whose attempt is under way may begin to wait later. So the sweep makes further passes, until
+//! one that began a few minutes after the change finds none.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
 /// How long after the change a delivery may still begin to wait: its attempt or its publication may be under way, and
-/// the sweep opens it afterwards.
+/// the sweep opens the delivery afterwards.
 const SETTLED: Duration = Duration::from_secs(150);
 /// The pause before the next pass, for deliveries whose attempt was under way.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Passes over the waiting deliveries of a webhook.
+/// The passes over the waiting deliveries of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Passes {
@@ -23,7 +23,7 @@ pub(super) struct Passes {
     since: Time,
     /// The beginning of the current pass.
     began: Time,
-    /// The rest of the pass.
+    /// The remaining part of the pass.
     pub(super) left: KeyRange,
     /// Whether the pass has found a waiting delivery.
     found: bool,
@@ -50,7 +50,7 @@ impl Passes {
         if self.found { pause } else { pause.max(self.since + SETTLED) }
     }
 
-    /// This pass after a page that found deliveries or none, and reached this position or the end.
+    /// This pass after a page that found deliveries or none, and that reached this position or the end.
     pub(super) fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
             Some(position) => self.left.after(position),

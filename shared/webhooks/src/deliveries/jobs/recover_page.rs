@@ -1,4 +1,4 @@
-//! Recovering a range of a webhook's failed, cancelled and waiting deliveries: they become due again, oldest first.
+//! Recovers a range of a webhook's failed, cancelled and waiting deliveries: they become due again, oldest first.
 
 use crate::deliveries::{
     jobs::{
@@ -97,7 +97,7 @@ mod tests {
     use auth::EntityId;
     use base::testing::CountingRandom;
 
-    /// A part of each kind.
+    /// One part of each kind.
     fn parts() -> [Part; 3] {
         let part = |include| {
             let webhook = WebhookId::new(NOW, &CountingRandom::default());

@@ -1,13 +1,13 @@
-//! The ranges of a webhook's deliveries that are being recovered, and the progress of each. A range is worked through
-//! once, from its first moment to its last. A repeated request meanwhile adds only the parts that are in no range yet,
-//! so that a delivery that failed again after its recovery is not recovered twice.
+//! The ranges of a webhook's deliveries that are being recovered, and the progress of each. A range is processed once,
+//! from its first moment to its last. A request that is repeated in the meantime adds only the parts that no range
+//! contains yet, so that a delivery that failed again after its recovery is not recovered twice.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
-/// How many ranges a webhook may have. A later end for an existing range adds no range.
+/// How many ranges a webhook may have. A later end of an existing range does not add one.
 pub const MAX_RANGES: usize = 50;
 
 /// A webhook's ranges; no two overlap.
@@ -19,7 +19,7 @@ pub struct Ranges(Vec<Range>);
 #[error("there are {MAX_RANGES} ranges already")]
 pub struct TooManyRanges;
 
-/// A requested range, and its rest that is not done.
+/// A requested range, and its remaining part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Range {
@@ -33,7 +33,7 @@ impl Range {
         Self { since, until, left: KeyRange::between(since, until) }
     }
 
-    /// The rest that is not done.
+    /// The remaining part.
     pub fn left(&self) -> &KeyRange {
         &self.left
     }
@@ -50,12 +50,12 @@ impl Ranges {
         self.0.first()
     }
 
-    /// Adds the parts that are in no range yet; returns whether there are any.
+    /// Adds the parts that no range contains yet, and returns whether there are any.
     pub fn ask(&mut self, since: Time, until: Time) -> Result<bool, TooManyRanges> {
         let new = self.not_covered(since, until);
         let asked = !new.is_empty();
         for (since, until) in new {
-            // A part directly after a range extends it.
+            // A part that directly follows a range extends it.
             match self.0.iter_mut().find(|range| range.until == since) {
                 Some(range) => {
                     range.left = range.left.clone().until(until);
@@ -81,15 +81,15 @@ impl Ranges {
         gaps
     }
 
-    /// The parts between two times that are not done.
+    /// The remaining parts between two times.
     pub fn left_between(&self, since: Time, until: Time) -> Vec<KeyRange> {
         let asked = KeyRange::between(since, until);
         let left = self.0.iter().map(|range| range.left.clone().within(asked.clone()));
         left.filter(|range| !range.is_empty()).collect()
     }
 
-    /// Records that a range was worked on up to a position, or up to the end that it had then; it may have been
-    /// extended since.
+    /// Records that a range was processed up to a position, or up to the end it had then; it may have been extended
+    /// since.
     pub fn done(&mut self, worked_on: &Range, position: Option<&ListPosition>) {
         for range in self.0.iter_mut().filter(|range| range.since == worked_on.since) {
             let left = range.left.clone();
@@ -181,7 +181,7 @@ mod tests {
                 let times = ranges.0.iter().filter(|range| range.left.holds(position.delivery())).count();
                 prop_assert_eq!(times, usize::from(wanted), "at {}", moment);
             }
-            // A repeated range adds nothing.
+            // Repeating a range adds nothing.
             let mut again = ranges.clone();
             for (since, until) in asked {
                 prop_assert_eq!(again.ask(at(since), at(until)), Ok(false));

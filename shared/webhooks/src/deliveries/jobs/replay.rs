@@ -1,5 +1,5 @@
-//! The replay of a webhook that is under way, and its progress. A webhook has one at a time. It adds a delivery only
-//! where the webhook has none, so working through a part of the range again changes nothing.
+//! The current replay of a webhook, and its progress. A webhook has one at a time. A replay adds a delivery only where
+//! the webhook has none, so processing a part of the range again changes nothing.
 
 use std::time::Duration;
 
@@ -11,18 +11,16 @@ use crate::deliveries::queries::{
 };
 use base::Time;
 
-/// The age at which events are looked at: the index of events shows them by then, including those of publications that
-/// took long.
+/// The age at which events are replayed: by then, the index of events shows even those whose publication was slow.
 const SETTLED: Duration = INDEX_LAG.saturating_add(Duration::from_secs(30));
 
-/// The events that a replay includes, as its request says: of these types, published from `since` on and before
-/// `until`.
+/// The events that a replay includes, as requested: of these types, published at or after `since` and before `until`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayScope {
     /// The first moment.
     pub since: Time,
-    /// The moment after the last; `None` for the time of the request.
+    /// The exclusive end; `None` for the time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
     /// The types and groups of types; empty for every type.
@@ -30,24 +28,24 @@ pub struct ReplayScope {
     pub types: Vec<String>,
 }
 
-/// A webhook has a replay of another scope.
+/// The webhook already has a replay of another scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a replay of the events from {since} until {until} is under way")]
 pub struct ReplayUnderWay {
-    /// The first moment of the replay under way.
+    /// The first moment of the current replay.
     pub since: Time,
-    /// The moment after its last.
+    /// Its exclusive end.
     pub until: Time,
 }
 
-/// A replay, and its rest that is not done.
+/// A replay, and its remaining part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::deliveries) struct Replay {
     pub(in crate::deliveries) scope: ReplayScope,
-    /// The version of the webhook that the rest is compared with.
+    /// The version of the webhook with which the remaining events are compared.
     webhook_version: u64,
-    /// The moment after the last event.
+    /// The exclusive end of the events.
     pub(in crate::deliveries) until: Time,
     left: KeyRange,
 }
@@ -57,21 +55,21 @@ pub(in crate::deliveries) struct Replay {
 pub(super) enum Step {
     /// Work on this part.
     Work(KeyRange),
-    /// Wait for the last events of the range.
+    /// Wait until the last events of the range are in the index.
     Wait(Time),
     /// The replay is done.
     Over,
 }
 
 impl Replay {
-    /// A new replay, requested at this time. It begins with the events that are kept, and ends now at the latest.
+    /// A new replay, requested at this time. It begins with the oldest kept events, and ends now at the latest.
     pub(in crate::deliveries) fn new(scope: ReplayScope, webhook_version: u64, retention: Duration, now: Time) -> Self {
         let until = scope.until.map_or(now, |until| until.min(now));
         let since = scope.since.max(now - retention).min(until);
         Self { scope, webhook_version, until, left: KeyRange::between(since, until) }
     }
 
-    /// The rest that is not done.
+    /// The remaining part.
     pub(in crate::deliveries) fn left(&self) -> &KeyRange {
         &self.left
     }
@@ -85,8 +83,9 @@ impl Replay {
         !self.is_done() && now.since(self.until) < SETTLED
     }
 
-    /// Adds a requested replay. While this one is under way, only the same scope is accepted. Without `until` it ends
-    /// later. It begins again only after a change of the webhook, which may match events that were passed.
+    /// Adds a requested replay. During a replay, only the same scope is accepted; without `until`, its end moves to the
+    /// time of the request. The replay starts over only if the webhook was changed, since it may now match events that
+    /// were skipped.
     pub(super) fn ask(&mut self, asked: &Self) -> Result<(), ReplayUnderWay> {
         if self.is_done() || self.scope == asked.scope && self.webhook_version != asked.webhook_version {
             *self = asked.clone();
@@ -109,8 +108,8 @@ impl Replay {
         if settled.is_empty() { Step::Wait(self.until + SETTLED) } else { Step::Work(settled) }
     }
 
-    /// Records that a part was worked on up to a position, or to its end. Has no effect if the replay began again in
-    /// the meantime.
+    /// Records that a part was processed up to a position, or to its end. No effect if the replay started over in the
+    /// meantime.
     pub(super) fn done(&mut self, worked_on: &Self, part: &KeyRange, position: Option<&ListPosition>) {
         if self.scope != worked_on.scope || self.webhook_version != worked_on.webhook_version {
             return;
@@ -149,7 +148,7 @@ mod tests {
         asked(scope(since, until), VERSION, NOW)
     }
 
-    /// The settled part that is left.
+    /// The remaining part that is settled.
     fn part(replay: &Replay, now: Time) -> KeyRange {
         match replay.step(now) {
             Step::Work(part) => part,

@@ -1,5 +1,5 @@
-//! Replaying a range of events to a webhook: each event that matches the webhook as it is now, and has no delivery to
-//! it, gets one that is due now, oldest first.
+//! Replays a range of events to a webhook: each event that matches the webhook in its present form, and has no delivery
+//! to it, gets one that is due now, oldest first.
 
 use std::time::Duration;
 
@@ -17,26 +17,26 @@ use crate::deliveries::{
 use base::{DeliveryId, WebhookId, pause};
 use storage::TableError;
 
-/// How many events are looked at, and get their deliveries, at once.
+/// How many events are read, and get their deliveries, concurrently.
 const AT_ONCE: usize = 25;
-/// How many events are compared with a filter at once. Each may have a body of 256 KiB, a sweep works on eight jobs at
-/// once, and it has 256 MB.
+/// How many events are compared with a filter concurrently. Each may have a body of 256 KiB, and a sweep works on eight
+/// jobs with 256 MB.
 const BODIES_AT_ONCE: usize = 5;
-/// The least time for a write unit of an event. All entities publish to the same 16 partitions of events, which take
+/// The minimum time per write unit of an event. All entities publish to the same 16 partitions of events, which accept
 /// 16 000 units a second, and a sweep works on eight jobs at once.
 const UNIT_TAKES: Duration = Duration::from_millis(1);
-/// After this time a page looks at no further event, so that other entities get their turns.
+/// The time after which a page reads no further event, so that other entities get their turns.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Worker {
-    /// Works through a page of events; also returns the number of deliveries that it added.
+    /// Works through a page of events. Returns its result and how many deliveries it added.
     pub(super) async fn replay_page(
         &self,
         (job, webhook): (&JobItem, &WebhookId),
         replay: &Replay,
     ) -> Result<(PageResult, usize), TableError> {
         let Some(found) = self.enabled_webhook(job, webhook).await? else {
-            // A delivery to it would be cancelled.
+            // A delivery to this webhook would be cancelled.
             tracing::info!(webhookId = %webhook, "the replay stopped: its webhook was removed or disabled");
             return Ok((PageResult::Over, 0));
         };
@@ -54,7 +54,7 @@ impl Worker {
         let at_once = if found.event_filter.is_some() { BODIES_AT_ONCE } else { AT_ONCE };
         let mut chunks = page.found.chunks(at_once).peekable();
         while let Some(chunk) = chunks.next() {
-            // Boxed: the nested types of futures exceed the compiler's limits.
+            // Boxed, since the nested future types exceed the compiler's limits.
             let additions = chunk.iter().map(|event| self.deliveries.replay(event, wanted, self.clock.now()).boxed());
             for addition in join_all(additions).await {
                 let written = addition?;
@@ -72,7 +72,7 @@ impl Worker {
     }
 }
 
-/// The least time in which a job may write this many units of events.
+/// The minimum time in which a job may write this many units of events.
 fn pace(units: usize) -> Duration {
     UNIT_TAKES.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX))
 }

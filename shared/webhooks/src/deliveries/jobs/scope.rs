@@ -1,13 +1,13 @@
-//! The scope of a recovery: which of a webhook's deliveries it includes.
+//! The scope of a recovery: the deliveries of a webhook that it includes.
 
 use base::Time;
 
-/// The deliveries that a recovery includes: of these kinds, created from `since` on and before `until`.
+/// The deliveries that a recovery includes: of these kinds, created at or after `since` and before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryScope {
     /// The first moment.
     pub since: Time,
-    /// The moment after the last.
+    /// The exclusive end.
     pub until: Time,
     /// The kinds.
     pub include: Include,

@@ -17,7 +17,7 @@ use base::{EventId, Time, WebhookId};
 use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists, is, is_new};
 use storage::{IdempotencyError, Record};
 
-/// The number of tries of a write that conflicts with others.
+/// Number of tries for a write that conflicts with others.
 pub(super) const TRIES: usize = 20;
 
 pub(super) const TAKING: &str = "taking up a job";
@@ -33,7 +33,7 @@ const ERASURE_WAIT: Duration = Duration::from_secs(20);
 /// The remaining ranges of a recovery, for each kind.
 #[derive(Debug)]
 pub(in crate::deliveries) struct Left {
-    /// Whether a recovery of the webhook is under way.
+    /// Whether the webhook is being recovered.
     pub(in crate::deliveries) is_begun: bool,
     pub(in crate::deliveries) failed: Vec<KeyRange>,
     pub(in crate::deliveries) waiting: Vec<KeyRange>,
@@ -71,8 +71,8 @@ impl Jobs {
         self.job(entity, webhook, Work::Release(Passes::new(now)), now, now)
     }
 
-    /// Writes for the transaction that begins or ends a pause by the owner: the job that makes the waiting deliveries
-    /// due at the end of the pause, and a turn of the entity.
+    /// Writes for the transaction that begins or ends an owner's pause: the job that makes the waiting deliveries due
+    /// at its end, and a turn of the entity.
     pub(crate) fn resumption(
         &self,
         entity: &AuthorizedEntity,
@@ -93,9 +93,9 @@ impl Jobs {
         self.job(entity, webhook, Work::Expire, now + TEMPORARY, now)
     }
 
-    /// The writes of a new job that is due at this time. It replaces a former job of its kind and includes that job's
-    /// work. A sweep may hold the former job, so the new version differs from all of its versions. The turn is due now:
-    /// a later one would postpone the entity's other jobs.
+    /// The writes of a new job that is due at this time. It replaces an earlier job of its kind and includes that job's
+    /// work. A sweep may hold the earlier job, so the new version differs from all of its versions. The turn is due
+    /// now: a later one would postpone the entity's other jobs.
     fn job(
         &self,
         entity: &AuthorizedEntity,
@@ -110,8 +110,8 @@ impl Jobs {
     }
 
     /// Writes for the transaction that erases an event: the job that erases the content in its deliveries, and a turn
-    /// of its entity. The job begins when the request must have ended: usually the request does the work itself and
-    /// removes the job.
+    /// of its entity. The job begins when the request must have ended, since the request usually does the work itself
+    /// and removes the job.
     pub(in crate::deliveries) fn erasure(
         &self,
         entity: &AuthorizedEntity,
@@ -124,18 +124,18 @@ impl Jobs {
         Ok([job.into(), turn(entity.id(), now).into()])
     }
 
-    /// Whether the content in the deliveries of an erased event is still being erased.
+    /// Whether the content in an erased event's deliveries is still being erased.
     pub(in crate::deliveries) async fn is_erasing(&self, event: &EventId) -> Result<bool, TableError> {
         Ok(self.get(&partition_of_event(event), ERASE).await?.is_some())
     }
 
-    /// Removes the job of an event whose deliveries are all erased. A sweep that works on it finds it gone.
+    /// Removes the job of an event once all of its deliveries are erased. A sweep that works on the job finds it gone.
     pub(in crate::deliveries) async fn end_erasure(&self, event: &EventId) -> Result<(), TableError> {
         let job = Delete::of((partition_of_event(event), ERASE.to_owned())).only_if(exists());
         self.0.write(job, REMOVING).await.map(drop)
     }
 
-    /// The ranges of a scope that a recovery still has to work on: less than the whole scope if one is under way.
+    /// The ranges of a scope that a recovery still has to process: less than the whole scope if one is in progress.
     pub(in crate::deliveries) async fn left(
         &self,
         entity: &AuthorizedEntity,
@@ -156,8 +156,8 @@ impl Jobs {
         Ok(Left { is_begun, failed, waiting })
     }
 
-    /// Adds a scope to the recovery of a webhook's deliveries, which begins at this time. Ranges under way are not
-    /// begun again. The record of the request, if it has an idempotency key, is written with the job.
+    /// Adds a scope to the recovery of a webhook's deliveries, which begins at this time. Ranges in progress do not
+    /// start over. If the request has an idempotency key, its record is written with the job.
     pub(in crate::deliveries) async fn recover(
         &self,
         entity: &AuthorizedEntity,
@@ -179,8 +179,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Begins a replay, or continues it if the same is under way. The record of the request, if it has an idempotency
-    /// key, is written with the job.
+    /// Begins a replay, or continues the current one of the same scope. If the request has an idempotency key, its
+    /// record is written with the job.
     pub(in crate::deliveries) async fn replay(
         &self,
         entity: &AuthorizedEntity,
@@ -196,7 +196,7 @@ impl Jobs {
                 replay.ask(&asked)?;
             }
             if item.lease.is_none() {
-                // It may wait for the last events of its range.
+                // The job may be waiting for the last events of its range.
                 item.due_at = now;
             }
             let write = Transaction::new().with(next_version(&mut item)?).with(turn(entity.id(), now));
@@ -207,8 +207,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Reschedules all postponed deliveries of a webhook to now, atomically with these writes and with the record of a
-    /// request that has an idempotency key. Lost when one of the writes is.
+    /// Schedules all postponed deliveries of a webhook for now, in one transaction with these writes, and with the
+    /// record of a request that has an idempotency key. Lost if one of the writes is.
     pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,
@@ -241,7 +241,7 @@ impl Jobs {
         Ok(found.unwrap_or_else(|| JobItem::recovery(entity.id(), webhook, now)))
     }
 
-    /// Writes the record of a request for a recovery that finds nothing.
+    /// Writes the record of a request for a recovery that found nothing to recover.
     pub(in crate::deliveries) async fn nothing_to_recover(
         &self,
         record: Option<Record>,
@@ -253,7 +253,7 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Postpones a job that cannot be read. Lost when another sweep has taken it.
+    /// Postpones a job that cannot be read. Lost if another sweep has taken it.
     pub(super) async fn put_off(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
         self.0.write(putting_off(job, now), PUTTING_OFF).await
     }
@@ -270,7 +270,7 @@ impl Jobs {
     }
 }
 
-/// Makes a job due again after the lease. A release that can read it finds everything else as it was.
+/// Makes a job due again after the lease. Leaves everything else for a release that can read it.
 fn putting_off(job: &DueJob, now: Time) -> Change {
     let change = Change::of((job.pk.clone(), job.sk.clone())).set("dueAt", now + LEASE);
     change.only_if(is("dueAt", job.due_at))

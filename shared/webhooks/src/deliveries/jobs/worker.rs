@@ -1,4 +1,4 @@
-//! The sweep's worker: takes turns of entities and works on their jobs, page by page.
+//! The sweep's worker: takes the turns of entities and works on their jobs, page by page.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use storage::{IdempotencyError, TableError};
 
 /// How many turns are taken at once.
 const AT_ONCE: u8 = 8;
-/// After this time a turn begins no new page.
+/// The time after which a turn begins no new page.
 const TURN: Duration = Duration::from_secs(1);
 
 /// The sweep's worker on jobs.
@@ -59,12 +59,12 @@ struct Worked {
 }
 
 impl Worker {
-    /// Works on due jobs until there are none, or until this time, and returns how many deliveries they made due. A
+    /// Works on due jobs until there are none, or until this time, and returns how many deliveries became due. A
     /// failing job does not affect the others.
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let mut made_due = 0;
         let mut failed = None;
-        // The index lags behind, and does not show at once the turns that this sweep has put back.
+        // The index lags, and does not show yet the turns that this sweep has put back.
         let mut put_back = Vec::new();
         loop {
             let now = self.clock.now();
@@ -72,7 +72,7 @@ impl Worker {
             if due.is_empty() || now >= until {
                 return failed.map_or(Ok(made_due), Err);
             }
-            // Boxed: the nested types of futures and streams exceed the compiler's limits.
+            // Boxed, since the nested types of futures and streams exceed the compiler's limits.
             let outcomes = join_all(due.into_iter().map(|due| self.turn(due, until).boxed())).await;
             let mut worked = false;
             for outcome in outcomes {
@@ -83,7 +83,7 @@ impl Worker {
                         made_due += done.made_due;
                         put_back.extend(done.next);
                     }
-                    // The others continue; the entity of the failed job has its next turn after the lease.
+                    // The other jobs continue. The entity of the failed job has its next turn after the lease.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);
@@ -91,14 +91,14 @@ impl Worker {
                 }
             }
             if !worked {
-                // Other sweeps have taken all that the index shows.
+                // Other sweeps have taken every turn that the index shows.
                 return failed.map_or(Ok(made_due), Err);
             }
         }
     }
 
-    /// Works on the first job of an entity; `None` when another sweep has taken its turn. A turn without a job counts
-    /// as work: it was moved, and other turns may follow.
+    /// Works on the first job of an entity; `None` if another sweep has taken its turn. A turn without a job counts as
+    /// work: it was moved, and other turns may follow.
     async fn turn(&self, due: DueTurn, until: Time) -> Result<Option<Worked>, TableError> {
         let now = self.clock.now();
         let until = until.min(now + TURN);
@@ -109,7 +109,7 @@ impl Worker {
         };
         let Some(turn) = self.jobs.take_turn(&entry, now).await?.done() else { return Ok(None) };
         let mut worked = None;
-        // The unfinished job comes after the job that the index shows, or instead of it if that no longer exists.
+        // The unfinished job comes after the job that the index shows, or replaces it if that job no longer exists.
         for job in self.jobs.first_due(&entity, now).await?.into_iter().chain(left) {
             worked = self.one(job, until).await?;
             if worked.is_some() {
@@ -122,8 +122,8 @@ impl Worker {
         Ok(Some(Worked { made_due, next: entry.map(|entry| DueTurn { entry, left }) }))
     }
 
-    /// Works on one job; `None` when another sweep works on it. Returns the number of deliveries that it made due, and
-    /// the job if work remains. A job that cannot be read is postponed, so that it holds up no other of its entity.
+    /// Works on one job; `None` if another sweep works on it. Returns how many deliveries it made due, and the job if
+    /// work remains. A job that cannot be read is postponed, so that it does not block the entity's other jobs.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
         let read = self.jobs.get(&due.pk, &due.sk).await;
@@ -153,7 +153,7 @@ impl Worker {
             let now = self.clock.now();
             let (progress, held_until) = match page {
                 PageResult::Over if self.jobs.remove(&item).await?.is_done() => return Ok(Some((total, None))),
-                // A request added work in the meantime.
+                // A request has added work in the meantime.
                 PageResult::Over => (None, None),
                 PageResult::Next(progress) if now >= until => (Some(progress), Some(now)),
                 PageResult::Next(progress) => (Some(progress), None),
@@ -166,12 +166,12 @@ impl Worker {
         }
     }
 
-    /// Works through a page of a job; also returns the number of deliveries that it made due.
+    /// Works through a page of a job. Returns its result and how many deliveries it made due.
     async fn page(&self, item: &JobItem) -> Result<(PageResult, usize), TableError> {
         match (&item.work, &item.webhook) {
             _ if item.is_done() => Ok((PageResult::Over, 0)),
             (Work::Erase(erasure), _) => Ok((self.erase_page(&item.entity, erasure).await?, 0)),
-            // Not reached: such a job was postponed.
+            // Unreachable: such a job was postponed.
             (_, None) => Ok((PageResult::Wait(Progress::Seen, self.clock.now() + LEASE), 0)),
             (Work::Recover(_), Some(webhook)) => self.recover_page(item, webhook).await,
             (Work::Replay(replay), Some(webhook)) => self.replay_page((item, webhook), replay).await,
@@ -215,13 +215,13 @@ impl Worker {
         match removal.remove(&entity, id, None).await {
             Ok(()) | Err(WebhookError::NotFound) => Ok(PageResult::Over),
             Err(WebhookError::Table(error) | WebhookError::Idempotency(IdempotencyError::Table(error))) => Err(error),
-            // No other error is expected; the job is tried again.
+            // No other error is expected; the job is retried.
             Err(_) => Ok(PageResult::Wait(Progress::Seen, now + LEASE)),
         }
     }
 
-    /// Writes the progress and keeps the lease, or releases the job until this time; `None` when another sweep has
-    /// taken the job.
+    /// Writes the progress and keeps the lease, or releases the job until this time; `None` if another sweep has taken
+    /// the job.
     async fn save(
         &self,
         mut item: JobItem,
@@ -247,7 +247,7 @@ impl Worker {
     }
 }
 
-/// Warns of a job that was postponed. The reason may contain values of the item, so it is left out.
+/// Warns about a job that was postponed. The reason is left out, since it may contain values of the item.
 fn warn_of_unreadable(pk: &str, sk: &str) {
     tracing::warn!(
         pk,
@@ -256,7 +256,7 @@ fn warn_of_unreadable(pk: &str, sk: &str) {
     );
 }
 
-/// The due turns: first those that the index shows, then the turns that were put back, as far as there is room.
+/// The due turns: first those that the index shows, then the turns that were put back, as long as there is room.
 fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
     let is_put_back = |entry: &DueJob| put_back.iter().any(|turn| turn.entry.pk == entry.pk);
     let shown = shown.into_iter().filter(|entry| !is_put_back(entry));
