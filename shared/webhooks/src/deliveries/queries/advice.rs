@@ -1,4 +1,4 @@
-//! Why deliveries do not arrive, and the remedies: one table of causes for people and agents. The table is
+//! Why deliveries do not arrive, and how to fix it: one table of causes for people and agents. The table is
 //! `advice.json`, which the panel reads as well.
 
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deliveries::state::attempt::{Attempt, ErrorCode};
 
-/// Causes why deliveries do not arrive, in the order of the table.
+/// Reasons why deliveries do not arrive, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The webhook is not enabled.
@@ -16,13 +16,13 @@ pub enum Cause {
     PausedByOwner,
     /// Its breaker is open.
     Paused,
-    /// The delivery before it about the same subject is not final.
+    /// The preceding delivery about the same subject is not final.
     Held,
-    /// The webhook is pulled, and no reader comes for its deliveries.
+    /// It is a pull webhook, and no reader fetches its deliveries.
     Unread,
-    /// The webhook has more deliveries than its rate limit allows.
+    /// The webhook gets more deliveries than its rate limit allows.
     RateLimited,
-    /// The filter of the webhook keeps events back.
+    /// The webhook's filter excludes events.
     Filtered,
     /// The host has no address.
     Dns,
@@ -38,7 +38,7 @@ pub enum Cause {
     Reported,
     /// No reader of the feed answered in time.
     Unconfirmed,
-    /// A fault of the service cut the attempt off.
+    /// A fault of the service interrupted the attempt.
     Interrupted,
     /// A status from 300 to 399.
     Redirected,
@@ -73,7 +73,7 @@ pub struct Advice {
     pub remedy: &'static str,
 }
 
-/// A row of the table. The first row that contains a status is its cause.
+/// A row of the table. The first row that contains a status gives its cause.
 #[derive(Debug, Deserialize)]
 struct Row {
     cause: &'static str,
@@ -88,7 +88,7 @@ static TABLE: LazyLock<Vec<Row>> =
     LazyLock::new(|| serde_json::from_str(include_str!("advice.json")).expect("a test reads the compiled-in table"));
 
 impl Cause {
-    /// All causes: first those that hold up a whole webhook or a delivery, then those of failed attempts.
+    /// All causes: first those that block a whole webhook or a delivery, then those of failed attempts.
     pub const ALL: &[Cause] = &[
         Self::Disabled,
         Self::PausedByOwner,
@@ -123,7 +123,7 @@ impl Cause {
         Advice { cause, meaning, remedy }
     }
 
-    /// Why an attempt failed; `None` when it succeeded.
+    /// Why an attempt failed; `None` if it succeeded.
     pub fn of_attempt(attempt: &Attempt) -> Option<Self> {
         Self::of_failure(attempt.http_status, attempt.error.as_deref().and_then(ErrorCode::of))
     }

@@ -1,6 +1,6 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
-//! index `byWebhook`. A delivery enters it when the sweep opens it, at the latest; until then, its event is among the
-//! new ones (`store::sweep_positions`).
+//! index `byWebhook`. A delivery is in its partition from the time when the sweep opens it, at the latest. Until then,
+//! its event counts as new (`store::sweep_positions`).
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Page<T> {
     pub(crate) found: T,
-    /// How many entries were read, including those that the filters exclude.
+    /// How many entries were read, including those that the filters excluded.
     pub(crate) looked_at: usize,
     /// The last entry that was read, if more may follow.
     pub(crate) end: Option<ListPosition>,
@@ -70,15 +70,15 @@ impl Deliveries {
         Ok(Page { found, looked_at, end: position_of_end(page.next)? })
     }
 
-    /// When the event of the oldest delivery in the feed of a webhook was published; `None` when the feed is empty. The
-    /// index may lag behind.
+    /// When the event of the oldest delivery in a webhook's feed was published; `None` if the feed is empty. The index
+    /// may lag.
     pub(crate) async fn oldest_unread(&self, webhook: &WebhookId) -> Result<Option<Time>, TableError> {
         let all = KeyRange::since(Time::from_millis(0));
         let page = self.of_group(webhook, IndexGroup::Unread, &all, 1).await?;
         Ok(page.found.first().map(|id| id.event().time()))
     }
 
-    /// Counts deliveries of a group in a range, up to `limit` and as far as one call to the table counts.
+    /// Counts deliveries of a group in a range, up to `limit`, and as far as one call to the table reaches.
     pub(crate) async fn count_group(
         &self,
         webhook: &WebhookId,

@@ -1,4 +1,4 @@
-//! A dry run of a filter on an entity's past events. Events that are not stored are not compared.
+//! A dry run of a filter on an entity's past events. Only stored events are compared.
 
 use std::ops::ControlFlow;
 
@@ -30,13 +30,14 @@ use base::{EventId, Time};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, TableError};
 
-/// The maximum number of events that are compared, and the number unless the request says otherwise.
+/// The maximum number of events that are compared, and the default.
 const MAX_EVENTS: u16 = 100;
-/// How many events a dry run reads. Those whose retention is over count as well: the table may keep them for days.
+/// How many events a dry run reads. Expired events count as well: the table may keep them for days.
 const MAX_READS: usize = 1_000;
-/// How many bodies are read at once: each may have 256 KiB.
+/// How many bodies are read concurrently: each may have 256 KiB.
 const AT_ONCE: usize = 20;
-/// The number of steps after which a dry run reads no further event: five times the most that publishing allows for one.
+/// The number of steps after which a dry run reads no further event: five times the maximum that publishing allows for
+/// one event.
 const ENOUGH_STEPS: u32 = 5 * MAX_STEPS;
 
 /// A request for a dry run.
@@ -53,18 +54,18 @@ pub struct FilterCheckRequest {
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilterCheck {
-    /// How many events of the range were looked at, of any type.
+    /// How many events of the range were examined, of any type.
     events_read: usize,
     /// How many events would be delivered.
     match_count: usize,
-    /// Whether every stored event of the wanted types in the range was compared.
+    /// Whether every stored event of the requested types in the range was compared.
     count_is_exact: bool,
-    /// The events of the wanted types, newest first.
+    /// The events of the requested types, newest first.
     items: Vec<CheckedEvent>,
-    /// The steps that the comparisons took.
+    /// The number of steps that the comparisons took.
     #[serde(skip)]
     steps: u32,
-    /// How many events of the wanted types were read, stored or not.
+    /// How many events of the requested types were read, stored or not.
     #[serde(skip)]
     reads: usize,
     /// Whether an event could not be read.
@@ -72,7 +73,7 @@ pub struct FilterCheck {
     is_incomplete: bool,
 }
 
-/// An entry of the index, and what became of its event.
+/// An entry of the index, and the result for its event.
 enum Read {
     /// The event has another type.
     Unwanted,
@@ -94,7 +95,7 @@ struct CheckedEvent {
 }
 
 impl FilterCheck {
-    /// How many events of the wanted types were looked at.
+    /// How many events of the requested types were examined.
     pub(super) fn wanted(&self) -> usize {
         self.items.len()
     }
@@ -148,8 +149,8 @@ impl FilterCheckRequest {
         catalogue::list_includes(&self.event_list, &entry.r#type)
     }
 
-    /// Removes the entries that follow the first `room` wanted ones. Returns the position of the last remaining entry
-    /// if any were removed.
+    /// Removes the entries after the first `room` requested ones. Returns the position of the last remaining entry if
+    /// any were removed.
     fn cut(&self, entries: &mut Vec<Entry>, room: usize) -> Option<ListPosition> {
         let beyond = (0..entries.len()).filter(|at| self.wants(&entries[*at])).nth(room)?;
         entries.truncate(beyond);
@@ -158,8 +159,8 @@ impl FilterCheckRequest {
 }
 
 impl Deliveries {
-    /// Compares a filter with the newest events of an entity in a range, with or without deliveries, unless it has done
-    /// that too often. The index of events may lag behind.
+    /// Compares a filter with an entity's newest events in a range, with or without deliveries, unless the entity has
+    /// done that too often. The index of events may lag.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,
@@ -193,7 +194,7 @@ impl Deliveries {
         }
     }
 
-    /// Compares a filter with the wanted events of these entries. Breaks after too many steps or reads.
+    /// Compares a filter with the requested events among these entries. Breaks after too many steps or reads.
     async fn compare(
         &self,
         check: &mut FilterCheck,
@@ -201,7 +202,7 @@ impl Deliveries {
         request: &FilterCheckRequest,
         now: Time,
     ) -> Result<ControlFlow<()>, TableError> {
-        // Boxed: the nested types of futures exceed the compiler's limits.
+        // Boxed, since the nested future types exceed the compiler's limits.
         let read = entries.into_iter().map(|entry| {
             async move { if request.wants(&entry) { self.read(&entry.id, now).await } else { Ok(Read::Unwanted) } }
                 .boxed()
@@ -225,7 +226,7 @@ impl Deliveries {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Reads an event with its body. An unreadable event does not hold up others.
+    /// Reads an event with its body. An unreadable event does not block the others.
     async fn read(&self, id: &EventId, now: Time) -> Result<Read, TableError> {
         let found = skip_unreadable_event(self.events.item_eventual(id).await, id)?;
         let Some(found) = found else { return Ok(Read::Unreadable) };

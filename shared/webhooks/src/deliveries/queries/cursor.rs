@@ -1,6 +1,6 @@
 //! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
-//! the entity and the filters of its list: no client can forge or change it, or use it in another list. It holds the
-//! position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
+//! one entity and the filters of its list: no client can forge or change it, or use it for another list. It contains
+//! the position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -10,7 +10,7 @@ use base::Random;
 use problem::{Problem, Query};
 use storage::{KeyRing, sealing::is_sealed};
 
-/// Longer than any cursor.
+/// An upper bound for the length of a cursor.
 const MAX_LENGTH: usize = 1024;
 
 /// The text is not a cursor of this list.
@@ -24,7 +24,7 @@ impl From<NotACursor> for Problem {
     }
 }
 
-/// The lists that have cursors. A cursor of one list is refused by the other.
+/// The lists that have cursors. Each list refuses the cursors of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
     /// Deliveries.
@@ -46,19 +46,19 @@ pub fn write(
     BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
-/// A string in the form of a cursor. Opening it shows whether it belongs to this list.
+/// A text in the form of a cursor. Only opening it shows whether it belongs to this list.
 #[derive(Debug)]
 pub struct Cursor(String);
 
 impl Cursor {
-    /// Takes the cursor from the query, and finishes the query: its violations come first.
+    /// Takes the cursor from the query, and finishes the query, whose violations are reported first.
     pub fn take_last(mut query: Query<'_>) -> Result<Option<Self>, Problem> {
         let text = query.optional("cursor", "a single string", Some);
         query.finish()?;
         text.map(|text| Self::parse(text).ok_or_else(|| NotACursor.into())).transpose()
     }
 
-    /// `None` when the text has another form.
+    /// `None` if the text has another form.
     fn parse(text: &str) -> Option<Self> {
         let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
         String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)

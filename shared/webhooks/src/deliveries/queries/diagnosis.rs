@@ -27,7 +27,7 @@ use storage::TableError;
 
 /// How many of the newest failures are shown.
 const FAILURES: usize = 5;
-/// How many of the oldest waiting deliveries are looked at.
+/// How many of the oldest waiting deliveries are examined.
 const WAITING: i32 = 5;
 /// The limit up to which recoverable and waiting deliveries are counted.
 const MAX_COUNT: usize = 1_000;
@@ -38,7 +38,7 @@ pub struct Diagnosing {
     pub showing: Showing,
     /// Their deliveries.
     pub deliveries: Deliveries,
-    /// The retention: older deliveries count as gone, though the table may keep them for days.
+    /// The retention: older deliveries count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 
@@ -50,10 +50,10 @@ pub struct Diagnosis {
     stats: WebhookStats,
     /// Failed and cancelled deliveries that can be recovered.
     recoverable: Recoverable,
-    /// Deliveries that wait for an attempt that is more than a minute away, or for the end of a pause.
+    /// Deliveries whose next attempt is more than a minute away, or that wait for the end of a pause.
     waiting: Counted,
-    /// The causes that hold up the whole webhook or some deliveries, then those of failed attempts, the most frequent
-    /// first, then the filter.
+    /// First the causes that block the whole webhook or some deliveries, then those of failed attempts, the most
+    /// frequent first, then the filter.
     findings: Vec<Finding>,
     /// The newest failures first.
     failures: Vec<FailedDelivery>,
@@ -65,12 +65,12 @@ pub struct Diagnosis {
 struct Recoverable {
     #[serde(flatten)]
     counted: Counted,
-    /// When the oldest was created; absent when there is none.
+    /// When the oldest one was created; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_created_date: Option<Time>,
 }
 
-/// A cause, and how many of the shown failures have it.
+/// A cause, and how many of the shown failures it explains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
     #[serde(flatten)]
@@ -101,8 +101,7 @@ struct FailedDelivery {
 impl Diagnosing {
     /// Diagnoses a webhook of the entity.
     ///
-    /// # Errors
-    /// [`WebhookError::NotFound`], when the entity has no such webhook.
+    /// # Errors [`WebhookError::NotFound`] if the entity has no such webhook.
     pub async fn diagnose(
         &self,
         entity: &AuthorizedEntity,
@@ -133,7 +132,7 @@ impl Diagnosing {
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
     }
 
-    /// Why the oldest waiting deliveries wait: for another delivery, or for their turn.
+    /// Why the oldest waiting deliveries wait: for another delivery, or for their slot.
     async fn of_waiting(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<Vec<Obstacle>, TableError> {
         let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
         let heads = self.deliveries.heads(waiting.found.iter().map(|id| (id, None)).collect()).await?;
@@ -148,8 +147,8 @@ impl Diagnosing {
         Ok(held.into_iter().chain(limited).collect())
     }
 
-    /// The filter of the webhook, with the number of recent events that it keeps back. The number is left out if the
-    /// entity has tried filters too often.
+    /// The webhook's filter, with the number of recent events that it excludes. The number is left out if the entity
+    /// has tried filters too often.
     async fn filter(
         &self,
         entity: &AuthorizedEntity,
@@ -194,7 +193,7 @@ fn outcome(unmatched: usize, wanted: usize) -> String {
 }
 
 impl Obstacle {
-    /// The missing reader of a feed with deliveries.
+    /// A feed that has deliveries but no reader.
     fn of_feed(webhook: &WebhookView, now: Time) -> Option<Self> {
         let oldest = webhook.without_reader_since(now)?;
         let read = match webhook.last_read() {
@@ -207,15 +206,15 @@ impl Obstacle {
 }
 
 impl FailedDelivery {
-    /// `None` when it has arrived since it was listed.
+    /// `None` if the delivery has arrived since it was listed.
     fn of(mut whole: WholeDelivery) -> Option<Self> {
         let last_attempt = whole.attempts.pop()?;
         Some(Self { cause: Cause::of_attempt(&last_attempt.attempt)?, delivery: whole.delivery, last_attempt })
     }
 }
 
-/// The findings on the obstacles of a webhook or its deliveries, on its failures, and on its filter. The last failure in
-/// its health may belong to a delivery that is not shown.
+/// Findings about what blocks a webhook or its deliveries, about its failures, and about its filter. The last failure
+/// in its health may belong to a delivery that is not shown.
 fn findings(
     obstacles: impl Iterator<Item = Obstacle>,
     last_failure: Option<Cause>,

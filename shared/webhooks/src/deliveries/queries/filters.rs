@@ -13,7 +13,7 @@ use problem::{Query, Rule};
 /// The filters of a list. An absent filter excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// The wanted states; empty for every state.
+    /// The requested states; empty for every state.
     pub statuses: Vec<Status>,
     /// The type of their event.
     pub kind: Option<&'static str>,
@@ -60,13 +60,13 @@ impl Filters {
         if filters.are_about_failures() { filters.without_delivered() } else { filters }
     }
 
-    /// Whether every wanted delivery has a failed last attempt.
+    /// Whether every requested delivery has a failed last attempt.
     fn are_about_failures(&self) -> bool {
         self.last_error_code.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
     }
 
-    /// Limits the list to the states of deliveries with a failed last attempt, unless it names states: these have
-    /// indexes, in which few deliveries are found without reading all others.
+    /// Limits the list to the states of deliveries with a failed last attempt, unless it names states. These states
+    /// have indexes in which such deliveries are found without reading all others.
     fn without_delivered(mut self) -> Self {
         if self.statuses.is_empty() {
             self.statuses = vec![Status::Pending, Status::Retrying, Status::Failed, Status::Cancelled];
@@ -74,7 +74,7 @@ impl Filters {
         self
     }
 
-    /// Takes the filters from the query for a list of this entity's events. The other filters concern single
+    /// Takes the filters from the query for a list of this entity's events. The other filters apply to single
     /// deliveries.
     pub fn take_of_events(query: &mut Query<'_>, entity: &EntityId) -> Self {
         let kind = take_type(query, entity);
@@ -83,7 +83,7 @@ impl Filters {
         Self { kind, subject, created_from, created_until, ..Self::default() }
     }
 
-    /// Whether a delivery is wanted, except for its event and its time.
+    /// Whether a delivery matches, except for its event and its time.
     pub(crate) fn wants(&self, head: &Head) -> bool {
         let delivery = &head.delivery;
         (self.statuses.is_empty() || self.statuses.contains(&head.status()))
@@ -108,11 +108,11 @@ fn take_subject(query: &mut Query<'_>) -> Option<String> {
 
 fn http_status(text: &str) -> Option<u16> {
     let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Some endpoints answer with statuses that HTTP does not define, and the history shows them.
+    // Some endpoints respond with statuses that HTTP does not define, and the history shows them.
     digits.then(|| text.parse().ok())?.filter(|status| *status >= 100)
 }
 
-/// Takes the first moment of the wanted time, and its exclusive end.
+/// Takes the inclusive start and the exclusive end of the requested time.
 fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     let from = query.optional_time("createdFrom");
     let to = query.optional_time("createdUntil");
@@ -122,7 +122,7 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     (from, to)
 }
 
-/// A unique text for each combination of filters.
+/// A text that is unique for each combination of filters.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the subject, which comes last, can contain a `;` or a `,`.

@@ -1,9 +1,9 @@
-//! Listing an entity's deliveries, newest first, a page at a time.
+//! Lists an entity's deliveries, newest first, one page at a time.
 //!
-//! A list by webhook or by a state other than `delivered` is merged from the index partitions that hold these
-//! deliveries, and from the newest events, whose deliveries may be in no index yet (`merge`). Any other list
-//! reads the entity's events, or those about a subject. So the cost of a page follows its content; a page that reaches
-//! a limit ends with a cursor.
+//! A list by webhook or by a state other than `delivered` is merged from the index partitions that contain these
+//! deliveries, and from the newest events, whose deliveries may be in no index yet (`merge`). Any other list reads the
+//! entity's events, or those about a subject. So the cost of a page depends on its content; a page that reaches a limit
+//! ends with a cursor.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -28,7 +28,7 @@ use base::{EventId, SharedClock, SharedRandom, Time};
 use problem::{Problem, Query as QueryParameters};
 use storage::{KeyRings, TableError};
 
-/// How many deliveries a page has unless the query says otherwise.
+/// How many deliveries a page has by default.
 const DEFAULT_LIMIT: usize = 25;
 /// The maximum number of deliveries that a page may have.
 const MAX_LIMIT: usize = 100;
@@ -41,9 +41,9 @@ pub struct Listing {
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,
-    /// The clock that decides which deliveries are past their retention.
+    /// The clock that decides which deliveries have expired.
     pub clock: SharedClock,
-    /// Random source of the nonces of sealed cursors.
+    /// Random source for the nonces of sealed cursors.
     pub random: SharedRandom,
 }
 
@@ -100,7 +100,7 @@ impl Listing {
         Ok(DeliveryPage { items, next_cursor })
     }
 
-    /// The start of the page that a cursor leads to.
+    /// The start of the page to which a cursor leads.
     pub(super) async fn start(
         &self,
         list: List,
@@ -120,13 +120,12 @@ pub(super) fn range(filters: &Filters, oldest: Time) -> KeyRange {
 }
 
 impl Deliveries {
-    /// The newest deliveries of a range that pass the filters, from the start of a page: up to `limit`, or fewer when
-    /// too few are found among the entries read for a page. Also returns the start of the next page, if there may be
+    /// The newest deliveries of a range that pass the filters, from the start of a page: up to `limit`, or fewer if too
+    /// few are found among the entries that one page may read. Also returns the start of the next page, if there may be
     /// one.
     ///
-    /// # Errors
-    /// [`WebhookError::TooManyRequests`](crate::subscriptions::WebhookError::TooManyRequests) if the entity has listed
-    /// the open deliveries of too many webhooks.
+    /// # Errors [`WebhookError::TooManyRequests`](crate::subscriptions::WebhookError::TooManyRequests) if the entity
+    /// listed the open deliveries of many webhooks too often.
     pub(crate) async fn page(
         &self,
         entity: &AuthorizedEntity,
@@ -149,7 +148,7 @@ impl Deliveries {
         Ok((filling.heads, end.map(NextPage::before)))
     }
 
-    /// Fills a page from the deliveries of an event. An event of another entity has none.
+    /// Fills a page from the deliveries of an event. Another entity's event has none.
     async fn fill_from_event(
         &self,
         filling: &mut Filling<'_>,

@@ -1,4 +1,4 @@
-//! Listing an entity's events, newest first, a page at a time.
+//! Lists an entity's events, newest first, one page at a time.
 
 use futures::future::try_join_all;
 use serde::Serialize;
@@ -25,7 +25,7 @@ use base::{EventId, Time, WebhookId};
 use problem::{Problem, Query};
 use storage::TableError;
 
-/// How many events a page has unless the query says otherwise.
+/// How many events a page has by default.
 const DEFAULT_LIMIT: usize = 20;
 /// The maximum number of events that a page may have.
 const MAX_LIMIT: usize = 50;
@@ -81,7 +81,7 @@ impl EventListRequest {
 }
 
 impl Listing {
-    /// A page of an entity's events that a webhook wanted, newest first.
+    /// A page of an entity's events that matched a webhook, newest first.
     pub async fn list_events(
         &self,
         entity: &AuthorizedEntity,
@@ -105,8 +105,8 @@ impl Listing {
 }
 
 impl Deliveries {
-    /// The newest events of a range: up to `limit`, or fewer when too few are found among the entries read for a page.
-    /// Also returns the position after which the next page begins, if there may be one.
+    /// The newest events of a range: up to `limit`, or fewer if too few are found among the entries that one page may
+    /// read. Also returns the position after which the next page begins, if there may be one.
     async fn page_of_events(
         &self,
         entity: &AuthorizedEntity,
@@ -123,7 +123,7 @@ impl Deliveries {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
             let page = self.events_of(entity.id(), &range, filters, Included::All, most).await?;
             entries += page.looked_at;
-            // The range begins at the deployment's retention, and an event may be kept for less.
+            // The range begins at the deployment's retention, but a single event may expire earlier.
             found.extend(page.found.into_iter().filter(|event| event.is_kept(now)));
             if found.len() > limit {
                 found.truncate(limit);

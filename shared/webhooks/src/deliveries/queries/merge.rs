@@ -1,12 +1,12 @@
 //! Lists that are merged from several indexes: by webhook, or by a state other than `delivered`.
 //!
-//! Each source is read in the order of creation, the newest delivery first. The merged list is complete down to the
-//! newest position at which a source has more entries; only the sources with that position are read further.
+//! Each source is read in order of creation, newest first. The merged list is complete down to the newest position at
+//! which a source has more entries; only the sources at that position are read further.
 //!
 //! The new events are a source as well, since their deliveries may be in no index yet (`store::sweep_positions`). They
-//! cannot be searched by webhook or state. So a page looks at the newest of them only, and *postpones* the others: it
-//! continues with the indexes, and the postponed events follow at the end of the list. Otherwise, the first pages would
-//! be empty after many events to other webhooks. A delivery that the sweep opens meanwhile may be listed twice.
+//! cannot be searched by webhook or state. So a page examines only the newest of them, and *postpones* the others: the
+//! list continues with the indexes, and the postponed events follow at its end. Otherwise, the first pages would be
+//! empty after many events for other webhooks. A delivery that the sweep opens in the meantime may be listed twice.
 
 use std::ops::ControlFlow;
 
@@ -35,18 +35,18 @@ use storage::{Allowance, TableError};
 
 const LOOKING: &str = "looking through deliveries";
 
-/// The most webhooks whose open deliveries are listed without a limit: a page makes up to nine queries then. An index
-/// by entity would cost two write units for each delivery that waits, for a list that few ask for.
+/// The maximum number of webhooks whose open deliveries are listed without a limit: a page then makes up to nine
+/// queries. An index by entity would cost two write units for each waiting delivery, for a list that few request.
 const UNLIMITED_WEBHOOKS: usize = 2;
 
 impl Filters {
-    /// Whether the list is part of an index by state or by webhook, so that not all events need to be read.
+    /// Whether the list is covered by an index by state or by webhook, so that not all events need to be read.
     pub(super) fn are_indexed(&self) -> bool {
         let undelivered = !self.statuses.is_empty() && !self.statuses.contains(&Status::Delivered);
         self.subject.is_none() && (self.webhook.is_some() || undelivered)
     }
 
-    /// Whether a delivery in one of these states is wanted.
+    /// Whether the list includes deliveries in one of these states.
     fn any_of(&self, statuses: &[Status]) -> bool {
         self.statuses.is_empty() || statuses.iter().any(|status| self.statuses.contains(status))
     }
@@ -67,7 +67,7 @@ impl Deliveries {
         if postponed.as_ref().is_none_or(|postponed| !postponed.is_reached) {
             let before = start.map(|start| &start.before);
             let range = before.map_or_else(|| range.clone(), |before| range.clone().before(before));
-            // The first page that postpones events postpones all that are left.
+            // The first page that postpones events postpones all remaining ones.
             let (sources, new_left) = match postponed {
                 None => (sources.clone(), Some(MAX_NEW_READ)),
                 Some(_) => (sources.iter().filter(|source| !source.is_new()).cloned().collect(), None),
@@ -79,7 +79,7 @@ impl Deliveries {
             if let Some(before) = end {
                 return Ok(Some(NextPage { before, postponed }));
             }
-            // No group has a delivery of this entity: the webhook is unknown, or that of another entity.
+            // No group has a delivery of this entity: the webhook is unknown, or belongs to another entity.
             if filling.may_be_foreign {
                 return Ok(None);
             }
@@ -121,7 +121,7 @@ impl Deliveries {
         }
     }
 
-    /// The indexes that together list every wanted delivery.
+    /// The indexes that together list every requested delivery.
     async fn sources(
         &self,
         filling: &mut Filling<'_>,

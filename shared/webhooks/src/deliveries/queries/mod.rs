@@ -1,4 +1,4 @@
-//! Queries about deliveries: lists of deliveries and events, the deliveries of an event, and diagnoses of webhooks.
+//! Queries about deliveries: lists of deliveries and events, an event's deliveries, and diagnoses of webhooks.
 
 pub mod advice;
 pub(crate) mod by_webhook;

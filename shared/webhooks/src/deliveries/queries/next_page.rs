@@ -21,19 +21,19 @@ pub(super) struct Postponed {
     pub(super) events: KeyRange,
     /// The position before which they begin.
     pub(super) before: ListPosition,
-    /// The earlier pages have listed the deliveries that were in an index at this time.
+    /// Earlier pages have listed the deliveries that were in an index at this time.
     pub(super) indexed_until: Time,
-    /// Whether all else is listed, so that the next page is one of these events.
+    /// Whether everything else is listed, so that the next page begins with these events.
     pub(super) is_reached: bool,
 }
 
 impl Postponed {
-    /// Events that the present page postpones.
+    /// Events that the current page postpones.
     pub(super) fn new(events: KeyRange, before: ListPosition, indexed_until: Time) -> Self {
         Self { events, before, indexed_until, is_reached: false }
     }
 
-    /// The events, after all else is listed.
+    /// The events, after everything else is listed.
     pub(super) fn reached(&self) -> Self {
         Self { is_reached: true, ..self.clone() }
     }
@@ -45,7 +45,7 @@ impl NextPage {
         Self { before, postponed: None }
     }
 
-    /// Whether the page is one of postponed events.
+    /// Whether the page consists of postponed events.
     pub(super) fn is_in_postponed(&self) -> bool {
         self.postponed.as_ref().is_some_and(|postponed| postponed.is_reached)
     }

@@ -1,4 +1,4 @@
-//! An event with its deliveries, for its owner.
+//! An event with its deliveries, as its owner sees it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -18,26 +18,26 @@ use storage::TableError;
 pub struct EventWithDeliveries {
     id: EventId,
     r#type: String,
-    /// Whether it is a sample that was sent as a test.
+    /// Whether it was sent as a test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     test: bool,
-    /// Its subject; absent if neither the publisher nor the data name one.
+    /// Its subject; absent if neither the publisher nor the data provide one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     timestamp: Time,
     managing_entity_identifier: EntityId,
     /// The published data, byte for byte.
     data: Box<RawValue>,
-    /// Violations of its type's schema in its data. Not part of the stored body.
+    /// Where its data violate the type's schema. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
-    /// How many days it is kept, if its publisher said so. Not part of the stored body.
+    /// How many days it is kept, if its publisher set that. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     retention_days: Option<u32>,
     /// When its content was erased; its data are empty then.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
-    /// One for each webhook that wanted the event, newest first. Not part of the stored body.
+    /// One for each webhook that the event matched, newest first. Not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<DeliveryView>,
 }
@@ -45,9 +45,8 @@ pub struct EventWithDeliveries {
 impl Deliveries {
     /// An event of the entity with its deliveries.
     ///
-    /// # Errors
-    /// [`DeliveryError::EventNotFound`] when the entity has no such event, its retention is over (the table removes it
-    /// some days later), or it was not stored, since no webhook matched it.
+    /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, its retention is over (the table
+    /// removes it some days later), or it was not stored because it matched no webhook.
     pub async fn event(
         &self,
         entity: &AuthorizedEntity,
@@ -96,7 +95,7 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        // A quote grows most, since the response is a string within JSON.
+        // Quotes grow most, since the response is a string within JSON.
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
         let delivery = DeliveryView { url: "\"".repeat(2_048), ..head().shown(NOW) };

@@ -1,4 +1,4 @@
-//! An entity's events in the order of creation, all or those about one subject.
+//! An entity's events in order of creation, either all or those about one subject.
 
 use futures::future::try_join_all;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 pub(super) enum Included {
     /// Events with deliveries.
     WithDeliveries,
-    /// Events without a matching webhook, too.
+    /// Including events that matched no webhook.
     All,
 }
 
@@ -45,8 +45,8 @@ pub(super) enum Reading {
 }
 
 impl Deliveries {
-    /// The newest events of a range with the wanted type and subject, among `limit` entries of each partition of the
-    /// index. The index may lag behind.
+    /// The newest events of a range with the requested type and subject, among `limit` entries of each partition of the
+    /// index. The index may lag.
     pub(super) async fn events_of(
         &self,
         entity: &EntityId,
@@ -64,7 +64,7 @@ impl Deliveries {
             .map(|query| filters.kind.iter().fold(query, |query, kind| query.only(is("type", *kind))));
         let page = self.entries_of(queries.collect(), range, Reading::NewestFirst, limit).await?;
         let items = page.found.iter().map(|entry| self.readable_event(&entry.id, false));
-        // The index may show an event that the table has removed.
+        // The index may still show an event that the table has removed.
         let found = try_join_all(items).await?.into_iter().flatten().collect();
         Ok(Page { found, looked_at: page.looked_at, end: page.end })
     }
@@ -91,7 +91,7 @@ impl Deliveries {
             return Ok(Page::default());
         }
         let pages = queries.into_iter().map(async |query| {
-            // An unreadable event does not hold up others.
+            // An unreadable event does not block the others.
             let query = range.narrow(query, EventId::PREFIX).limit(limit).skipping_unreadable();
             let query = if reading == Reading::NewestFirst { query.newest_first() } else { query };
             let (page, looked_at) = self.table.page_looked_at::<Entry>(query, LOOKING).await?;
@@ -121,7 +121,7 @@ pub(super) fn skip_unreadable_event<T>(read: Result<T, TableError>, id: &EventId
     }
 }
 
-/// The partitions of the index by entity that have these events.
+/// The partitions of the index by entity that contain these events.
 pub(super) fn partitions(entity: &EntityId, included: Included) -> Vec<Query> {
     let of = |key| Query::index(store::BY_ENTITY, "entityKey", key);
     match included {
@@ -135,7 +135,7 @@ pub(super) fn position(event: &EventId) -> ListPosition {
     ListPosition::of(&DeliveryId::of(event, 0))
 }
 
-/// One page of several partitions, up to the position to which all of them were read.
+/// One page of several partitions, down to the position to which all of them were read.
 fn merged(pages: Vec<Page<Vec<Entry>>>, reading: Reading) -> Page<Vec<Entry>> {
     let looked_at = pages.iter().map(|page| page.looked_at).sum();
     let ends = pages.iter().filter_map(|page| page.end.clone());
@@ -150,7 +150,7 @@ fn merged(pages: Vec<Page<Vec<Entry>>>, reading: Reading) -> Page<Vec<Entry>> {
         Reading::NewestFirst => other.id.cmp(&one.id),
         Reading::OldestFirst => one.id.cmp(&other.id),
     });
-    // The index may show an event that has just got its first delivery in both partitions.
+    // For a moment, the index may show an event in both partitions, after it got its first delivery.
     found.dedup_by(|one, other| one.id == other.id);
     Page { found, looked_at, end }
 }

@@ -17,18 +17,18 @@ use auth::EntityId;
 use base::{DeliveryId, Time};
 use storage::TableError;
 
-/// The number of index entries after which a page ends. A page that finds few deliveries ends early and gives a cursor,
-/// so that the cost of a request does not grow with the entity's deliveries.
+/// The number of index entries after which a page ends. A page that finds few deliveries ends early with a cursor, so
+/// that the cost of a request does not grow with the entity's deliveries.
 pub(super) const MAX_ENTRIES_READ: usize = 1_000;
-/// The number of deliveries after which a page ends, at half a read unit each.
+/// The number of deliveries after which a page ends. Each costs half a read unit.
 pub(super) const MAX_HEADS_READ: usize = 400;
-/// How many deliveries are read at once, unless the page has room for more.
+/// How many deliveries are read concurrently, unless the page has room for more.
 const HEADS_AT_ONCE: usize = 25;
 
-/// A delivery that may be wanted. A delivery of a new event may have no head yet.
+/// A delivery that may match. A delivery of a new event may have no head yet.
 pub(super) type Candidate = (DeliveryId, Option<Arc<EventItem>>);
 
-/// A page that is being filled, the newest delivery first.
+/// A page that is being filled, newest delivery first.
 pub(super) struct Filling<'a> {
     pub(super) entity: &'a EntityId,
     pub(super) filters: &'a Filters,
@@ -40,7 +40,7 @@ pub(super) struct Filling<'a> {
     /// Whether the webhook of the filters may belong to another entity. The first delivery that is read decides.
     pub(super) may_be_foreign: bool,
     /// The time until which earlier pages have listed deliveries from the indexes; `None` if they have listed none of
-    /// the present range.
+    /// this range.
     pub(super) indexed_until: Option<Time>,
 }
 
@@ -71,12 +71,12 @@ impl<'a> Filling<'a> {
         false
     }
 
-    /// Adds the wanted deliveries of these, newest first. Returns the position after which the next page begins if
+    /// Adds the matching deliveries among these, newest first. Returns the position after which the next page begins if
     /// this one is full.
     fn add(&mut self, deliveries: impl Iterator<Item = Head>) -> Option<ListPosition> {
         let is_own = |head: &Head| head.delivery.owner_identifier == *self.entity;
         let is_repeated = |head: &Head| self.indexed_until.is_some_and(|until| was_indexed(head, until));
-        // The range begins at the deployment's retention, and an event may be kept for less.
+        // The range begins at the deployment's retention, but a single event may expire earlier.
         let is_listed =
             |head: &Head| is_own(head) && head.is_kept(self.now) && self.filters.wants(head) && !is_repeated(head);
         self.heads.extend(deliveries.filter(is_listed));
@@ -89,14 +89,14 @@ impl<'a> Filling<'a> {
 }
 
 /// Whether a delivery was certainly in the index `byWebhook` at this time, in its present state. The sweep puts a
-/// delivery into the group `Open` without a change of `lastUpdate`, so that the time is unknown there.
+/// delivery into the group `Open` without changing `lastUpdate`, so the time is unknown there.
 fn was_indexed(head: &Head, at: Time) -> bool {
     let waits_for_retry = head.index.group == Some(IndexGroup::Waiting) && head.delivery.attempt_count > 0;
     head.delivery.last_update < at && (head.is_final() || waits_for_retry)
 }
 
 impl Filters {
-    /// The deliveries of these events that may be wanted, newest first.
+    /// The deliveries of these events that may match, newest first.
     pub(super) fn candidates(&self, events: Vec<EventItem>, range: &KeyRange) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for event in events.into_iter().map(Arc::new) {
@@ -109,9 +109,9 @@ impl Filters {
 }
 
 impl Deliveries {
-    /// Fills a page with candidates, newest first. Breaks with the position after which the next page begins if
-    /// this one is full, or if enough was read; `has_more` says whether more candidates follow. Breaks without a
-    /// position if the webhook of the filters belongs to another entity.
+    /// Fills a page with candidates, newest first. Breaks with the position after which the next page begins if this
+    /// one is full, or if enough was read; `has_more` says whether more candidates follow. Breaks without a position if
+    /// the webhook of the filters belongs to another entity.
     pub(super) async fn fill(
         &self,
         filling: &mut Filling<'_>,
@@ -200,7 +200,7 @@ mod tests {
             assert!(was_indexed(&shown, LATER), "{shown:?}");
             assert!(!was_indexed(&shown, shown.delivery.last_update), "it may have entered since");
         }
-        // The sweep opens a delivery, and puts it there, without a change of `lastUpdate`.
+        // The sweep puts an opened delivery there without changing `lastUpdate`.
         let opened = in_group(retried(1), Some(IndexGroup::Open));
         let unopened = in_group(retried(1), None);
         for unknown in [opened, unopened, retried(0)] {

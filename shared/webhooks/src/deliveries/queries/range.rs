@@ -1,7 +1,7 @@
 //! Positions in the order of creation, and ranges of them.
 //!
-//! Identifiers sort by creation, and the sort key of every index is the identifier. A range holds texts without the
-//! prefixes of identifiers, so that it applies to events and to deliveries: an event sorts at its first delivery.
+//! Identifiers sort by creation, and the sort key of every index is the identifier. A range contains texts without the
+//! prefixes of identifiers, so that it applies to both events and deliveries: an event sorts at its first delivery.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ impl ListPosition {
         Self(delivery.clone())
     }
 
-    /// Reads a position; `None` when the text is malformed.
+    /// Reads a position; `None` if the text is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         DeliveryId::parse(text).map(Self)
     }
@@ -48,7 +48,7 @@ impl ListPosition {
     }
 }
 
-/// A range in the order of creation.
+/// A range in order of creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRange {
     from: String,
@@ -65,7 +65,7 @@ impl Default for KeyRange {
 impl KeyRange {
     /// Created at or after `from` and before `to`.
     pub fn between(from: Time, to: Time) -> Self {
-        // A key is longer than its time and sorts after it: so the first bound is inclusive, the second exclusive.
+        // A key is longer than its time and sorts after it, so the first bound is inclusive and the second exclusive.
         Self { from: body_at(from), to: body_at(to) }
     }
 
@@ -74,7 +74,7 @@ impl KeyRange {
         Self { from: body_at(from), to: "~".to_owned() }
     }
 
-    /// Created after an event with this body, or everything after an empty string.
+    /// Created after the event with this body of an identifier; everything for an empty string.
     pub(crate) fn after_body(body: &str) -> Self {
         Self { from: format!("{body}!"), to: "~".to_owned() }
     }
@@ -114,19 +114,19 @@ impl KeyRange {
         query.between("sk", format!("{prefix}{}", self.from), format!("{prefix}{}", self.to))
     }
 
-    /// Whether the range holds this delivery.
+    /// Whether the range contains this delivery.
     pub fn holds(&self, delivery: &DeliveryId) -> bool {
         (self.from.as_str()..=self.to.as_str()).contains(&delivery.body())
     }
 
-    /// Whether the range holds no keys.
+    /// Whether the range contains no keys.
     pub fn is_empty(&self) -> bool {
         self.from >= self.to
     }
 }
 
-/// Takes `createdUntil` from a request's body. A range that ends before it begins, or that has no end and begins in the
-/// future, is a violation.
+/// Takes `createdUntil` from a request's body. A range that ends before it begins is a violation, as is one that begins
+/// in the future and has no end.
 pub(crate) fn take_until(body: &mut JsonBody<'_>, since: Option<Time>, now: Time) -> Option<Time> {
     let has_until = body.has("createdUntil");
     let until = body.optional_time("createdUntil");

@@ -29,15 +29,15 @@ use storage::table::TableError;
 
 /// How many entries of the index are read to count events, or to try a filter.
 pub(super) const MAX_ENTRIES: usize = 10_000;
-/// How many entries of the index are read at once.
+/// How many entries of the index are read per call.
 pub(super) const PAGE: i32 = 1_000;
-/// How many events are looked at for a count.
+/// How many events a count examines.
 const MAX_EVENTS: usize = 1_000;
-/// After bodies of this size together, a count looks at no further event. Only a filter needs bodies.
+/// The total size of bodies after which a count examines no further event. Only a filter needs bodies.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
-/// How many events are looked at at once.
+/// How many events are examined concurrently.
 const AT_ONCE: usize = 25;
-/// After this time a count looks at no further event.
+/// The time after which a count examines no further event.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// The events that a replay includes: those that match this webhook, of these types.
@@ -57,7 +57,7 @@ pub(crate) struct Compared {
     body_bytes: usize,
 }
 
-/// The events that a count has looked at.
+/// The events that a count has examined.
 #[derive(Debug, Default)]
 struct LookedAt {
     events: usize,
@@ -72,7 +72,7 @@ impl LookedAt {
 }
 
 impl Wanted<'_> {
-    /// Whether events of this type are wanted. Internal events are about the webhooks of their time, and are not
+    /// Whether events of this type are replayed. Internal events are about the webhooks of their time, and are not
     /// replayed.
     fn includes_type(self, kind: &str) -> bool {
         let is_internal = catalogue::find(kind).is_some_and(|kind| kind.source == Source::Service);
@@ -91,7 +91,7 @@ impl Wanted<'_> {
             && self.includes_type(&event.r#type)
     }
 
-    /// Whether an event with this body passes the filter; one with too many values does, as when it is published.
+    /// Whether an event with this body passes the filter. An event with too many values passes, as at its publication.
     fn passes(self, body: &str) -> bool {
         let filter = self.webhook.event_filter.as_ref();
         filter.is_none_or(|filter| filter.compare(&EventData::of_body(body), &mut Steps(MAX_STEPS)).delivers())
@@ -99,8 +99,8 @@ impl Wanted<'_> {
 }
 
 impl Deliveries {
-    /// The first events of a range with a wanted type, oldest first, among `limit` entries of each partition
-    /// of the index. The index may lag behind.
+    /// The first events of a range with a requested type, oldest first, among `limit` entries of each partition of the
+    /// index. The index may lag.
     pub(crate) async fn events_of_types(
         &self,
         entity: &EntityId,
@@ -113,7 +113,7 @@ impl Deliveries {
         Ok(Page { found: found.map(|entry| entry.id).collect(), looked_at: page.looked_at, end: page.end })
     }
 
-    /// Compares an event with a webhook. An event that cannot be read does not hold up others.
+    /// Compares an event with a webhook. An unreadable event does not block the others.
     pub(crate) async fn compare_to_replay(
         &self,
         event: Option<EventItem>,
@@ -132,7 +132,7 @@ impl Deliveries {
         Ok(Compared { matching: passing.map(|stored| stored.item), body_bytes })
     }
 
-    /// Counts the events of a range that a replay would deliver, as far as a request has time for.
+    /// Counts the events of a range that a replay would deliver, as far as the time of a request allows.
     pub(crate) async fn count_to_replay(
         &self,
         entity: &EntityId,
@@ -152,7 +152,7 @@ impl Deliveries {
                     return Ok(Counted { count, count_is_exact: false });
                 }
                 let (chunk, left) = chunk.split_at(chunk.len().min(MAX_EVENTS - looked_at.events));
-                // Boxed: the nested types of futures exceed the compiler's limits.
+                // Boxed, since the nested future types exceed the compiler's limits.
                 let look = chunk.iter().map(|id| {
                     async move {
                         let event = self.readable_event(id, false).await?;
@@ -177,6 +177,7 @@ impl Deliveries {
         }
     }
 }
+
 
 #[cfg(test)]
 mod tests {

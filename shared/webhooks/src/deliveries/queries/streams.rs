@@ -17,16 +17,16 @@ use crate::{
 };
 use base::{DeliveryId, WebhookId};
 
-/// How many new events a page looks at, or how many of their deliveries, before it postpones the others. Each costs up
+/// How many new events, or how many of their deliveries, a page examines before it postpones the others. Each costs up
 /// to a read unit.
 pub(super) const MAX_NEW_READ: usize = 200;
-/// The minimum number of entries that are read from a source at first. Fewer cost the same.
+/// The minimum number of entries in the first read of a source. Fewer cost the same.
 const MIN_LOOK: usize = 10;
 
-/// An index that lists wanted deliveries, in the order of creation.
+/// An index that lists matching deliveries, in order of creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A webhook's deliveries of a group.
+    /// A webhook's deliveries in one group.
     Group(WebhookId, IndexGroup),
     /// The entity's failed and cancelled deliveries.
     Undelivered,
@@ -48,13 +48,13 @@ pub(super) struct Stream {
     pub(super) range: KeyRange,
     /// How many entries are read next.
     pub(super) look: usize,
-    /// Whether the stream is to be read before the merge continues.
+    /// Whether the stream has to be read before the merge continues.
     pub(super) is_due: bool,
-    /// Deliveries that were read and are not merged yet, newest first.
+    /// Deliveries that were read but not merged yet, newest first.
     found: VecDeque<Candidate>,
-    /// How many entries the last read has looked at, including those that the filters exclude.
+    /// How many entries the last read examined, including those that the filters excluded.
     looked_at: usize,
-    /// Everything after this position was read; `None` when there is no more.
+    /// Everything after this position was read; `None` if there is no more.
     end: Option<ListPosition>,
 }
 
@@ -64,7 +64,7 @@ impl Stream {
         Self { source, range, look, is_due: true, found: VecDeque::new(), looked_at: 0, end: None }
     }
 
-    /// Prepares the next read, of more entries than the last, since a narrow filter lets few pass.
+    /// Prepares the next read, which is larger than the last, since a narrow filter lets few entries pass.
     fn advance(&mut self, most: usize) {
         let Some(end) = self.end.take() else { return };
         self.range = self.range.clone().before(&end);
@@ -112,7 +112,7 @@ impl Merge {
         Self { streams, new_left, postponed: None, entries: 0 }
     }
 
-    /// The newest position at which a stream has more entries. Behind it, the merged list has gaps.
+    /// The newest position at which a stream has more entries. Beyond it, the merged list has gaps.
     pub(super) fn end(&self) -> Option<ListPosition> {
         self.streams.iter().filter_map(|stream| stream.end.clone()).max()
     }
@@ -131,8 +131,8 @@ impl Merge {
         merged.into_iter().rev().collect()
     }
 
-    /// Makes the streams due that end at this position, or postpones their events. Returns false if enough was read for
-    /// a page.
+    /// Marks the streams that end at this position to be read next, or postpones their events. Returns false if enough
+    /// was read for a page.
     pub(super) fn pass(&mut self, end: &ListPosition) -> bool {
         let at_end = |stream: &&mut Stream| stream.end.as_ref() == Some(end);
         self.entries += self.streams.iter_mut().filter(at_end).map(|stream| stream.looked_at).sum::<usize>();
@@ -186,7 +186,7 @@ mod tests {
         end: Option<ListPosition>,
     }
 
-    /// Merges sources until a page has `limit` deliveries. The new events are to other webhooks, unless `wants` them.
+    /// Merges sources until a page has `limit` deliveries. The new events are for other webhooks, unless `wants` them.
     fn merged(
         sources: &[(Source, Contents)],
         limit: usize,

@@ -1,4 +1,4 @@
-//! The receiving end of a queue.
+//! The receiving side of a queue.
 
 use aws_sdk_sqs::{Client, types::DeleteMessageBatchRequestEntry};
 
@@ -9,8 +9,8 @@ use crate::deliveries::queue::{
 use base::batcher::{Batcher, Calls};
 use storage::aws::Aws;
 
-/// How long a receive call waits for messages: less than the timeout of a call, and short, since a run cannot end in
-/// the meantime.
+/// How long a receive call waits for messages: less than the timeout of a call, and short, since a run cannot end
+/// during the call.
 const WAIT_SECONDS: i32 = 1;
 
 /// A message of the batch that Lambda passed to the dispatcher.
@@ -18,18 +18,18 @@ const WAIT_SECONDS: i32 = 1;
 pub struct BatchMessage {
     /// Identifies the message in the response to Lambda, which names the messages to deliver again.
     pub message_id: String,
-    /// The attempts that it announces; an error when the service did not send the message.
+    /// The attempts that it announces; an error if the service did not send the message.
     pub attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
 }
 
-/// A message that a run received itself, with its attempts as in [`BatchMessage`] and the receipt that deletes it.
+/// A message that a run received by itself, with its attempts as in [`BatchMessage`] and the receipt that deletes it.
 pub(crate) struct Received {
-    /// The attempts that it announces; an error when the service did not send the message.
+    /// The attempts that it announces; an error if the service did not send the message.
     pub(crate) attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
     pub(crate) receipt: String,
 }
 
-/// The receiving end of a lane.
+/// The receiving side of a lane.
 pub struct Inbox {
     lane: Lane,
     client: Client,
@@ -38,7 +38,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The receiving ends of both lanes.
+    /// The receiving sides of both lanes.
     pub fn connect(aws: &Aws, settings: &QueueSettings) -> [Self; 2] {
         let client = aws.sqs();
         [(Lane::Quick, &settings.url), (Lane::Slow, &settings.slow_url)].map(|(lane, url)| {
@@ -52,13 +52,13 @@ impl Inbox {
         self.lane
     }
 
-    /// Whether this is the queue with that ARN: address and ARN end with the queue's name.
+    /// Whether this is the queue with that ARN: its address and its ARN both end with the queue's name.
     pub(crate) fn is_of(&self, arn: &str) -> bool {
         self.url.rsplit('/').next() == arn.rsplit(':').next()
     }
 
-    /// Waits a second for messages, and takes at most `most`. If the future is dropped, its messages stay hidden until
-    /// their visibility timeout.
+    /// Waits up to a second for messages, and takes at most `most`. If the future is dropped, its messages stay hidden
+    /// until their visibility timeout.
     pub(crate) async fn receive(&self, most: usize) -> Result<Vec<Received>, QueueError> {
         let most = i32::try_from(most.clamp(1, MESSAGES_AT_ONCE)).unwrap_or(1);
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(most);
@@ -71,7 +71,7 @@ impl Inbox {
         Ok(messages.collect())
     }
 
-    /// Deletes a handled message. A message that is not deleted is delivered again, and dropped then.
+    /// Deletes a handled message. A message that is not deleted is delivered again, and then dropped.
     pub(crate) async fn delete(&self, receipt: String) -> Result<(), QueueError> {
         self.handled.submit(receipt).await?
     }

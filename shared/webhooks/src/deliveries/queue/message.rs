@@ -1,4 +1,4 @@
-//! Messages of the queues: each announces that attempts of an entity's deliveries are due.
+//! Messages of the queues: each announces due attempts of one entity's deliveries.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use crate::deliveries::state::{delivery::Delivery, head::Head};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// Maximum number of attempts that one message announces. A batch of ten messages then announces as many as one entity
-/// has permits in a dispatch run. With more, a burst would wait for permits and leave the quick lane.
+/// Maximum number of attempts that one message announces. A batch of ten messages then announces as many attempts as
+/// one entity has permits in a dispatch run. With more, a burst would wait for permits and leave the quick lane.
 pub const ATTEMPTS_AT_ONCE: usize = 4;
 
 /// The body of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Announcement {
-    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not hold up
-    /// others. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
+    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not delay others.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     entity: EntityId,
     attempts: Vec<DueAttempt>,
 }
@@ -26,15 +26,15 @@ struct Announcement {
 pub struct DueAttempt {
     /// The delivery.
     pub delivery: DeliveryId,
-    /// The number of the attempt. A message for an attempt that was made already is dropped.
+    /// The number of the attempt. A message for an attempt that was already made is dropped.
     pub attempt: u32,
     /// The webhook.
     pub webhook: WebhookId,
-    /// The webhook's last change that the sender has read: a dispatcher that reads an earlier version reads again.
-    /// `None` if the sender has not read the webhook.
+    /// The webhook's last change that the sender knows. A dispatcher that reads an earlier version reads again. `None`
+    /// if the sender has not read the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_changed: Option<Time>,
-    /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. Then it takes
+    /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. If so, it takes
     /// precedence.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_waited: bool,

@@ -1,7 +1,7 @@
-//! The queues of due deliveries. Their messages are hints, and no delivery depends on them. There are two lanes. The
-//! quick lane is for deliveries that are expected to get a quick response. The slow lane is for webhooks whose recent
-//! exchanges were slow, and for deliveries that got no permit in the quick lane. A message names entity and webhooks,
-//! so that a dispatcher can limit both before it reads the table.
+//! The queues of due deliveries. Their messages are only hints, and no delivery depends on them. There are two lanes.
+//! The quick lane is for deliveries that are expected to get a quick response. The slow lane is for webhooks whose
+//! recent exchanges were slow, and for deliveries that got no permit in the quick lane. A message names its entity and
+//! webhooks, so that a dispatcher can limit both before it reads the table.
 
 pub mod inbox;
 pub mod message;
@@ -30,7 +30,7 @@ use storage::aws::{Aws, CallError};
 
 /// The maximum number of messages in one call to SQS.
 pub(crate) const MESSAGES_AT_ONCE: usize = 10;
-/// Time limit for the queue within a client's request.
+/// Time limit for calls to the queue during a client's request.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The two queues, by the expected speed of their deliveries' responses.
@@ -38,12 +38,12 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 pub enum Lane {
     /// Deliveries with quick responses.
     Quick,
-    /// Deliveries with slow responses, and those that wait for a permit.
+    /// Deliveries with slow responses, and deliveries that wait for a permit.
     Slow,
 }
 
 impl Lane {
-    /// The lane of a webhook, by whether it is slow.
+    /// The lane of a webhook, depending on whether it is slow.
     pub const fn of(is_slow: bool) -> Self {
         if is_slow { Self::Slow } else { Self::Quick }
     }
@@ -91,9 +91,9 @@ impl Queue {
         Self { lanes: [settings.url.clone(), settings.slow_url.clone()], client, quick, slow }
     }
 
-    /// Opens a connection, so that the first message does not wait for the handshake. An empty batch needs the same
-    /// permission as messages; SQS refuses it, and the connection stays open. Errors are left to the first message.
-    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
+    /// Opens a connection, so that the first message does not wait for the handshake. Sending an empty batch needs the
+    /// same permission as sending messages; SQS refuses it, and the connection stays open. Errors are left to the first
+    /// message. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let client = self.client.clone();
         let [quick, _] = self.lanes.clone();
@@ -103,8 +103,8 @@ impl Queue {
         .boxed()
     }
 
-    /// Announces an attempt that is due at this time, unless the time exceeds the longest delay. Errors are logged; the
-    /// sweep announces the delivery then.
+    /// Announces an attempt that is due at this time, unless that is beyond the longest delay. Errors are logged; the
+    /// sweep then announces the delivery.
     pub async fn announce(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) {
         let delivery = message.due.delivery.clone();
         let entity = message.entity.clone();
@@ -117,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Announces attempts of one entity's deliveries within a client's request: gives the queue two seconds.
+    /// Announces attempts of one entity's deliveries during a client's request, in at most two seconds.
     pub async fn announce_in_time(
         &self,
         lane: Lane,
@@ -138,8 +138,8 @@ impl Queue {
         }
     }
 
-    /// Whether these lanes together hold at least this many messages, by SQS's estimate. Errors are logged and count as
-    /// few messages: the sweep then announces more than necessary.
+    /// Whether both lanes together hold at least this many messages, by SQS's estimate. Errors are logged and count as
+    /// few messages; the sweep then announces more than necessary.
     pub(crate) async fn holds(&self, lanes: &[Lane], messages: usize) -> bool {
         let [quick, slow] = &self.lanes;
         let urls = lanes.iter().map(|lane| if *lane == Lane::Quick { quick } else { slow });
@@ -179,7 +179,7 @@ impl Queue {
     }
 }
 
-/// The number of messages that wait in a queue.
+/// The number of messages waiting in a queue.
 async fn waiting(client: &Client, url: &str) -> Result<usize, QueueError> {
     let attribute = QueueAttributeName::ApproximateNumberOfMessages;
     let asked = client.get_queue_attributes().queue_url(url).attribute_names(attribute.clone()).send().await;
@@ -235,7 +235,7 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
-    /// The addresses of the quick and of the slow lane.
+    /// The addresses of the quick lane and of the slow lane.
     pub fn new(url: impl Into<String>, slow_url: impl Into<String>) -> Self {
         Self { url: url.into(), slow_url: slow_url.into() }
     }

@@ -1,5 +1,5 @@
-//! Cancelling one delivery at its owner's request. One conditional write ends an open delivery, regardless of the
-//! reason for its wait. An attempt that is under way cannot be stopped.
+//! Cancels one delivery at its owner's request. One conditional write ends an open delivery, regardless of why it
+//! waits. An attempt that is under way cannot be stopped.
 
 use std::time::Duration;
 
@@ -20,18 +20,18 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// Number of tries for a delivery that changes in the meantime. Each change is a claim, a record or another request.
+/// Number of tries for a delivery that changes concurrently. Each change is a claim, a record or another request.
 const TRIES: usize = 5;
 
-/// The time within which the sweep finds the delivery of a reader that did not answer, or of a worker that ended, and the
-/// dispatcher records the attempt.
+/// How long it takes at most until the sweep finds the delivery of a reader that did not answer, or of a worker that
+/// died, and the dispatcher records the attempt.
 const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Cancels single deliveries.
 pub struct Cancelling {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// The webhooks, some of which are ordered and hold their next delivery.
+    /// The webhooks. Ordered ones hold their next delivery.
     pub webhooks: Webhooks,
     /// Where the next delivery is announced.
     pub queue: Queue,
@@ -42,18 +42,17 @@ pub struct Cancelling {
 impl Cancelling {
     /// Cancels an open delivery, and returns it. A repetition changes nothing.
     ///
-    /// # Errors
-    /// [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`] for a
-    /// delivery that was delivered or has failed.
+    /// # Errors [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`]
+    /// if it was delivered or has failed.
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
-        // A repetition comes here as well, and so completes a request that died after its write.
+        // A repeated request continues here as well, and so completes a request that died after its write.
         self.wake_next(entity, &cancelled.head).await?;
         Ok(cancelled.whole(self.clock.now()))
     }
 
-    /// Wakes the next delivery about the subject, if this one held it. A person waits for it, so it uses the quick
-    /// lane.
+    /// Wakes the next delivery about the subject, if this one held it. It uses the quick lane, since a person is
+    /// waiting.
     async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Head) -> Result<(), TableError> {
         if cancelled.delivery.subject.is_none() {
             return Ok(());
@@ -70,7 +69,7 @@ impl Cancelling {
         Ok(())
     }
 
-    /// The delivery, after it was cancelled now or before.
+    /// The delivery, cancelled now or before.
     async fn cancelled(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
         for _ in 0..TRIES {
             let now = self.clock.now();
@@ -85,8 +84,8 @@ impl Cancelling {
                 return Err(DeliveryError::AttemptUnderWay(end));
             }
             if read.head.has_attempt_to_record() {
-                // A reader of the feed did not answer in time, or a worker ended. That is an attempt, which the
-                // dispatcher records first.
+                // A reader of the feed did not answer in time, or a worker died. Its attempt must be recorded first, by
+                // the dispatcher.
                 self.deliveries.set_due_at_lease_end(&read.head).await?;
                 return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
             }

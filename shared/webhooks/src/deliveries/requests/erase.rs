@@ -1,9 +1,9 @@
-//! Erasing the content of an event at its owner's request: the body, the subject, and the responses of endpoints. The
-//! receivers, times and outcomes of its deliveries stay until the retention is over.
+//! Erases the content of an event at its owner's request: the body, the subject, and the responses of endpoints. The
+//! receivers, times and outcomes of its deliveries are kept until the retention is over.
 //!
 //! One transaction erases the event and writes a job for its deliveries, so that the erasure completes even if this
-//! process dies. The request erases the deliveries itself while it has time. If it erases all, as for most events, it
-//! removes the job; otherwise the sweep works on it.
+//! process dies. The request erases as many deliveries as it has time for. If it erases all, as for most events, it
+//! removes the job; otherwise the sweep continues.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use storage::{
     table::{TableError, Transaction},
 };
 
-/// The longest time for the transaction that erases the event.
+/// Time limit for the transaction that erases the event.
 const EVENT_LIMIT: Duration = Duration::from_secs(3);
-/// After this time the request leaves the other deliveries to the job.
+/// The time after which the request leaves the remaining deliveries to the job.
 const DELIVERIES_LIMIT: Duration = Duration::from_secs(3);
 
 /// Erases the content of events.
@@ -43,17 +43,16 @@ pub struct Erased {
     id: EventId,
     erased_date: Time,
     message: &'static str,
-    /// Whether all its deliveries are erased as well. Otherwise a job erases the rest.
+    /// Whether all its deliveries are erased as well. If not, a job erases the rest.
     #[serde(skip)]
     pub is_complete: bool,
 }
 
 impl Erasing {
-    /// Erases the content of an event. A repetition, with or without an idempotency key, completes an erasure that was
-    /// interrupted.
+    /// Erases the content of an event. A repetition, with or without an idempotency key, completes an interrupted
+    /// erasure.
     ///
-    /// # Errors
-    /// [`DeliveryError::EventNotFound`] when the entity has no such event, or its retention is over.
+    /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, or its retention is over.
     pub async fn erase(
         &self,
         entity: &AuthorizedEntity,
@@ -120,7 +119,7 @@ impl Erasing {
         Ok(())
     }
 
-    /// Erases the content in the deliveries of an event, unless that is done; returns whether none is left.
+    /// Erases the content in the deliveries of an event if that was not done yet. Returns whether none is left.
     async fn erase_deliveries(&self, event: &EventItem) -> Result<bool, TableError> {
         if !self.jobs.is_erasing(event.id()).await? {
             return Ok(true);

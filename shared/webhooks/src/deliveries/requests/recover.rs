@@ -1,5 +1,5 @@
-//! Recovering a range of a webhook's deliveries that failed, were cancelled while the webhook was disabled, or wait.
-//! The request counts them up to a limit and closes the breaker; a job makes them due.
+//! Recovers a range of a webhook's deliveries: those that failed, that were cancelled while the webhook was disabled,
+//! or that wait. The request counts them up to a limit and closes the breaker; a job makes them due.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use base::{Time, WebhookId};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
-/// The maximum number of deliveries of a kind that are counted, which takes a few calls to the table. Deliveries beyond
-/// the limit are recovered, too.
+/// The maximum number of deliveries of a kind that are counted, in a few calls to the table. Deliveries beyond the
+/// limit are recovered, too.
 const MAX_COUNT: usize = 10_000;
 
 /// How long the job of a recovery without counted deliveries waits for the index.
@@ -46,7 +46,7 @@ pub struct Recovery {
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The retention: older deliveries count as gone, though the table may keep them for days.
+    /// The retention: older deliveries count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 
@@ -65,7 +65,7 @@ pub struct Recovered {
 }
 
 impl Recovery {
-    /// Recovers the deliveries of a scope, once for an idempotency key, and counts them.
+    /// Recovers the deliveries of a scope, once per idempotency key, and counts them.
     pub async fn recover(
         &self,
         entity: &AuthorizedEntity,
@@ -96,7 +96,7 @@ impl Recovery {
         )?;
         let count = failed.count + waiting.count;
         let is_future = asked.since >= asked.until;
-        // The index may not show the deliveries yet: the range gets its job even if none is counted.
+        // The index may lag: the range gets its job even if no delivery is counted.
         let is_recent = !is_future && now.since(scope.until) < INDEX_LAG;
         let message = if count > 0 {
             None
@@ -114,10 +114,11 @@ impl Recovery {
         };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
         if count > 0 || is_recent {
-            // A client that polls for the remaining number must not close the breaker of a silent endpoint each time.
+            // A client that polls for the remaining number must not close the breaker of an unresponsive endpoint each
+            // time.
             if count > 0 && !left.is_begun {
-                // The breaker closes before the job: deliveries that become due must not be postponed again. After a
-                // crash in between, the client repeats the request.
+                // The breaker closes before the job begins, so that deliveries that become due are not postponed again.
+                // After a crash in between, the client repeats the request.
                 self.pauses.end(entity, webhook, now).await?;
             }
             // The index shows recent failures by then.
@@ -130,7 +131,7 @@ impl Recovery {
         Ok(recovered)
     }
 
-    /// Whether there are deliveries of the kind that the scope leaves out.
+    /// Whether there are deliveries of the kind that the scope excludes.
     async fn any_other(&self, webhook: &WebhookId, scope: RecoveryScope) -> Result<bool, TableError> {
         let other = match scope.include {
             Include::Both => return Ok(false),
@@ -172,7 +173,7 @@ fn nothing_to_recover(
 }
 
 impl RecoveryScope {
-    /// Reads the scope in a request's body. It ends now at the latest, since only deliveries that exist are recovered.
+    /// Reads the scope in a request's body. It ends now at the latest, since only existing deliveries are recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("createdFrom");

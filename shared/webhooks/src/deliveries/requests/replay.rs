@@ -1,4 +1,4 @@
-//! Replaying the events of a range to a webhook: events that match it and have no delivery to it, since it was created,
+//! Replays the events of a range to a webhook: events that match it and have no delivery to it, because it was created,
 //! enabled or changed after their publication. The request counts them up to a limit; a job adds the deliveries.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 pub struct Replaying {
     /// The deliveries, with their events.
     pub deliveries: Deliveries,
-    /// The webhooks that events are replayed to.
+    /// The webhooks to which events are replayed.
     pub webhooks: Webhooks,
     /// The jobs that replay them.
     pub jobs: Jobs,
@@ -31,7 +31,7 @@ pub struct Replaying {
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The retention: older events count as gone, though the table may keep them for days.
+    /// The retention: older events count as removed, though the table may keep them for days.
     pub retention: Duration,
 }
 
@@ -56,7 +56,7 @@ pub struct Replayed {
 }
 
 impl Replaying {
-    /// Replays the events of a scope, once for an idempotency key, and counts them.
+    /// Replays the events of a scope, once per idempotency key, and counts them.
     pub async fn replay(
         &self,
         entity: &AuthorizedEntity,
@@ -122,7 +122,7 @@ impl ReplayRequest {
         let dry_run = body.optional::<bool>("dryRun", "true or false").unwrap_or_default();
         let violations = &mut body.violations;
         let mut types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
-        // The same types in another order are the same request.
+        // The same types in another order make the same request.
         types.sort_unstable();
         let since = body.finish_with(since)?;
         Ok(Self { scope: ReplayScope { since, until, types }, dry_run })

@@ -1,4 +1,4 @@
-//! Resending a delivery at its owner's request.
+//! Resends a delivery at its owner's request.
 
 use std::time::Duration;
 
@@ -43,12 +43,13 @@ pub struct Resent {
     pub is_repeated: bool,
 }
 
-/// The step that resends a delivery.
+/// How a delivery is resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The delivery is final and gets a new schedule.
     Reopen,
-    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery, or would.
+    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery, or would have
+    /// to.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -56,12 +57,12 @@ enum Step {
     Nothing,
 }
 
-/// What became of a request to attempt a delivery again.
+/// The result of a request to attempt a delivery again.
 struct Requested {
     /// The delivery as it was read.
     stored: StoredDelivery,
     step: Step,
-    /// The head after the change, if there was one and it was read back.
+    /// The head after the change, if it was changed and read back.
     changed: Option<Written<Option<Head>>>,
     now: Time,
 }
@@ -81,9 +82,9 @@ impl Step {
         let Some(open) = head.state.open() else { return Self::Reopen };
         let is_claimed = open.claim.lease.is_some();
         match open.wait {
-            // At its due time, the dispatcher would hold it again.
+            // At its due time, the dispatcher would hold the delivery again.
             Wait::Before(_) if !is_claimed => Self::AttemptNow,
-            // A mere announcement would let a dispatcher hold it.
+            // After a mere announcement, a dispatcher could hold the delivery.
             _ if open.claimable_at() <= now && is_ordered && may_be_held(head, open) => Self::AttemptNow,
             _ if open.claimable_at() <= now => Self::Announce,
             _ if is_claimed => Self::Nothing,
@@ -92,7 +93,7 @@ impl Step {
     }
 }
 
-/// Whether a dispatcher may hold an unclaimed delivery at its next attempt. One in a feed was checked before.
+/// Whether a dispatcher may hold an unclaimed delivery at its next attempt. A delivery in a feed was checked before.
 fn may_be_held(head: &Head, open: &Open) -> bool {
     let is_unclaimed = open.claim.lease.is_none() && open.asked_at.is_none();
     is_unclaimed && head.delivery.attempt_count == 0 && open.wait != Wait::Reader
@@ -111,9 +112,9 @@ impl Resent {
 }
 
 impl Resending {
-    /// Resends a delivery now, once for an idempotency key, and returns the changed delivery.
+    /// Resends a delivery now, once per idempotency key, and returns the changed delivery.
     ///
-    /// A repetition reads the delivery again: a stored response could be too large.
+    /// A repetition reads the delivery again, since a stored response could be too large.
     pub async fn resend(
         &self,
         entity: &AuthorizedEntity,
@@ -162,14 +163,14 @@ impl Resending {
         };
         match left {
             Some(left) => Ok(left.whole(now)),
-            // The head was not read back, an attempt was recorded in the meantime, or the delivery is gone.
+            // The head was not read back, an attempt was recorded in the meantime, or the delivery was removed.
             None => self.shown(entity, id).await,
         }
     }
 
-    /// Requests an attempt of a delivery. A change that another request made at the same moment counts as this request's
-    /// change. One by which a dispatcher held the delivery does not: the delivery would wait although its owner wants it
-    /// now.
+    /// Requests an attempt of a delivery. A concurrent change by another request counts as this request's change. A
+    /// change by which a dispatcher held the delivery does not count: the delivery would wait although its owner wants
+    /// it now.
     async fn request(
         &self,
         entity: &AuthorizedEntity,
