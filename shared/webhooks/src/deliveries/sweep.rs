@@ -1,12 +1,12 @@
-//! The sweep, which runs every minute: it opens the deliveries of new events (`store::open`), announces overdue
+//! The sweep, which runs every minute. It opens the deliveries of new events (`store::open`), announces overdue
 //! deliveries, publishes the outbox and works on jobs.
 //!
-//! A delivery is overdue because its message was lost, its worker died, or its wait exceeds the longest delay of a
-//! message. Before the sweep announces a delivery, it postpones the due time, twice as long each time, so that repeated
-//! announcements do not lengthen a backlog on the queue. While the queue is crowded, a delivery probably still has a
+//! A delivery is overdue if its message was lost, its worker died, or its wait exceeds the longest delay of a message.
+//! Before the sweep announces a delivery, it postpones the due time, twice as far each time, so that repeated
+//! announcements do not add to a backlog on the queue. While the queue is crowded, a delivery probably still has a
 //! message on it: the sweep opens it much later, or postpones it much further and sends no message yet.
 //!
-//! A failing delivery does not end its page or shard: one throttled delivery must not hold up those after it. The sweep
+//! A failing delivery does not end its page or shard: one throttled delivery must not block those after it. The sweep
 //! returns its first error at the end.
 
 use std::{
@@ -58,23 +58,24 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
-/// Number of messages at which the queue counts as crowded. Each may announce four attempts.
+/// Number of messages from which the queue counts as crowded. Each may announce four attempts.
 const CROWDED_FROM: usize = 250;
-/// Number of announcements that a crowded queue counts for, so that the first pause is 160 s.
+/// A crowded queue counts as this many earlier announcements, so that the first pause is 160 s.
 const CROWDED_SWEEPS: u32 = 4;
-/// How many entries of a shard are read at once.
+/// How many entries of a shard are read per call.
 const PAGE: i32 = 200;
-/// How many entries of a shard are announced at once. They share their calls.
+/// How many entries of a shard are announced together. They share their calls.
 const AT_ONCE: usize = 50;
-/// Time limit for the look-up of a delivery's lane: a tenant whose partition is throttled must not slow the sweep.
+/// Time limit for looking up a delivery's lane: a tenant whose partition is throttled must not slow down the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
-/// After this time the sweep announces no more. The next sweep continues, and the two never overlap.
+/// The time after which the sweep announces no more. The next sweep continues, and the two never overlap.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
-/// After this time the sweep begins no new page of a job, so that it can announce the deliveries that jobs made due.
+/// The time after which the sweep begins no new page of a job, so that it can still announce the deliveries that jobs
+/// made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// Number of errors after which a sweep skips the rest of a webhook's overdue deliveries, or of an entity's new events:
-/// each error takes all the retries of a call to the table.
+/// Number of errors after which a sweep skips the remaining overdue deliveries of a webhook, or the remaining new
+/// events of an entity: each error takes all retries of a call to the table.
 const MAX_ERRORS: usize = 3;
 
 /// Opens new deliveries, announces overdue ones, publishes the outbox, and works on jobs.
@@ -87,7 +88,7 @@ pub struct Sweeper {
     pub deliveries: Deliveries,
     /// Works on the jobs.
     pub worker: Worker,
-    /// The webhooks, which decide on the lanes of their deliveries.
+    /// The webhooks, which determine the lanes of their deliveries.
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
@@ -97,15 +98,15 @@ pub struct Sweeper {
     pub environment: String,
 }
 
-/// The age of an event at which its deliveries are opened while the queue is crowded. Their messages probably wait on
-/// the queue: opening each would cost three units and a second message, and lengthen the backlog.
+/// The age of an event at which its deliveries are opened while the queue is crowded. Their messages are probably still
+/// on the queue: opening each would cost three units and a second message, and add to the backlog.
 const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
-/// The age of an event at which the sweep looks at it once more. A write that takes longer has no publisher that waits,
-/// and no connection: the SDK ends a call after seconds.
+/// The age at which the sweep checks an event once more. No later write can arrive: its publisher no longer waits, and
+/// the SDK ends a call after seconds.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
 /// How long a sweep opens deliveries. The next sweep continues.
 const OPENING_LIMIT: Duration = Duration::from_secs(25);
-/// How many events of a shard are read at once. Each may have 200 targets.
+/// How many events of a shard are read per call. Each may have 200 targets.
 const EVENTS_AT_ONCE: i32 = 50;
 /// How many deliveries of new events are in memory at once.
 const ROOM: usize = 2_000;
@@ -119,20 +120,20 @@ struct Opening {
     until: Time,
     /// Room for deliveries in memory.
     room: Semaphore,
-    /// How many events of an entity could not be opened.
+    /// How many events of each entity could not be opened.
     errors: Errors<EntityId>,
 }
 
-/// Findings of one sweep about overdue deliveries.
+/// One sweep's findings about overdue deliveries.
 #[derive(Default)]
 struct Overdue {
-    /// The longest time for which a delivery was overdue.
+    /// The longest time by which a delivery was overdue.
     longest: Longest,
     /// How many deliveries were announced.
     announced: AtomicUsize,
     /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
-    /// How many deliveries of a webhook could not be postponed.
+    /// How many deliveries of each webhook could not be postponed.
     errors: Errors<WebhookId>,
 }
 
@@ -162,8 +163,8 @@ pub enum SweepError {
 }
 
 impl Sweeper {
-    /// Sweeps once, and returns how many events were published and deliveries announced. A failing part does not affect
-    /// the others.
+    /// Sweeps once. Returns how many events were published and how many deliveries announced. A failing part does not
+    /// affect the others.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let overdue = Overdue::default();
         let in_outbox = Longest::default();
@@ -180,8 +181,8 @@ impl Sweeper {
 
     async fn sweep_and_note(&self, overdue: &Overdue, in_outbox: &Longest) -> Result<usize, SweepError> {
         let began = self.clock.now();
-        // Concurrent, so that no part waits for a busy one. Boxed, here and below: the nested types of futures and
-        // streams exceed the compiler's limits.
+        // Concurrent, so that no part waits for a busy one. Boxed, here and below, since the nested types of futures
+        // and streams exceed the compiler's limits.
         let (published, opened, failed, worked) = futures::join!(
             self.outbox.empty(&self.publisher, in_outbox).boxed(),
             self.open_new(began).boxed(),
@@ -203,7 +204,7 @@ impl Sweeper {
         Ok(published? + announced)
     }
 
-    /// Opens the deliveries of new events, and those that an earlier sweep could not see, and returns how many.
+    /// Opens the deliveries of new events, and of events that an earlier sweep could not see. Returns how many.
     async fn open_new(&self, began: Time) -> Result<usize, TableError> {
         // First attempts are announced in the quick lane. Its length is read first, so that events that are too young
         // are not read.
@@ -214,19 +215,19 @@ impl Sweeper {
         Ok(opened? + opened_again?)
     }
 
-    /// Opens the deliveries of the events that have reached this age since the last such look, and returns how many. An
-    /// event that fails does not hold up others; the next sweep begins with it.
+    /// Opens the deliveries of the events that have reached this age since the last pass of this kind. Returns how
+    /// many. A failing event does not block the others; the next sweep begins with it.
     async fn open_after(&self, look: Look, age: Duration, began: Time) -> Result<usize, TableError> {
         let mut before = self.deliveries.opened(look).await?;
         if look == Look::Second {
             let oldest = body_at(self.clock.now() - age * 2);
             if before.is_none() {
-                // A deployment that had no such look: it begins now, and not with the first event that is kept.
+                // The deployment had no such pass yet: it begins now, and not with the oldest kept event.
                 (0..SHARDS).for_each(|shard| before.advance(shard, &oldest));
                 self.deliveries.keep_opened(look, before.clone()).await?;
             }
             if before.is_past(&oldest) {
-                // Each look at 16 shards costs at least 16 read units, so one covers several minutes.
+                // Each pass over 16 shards costs at least 16 read units, so one covers several minutes.
                 return Ok(0);
             }
         }
@@ -279,14 +280,15 @@ impl Sweeper {
             }
             start = page.next;
             if start.is_none() {
-                // An idle shard advances as well: events count as new from the oldest position of all shards on.
+                // The position of an idle shard advances as well, since events count as new from the oldest position of
+                // all shards on.
                 let end = if failed.is_none() { position.max(body_at(before)) } else { position };
                 return (end, count, failed);
             }
         }
     }
 
-    /// Opens the deliveries of an event, and returns how many; `None` when no time is left. After several errors of an
+    /// Opens the deliveries of an event. Returns how many, or `None` if no time is left. After several errors of an
     /// entity, its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
@@ -308,7 +310,7 @@ impl Sweeper {
         opened.map(Some)
     }
 
-    /// Announces overdue deliveries, and returns the first error, which left work for the next sweep.
+    /// Announces overdue deliveries. Returns the first error, whose delivery is left to the next sweep.
     async fn sweep_shards(&self, began: Time, overdue: &Overdue) -> Option<TableError> {
         let shards = (0..DUE_SHARDS).map(|shard| self.sweep_shard(shard, began, overdue).boxed());
         join_all(shards).await.into_iter().flatten().next()
@@ -349,7 +351,7 @@ impl Sweeper {
         let crowded = self.is_crowded(overdue).await;
         let times = if crowded { entry.sweeps.saturating_add(CROWDED_SWEEPS) } else { entry.sweeps };
         let postponed = self.deliveries.postpone_sweep(&entry, now + pause(times)).await;
-        // The index may lag behind: a delivery that is no longer due has not waited.
+        // The index may lag: a delivery that is no longer due has not waited.
         if !matches!(postponed, Ok(Written::Lost(_))) {
             overdue.longest.note(now.since(entry.due_at).saturating_add(waited(entry.sweeps)));
         }
@@ -376,7 +378,7 @@ impl Sweeper {
         *overdue.crowded.get_or_init(|| self.queue.holds(&[Lane::Quick, Lane::Slow], CROWDED_FROM)).await
     }
 
-    /// The webhook of a delivery; `None` when it was removed or cannot be read in time.
+    /// The webhook of a delivery; `None` if it was removed or cannot be read in time.
     async fn webhook(&self, owner: &DeliveryOwner) -> Option<Webhook> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let found = timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await.ok()?;
@@ -396,9 +398,9 @@ fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
-/// The time that a delivery has waited after this many announcements in vain: the sum of its pauses.
+/// How long a delivery has waited after this many announcements in vain: the sum of its pauses.
 fn waited(sweeps: u32) -> Duration {
-    /// How many pauses are shorter than the longest.
+    /// How many pauses are shorter than the longest one.
     const GROWING: u32 = 6;
     let growing = (0..sweeps.min(GROWING)).map(pause).sum::<Duration>();
     growing.saturating_add(MAX_PAUSE.saturating_mul(sweeps.saturating_sub(GROWING)))

@@ -18,7 +18,7 @@ use problem::Violation;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryView {
-    /// The number of attempts over all its schedules.
+    /// The number of attempts in all its schedules.
     pub attempt_count: u32,
     /// Why it was cancelled; `None` if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct DeliveryView {
     /// When the content of its event was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
-    /// Its event, as its identifier says.
+    /// Its event's identifier.
     pub event_identifier: EventId,
     /// The delivery that must be final before this one is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,8 +57,8 @@ pub struct DeliveryView {
     pub test: bool,
     /// The event's type.
     pub r#type: String,
-    /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
-    /// a pull webhook.
+    /// The webhook's URL when the delivery was created, with its query values masked. Empty, and not shown, for a pull
+    /// webhook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The reason for its wait.
@@ -69,8 +69,8 @@ pub struct DeliveryView {
 }
 
 impl DeliveryView {
-    /// Why it has not arrived, after this last attempt; `None` if it has arrived, was cancelled on purpose, or waits for
-    /// nothing that its owner could change.
+    /// Why it has not arrived, according to its last attempt; `None` if it has arrived, was cancelled on purpose, or
+    /// waits for nothing that its owner could change.
     fn cause(&self, last_attempt: Option<&Attempt>) -> Option<Cause> {
         match (self.status, self.waiting_for) {
             (Status::Delivered, _) => None,
@@ -126,7 +126,7 @@ pub struct WholeDelivery {
     pub attempts: Vec<AttemptView>,
     /// The event, byte for byte as a webhook with `payload` `full` gets it.
     pub event: Box<RawValue>,
-    /// Violations of the type's schema in the event's data.
+    /// Where the event's data violate the type's schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub event_warnings: Vec<Violation>,
 }
@@ -188,7 +188,7 @@ mod tests {
         /// The largest answer of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest schedule that can be set, begun just below the limit of attempts.
+        /// The longest possible schedule, begun just below the limit of attempts.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
         // The characters that grow most, since the response is a string within JSON: a NUL takes seven bytes there, a

@@ -11,7 +11,8 @@ use crate::{
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
-/// Names of the headers that every request has, as shown to owners. Trace headers and the owner's headers follow them.
+/// Names of the headers that every request has, as shown to owners. The trace headers and the owner's headers follow
+/// them.
 pub(crate) const HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -26,7 +27,7 @@ pub(crate) const HEADERS: [&str; 11] = [
     "webhook-signature",
 ];
 
-/// The code of an attempt's error, by which deliveries can be filtered. The text of the error begins with it.
+/// The code of an attempt's error, by which deliveries can be filtered. The error text begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorCode {
@@ -44,7 +45,7 @@ pub enum ErrorCode {
     Reported,
     /// No reader of the feed answered for the delivery in time. Whether the response reached its reader is unknown.
     Unconfirmed,
-    /// The worker that sends the request ended before it recorded the outcome, which is unknown.
+    /// The worker that sent the request died before it recorded the outcome, which is unknown.
     Interrupted,
 }
 
@@ -81,7 +82,7 @@ impl ErrorCode {
         matches!(self, Self::Unconfirmed | Self::Interrupted)
     }
 
-    /// Whether it is the error of a reader of a feed.
+    /// Whether it is an error of a feed's reader.
     pub const fn is_of_reader(self) -> bool {
         matches!(self, Self::Reported | Self::Unconfirmed)
     }
@@ -118,32 +119,32 @@ pub struct Attempt {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
     /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome. 0 if
-    /// it was interrupted, and its duration is unknown.
+    /// the attempt was interrupted and its duration is unknown.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The content of the request's body: `thin` if it had no data. Not recorded for attempts of readers.
+    /// The kind of the request's body: `thin` if it had no data. Not recorded for attempts of readers.
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub payload: Payload,
     /// The status of the response; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
-    /// The absolute address that a redirect leads to, without credentials and with the values of its query masked.
+    /// The absolute address to which a redirect leads, without credentials and with its query values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
-    /// The wait that `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
+    /// The wait that the `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
-    /// The address of the request, with the values of its query masked. The table leaves it out if it is the delivery's
+    /// The address of the request, with its query values masked. The table leaves it out if it is the delivery's
     /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The names of the request's headers; absent when no request was made. The table leaves out the names in
-    /// `HEADERS`, which every request has.
+    /// The names of the request's headers; absent if no request was made. The table leaves out the names in `HEADERS`,
+    /// which every request has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_headers: Option<Vec<String>>,
 }
@@ -151,11 +152,11 @@ pub struct Attempt {
 /// The address and the additional headers of an attempt's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentTo {
-    /// The address, with the values of its query masked.
+    /// The address, with its query values masked.
     pub url: String,
-    /// The names of the headers that are not in `HEADERS`; `None` when no request could be made.
+    /// The names of the headers that are not in `HEADERS`; `None` if no request could be made.
     pub headers: Option<Vec<String>>,
-    /// The content of the body.
+    /// The kind of the body.
     pub payload: Payload,
 }
 
@@ -172,20 +173,20 @@ impl Attempt {
         }
     }
 
-    /// Whether its worker ended before it recorded the outcome.
+    /// Whether its worker died before it recorded the outcome.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.error.as_deref().and_then(ErrorCode::of) == Some(ErrorCode::Interrupted)
     }
 
-    /// Whether a reader of a feed made it, and no request was sent.
+    /// Whether a reader of a feed made it, so that no request was sent.
     pub(crate) fn is_of_reader(&self) -> bool {
         self.confirmed || self.error.as_deref().and_then(ErrorCode::of).is_some_and(ErrorCode::is_of_reader)
     }
 
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        // A delivery that a reader got may have been sent to an address before, or later. The address of an interrupted
-        // request may have changed since the publication.
+        // A delivery that a reader got may have been sent to an address earlier, or may be sent later. The address of
+        // an interrupted request may have changed since the publication.
         let is_recorded = !self.is_of_reader() && !self.is_interrupted();
         let delivery_url = is_recorded.then(|| delivery_url.to_owned());
         let url = self.url.or(delivery_url).filter(|url| !url.is_empty());
@@ -194,7 +195,7 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without the parts of the answer that may repeat the content of the event: the body, the address of a
+    /// The attempt without the parts of the answer that may repeat the content of the event: the body, the target of a
     /// redirect, and a reader's reason.
     pub(crate) fn without_answer(self) -> Self {
         let error = self.error_without_reason().map(str::to_owned);
@@ -206,7 +207,7 @@ impl Attempt {
         self.location.is_some() || self.response_body.is_some() || self.error.as_deref() != self.error_without_reason()
     }
 
-    /// The error without a reader's reason. Only the delivery's history keeps the reason, so that it can be erased.
+    /// The error without a reader's reason. The reason is only in the delivery's history, so that it can be erased.
     pub(crate) fn error_without_reason(&self) -> Option<&str> {
         let error = self.error.as_deref()?;
         Some(if ErrorCode::of(error) == Some(ErrorCode::Reported) { REPORTED } else { error })
@@ -218,7 +219,7 @@ impl Attempt {
         self.url.as_ref().map_or(0, String::len) + names
     }
 
-    /// The attempt without address and headers.
+    /// The attempt without its address and headers.
     pub(crate) fn without_request(self) -> Self {
         Self { url: None, request_headers: None, ..self }
     }
@@ -244,12 +245,12 @@ impl Attempt {
         }
     }
 
-    /// The attempt of a worker that claimed it at this time, and ended before it recorded the outcome.
+    /// The attempt of a worker that claimed it at this time, and died before it recorded the outcome.
     pub(crate) fn interrupted(number: u32, claimed: Time) -> Self {
         Self { error: Some(INTERRUPTED.to_owned()), ..Self::without_exchange(number, claimed) }
     }
 
-    /// An attempt of whose exchange nothing is recorded.
+    /// An attempt with no record of its exchange.
     fn without_exchange(number: u32, began: Time) -> Self {
         Self {
             attempt_date: began,
@@ -267,7 +268,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt of an exchange with this outcome. `delivery_url` is the address of its delivery.
+    /// The attempt with this outcome of its exchange. `delivery_url` is the address of its delivery.
     pub fn of(
         number: u32,
         began: Time,

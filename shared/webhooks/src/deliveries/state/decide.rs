@@ -1,4 +1,4 @@
-//! The decision on a delivery whose turn it is: before its first claim, after a claim, and once more when a webhook was
+//! The decision on a delivery whose turn it is: before its first claim, after a claim, and once more if a webhook was
 //! read again.
 
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::idempotency;
 
-/// How long an attempt that a person requested does not wait for the end of a pause. After that it waits like
-/// any other, so that a thousand requests do not keep reading the breaker of a silent endpoint.
+/// How long an attempt that a person requested ignores the end of a pause. After that it waits like any other, so that
+/// a thousand requests do not keep reading the breaker of an unresponsive endpoint.
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
 /// The longest pause of a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// The shortest and the longest wait of a delivery between two looks at a webhook that its owner paused. A job ends the
-/// wait; the looks find a webhook that was removed or disabled.
+/// The shortest and the longest interval at which a delivery checks a webhook that its owner paused. A job ends the
+/// wait; the checks find a webhook that was removed or disabled.
 const LOOKS_AT_PAUSED: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(24 * 60 * 60)];
 
 /// The facts about a delivery whose turn it is.
@@ -43,34 +43,34 @@ pub(crate) struct Facts<'a> {
     pub(crate) now: Time,
 }
 
-/// What happens to the delivery.
+/// The decision on a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Nothing: it is final.
     Drop,
-    /// A former attempt without a known outcome is recorded first.
+    /// An earlier attempt without a known outcome is recorded first.
     RecordUnknownOutcome,
     Cancel(CancelReason),
     /// It waits until this time.
     Wait(Wait, Time),
-    /// It waits for the end of this delivery, which is before it in the line of its subject.
+    /// It waits until this delivery is final, which precedes it in the line of its subject.
     Hold(DeliveryId),
     PutIntoFeed,
-    /// A request would take long: it belongs to the other lane.
+    /// The request would be slow: it belongs to the other lane.
     PassToSlowLane,
-    /// It is sent at its turn under the rate limit of its webhook.
+    /// It is sent when its webhook's rate limit allows.
     SendInTurn,
-    /// It is sent, if the probe of the open breaker is still free. A probe waits for no slot: the line may be hours long,
-    /// and the breaker lets most slots pass unused.
+    /// It is sent if no other delivery is the probe of the open breaker. A probe does not wait for a slot: the line may
+    /// be hours long, and during a pause most slots pass unused.
     Probe,
     /// It is sent now.
     Send,
 }
 
 impl Facts<'_> {
-    /// The delivery before this one in the line of its subject, if it matters whether that one is final: `decide` needs
-    /// to know then. A delivery in a feed was checked before it was put there. A requested attempt is not held, nor one
-    /// that follows another attempt, unless that was interrupted: its request may not have been sent.
+    /// The delivery that precedes this one in the line of its subject, if `decide` needs to know whether it is final. A
+    /// delivery in a feed was checked before it was put there. Requested attempts are not held, nor are retries, unless
+    /// the attempt before was interrupted: its request may not have been sent.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {
         let open = self.head.state.open()?;
         let is_first = self.head.delivery.may_be_first() && open.asked_at.is_none();
@@ -80,7 +80,7 @@ impl Facts<'_> {
         before.filter(|_| is_in_line && self.receiver().is_ok())
     }
 
-    /// The webhook that the delivery may be sent to, or the decision that depends neither on other deliveries nor on the
+    /// The webhook to which the delivery may be sent, or a decision that depends neither on other deliveries nor on the
     /// endpoint.
     fn receiver(&self) -> Result<&Webhook, Decision> {
         if self.head.is_final() {
@@ -89,12 +89,12 @@ impl Facts<'_> {
         if self.head.has_unknown_outcome() {
             return Err(Decision::RecordUnknownOutcome);
         }
-        // The event that was read may be stale, and the head may be erased after its event.
+        // The event may be a stale read, and the head may be erased after its event.
         if self.head.is_erased() || self.event.is_some_and(|event| event.erased_date.is_some()) {
             return Err(Decision::Cancel(CancelReason::Erased));
         }
         let webhook = self.webhook.ok_or(Decision::Cancel(CancelReason::WebhookRemoved))?;
-        // It may have waited beyond its retention; the table removes it some days later.
+        // The delivery may have waited beyond its retention; the table removes it some days later.
         if self.now >= self.head.expires() {
             return Err(Decision::Cancel(CancelReason::Expired));
         }
@@ -110,7 +110,8 @@ impl Facts<'_> {
         Ok(webhook)
     }
 
-    /// When a delivery of a paused webhook is looked at again: after about its age, and at the end of its retention.
+    /// When a delivery of a paused webhook checks it again: after about the delivery's age, and at the end of its
+    /// retention.
     fn next_look(&self) -> Time {
         let [least, most] = LOOKS_AT_PAUSED;
         let look = self.now + self.now.since(self.head.delivery.created_date).clamp(least, most);
@@ -133,8 +134,8 @@ impl Facts<'_> {
         Decision::Wait(Wait::Content, after_pause(created, self.now))
     }
 
-    /// The decision of the breaker. Where others would probe, an operational event is simply sent: its outcome
-    /// is not counted, and the webhook may get no other event to probe with.
+    /// The decision of the breaker. An operational event is sent where another delivery would be the probe: its outcome
+    /// is not counted, and the webhook may get no other event.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let decision =
@@ -146,7 +147,7 @@ impl Facts<'_> {
     }
 }
 
-/// When a delivery without content is looked at again: after about its age, so that a long wait costs few reads.
+/// When a delivery without content is checked again: after about its age, so that a long wait costs few reads.
 pub(crate) fn after_pause(created: Time, now: Time) -> Time {
     now + now.since(created).clamp(GRACE, LONGEST_PAUSE)
 }

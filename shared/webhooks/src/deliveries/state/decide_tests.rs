@@ -1,4 +1,4 @@
-//! The decision on a delivery, as a table: the facts, and what follows.
+//! The decision on a delivery, as a table of facts and results.
 
 use super::*;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 use proptest::prelude::*;
 
-/// An event whose delivery has another one before it in its line.
+/// An event whose delivery follows another one in its line.
 fn event() -> EventItem {
     let (event, head) = event_and_head("{}");
     let target = Target { after: Some(before()), ..Target::of(head.delivery.webhook_identifier, head.delivery.url) };

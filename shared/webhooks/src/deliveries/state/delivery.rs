@@ -6,11 +6,11 @@ use crate::{deliveries::state::attempt::ErrorCode, events::catalogue};
 use auth::EntityId;
 use base::{DeliveryId, Time, WebhookId};
 
-/// The number of attempts after which a delivery cannot be sent again, since one response shows all attempts with their
+/// The number of attempts after which a delivery cannot be resent, since one response shows all attempts with their
 /// bodies. A schedule that has begun still completes.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The state of a delivery. The first two are open; the others are final until the delivery is sent again.
+/// The state of a delivery. The first two are open; the others are final until the delivery is resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -22,7 +22,7 @@ pub enum Status {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// It ended without a success for a [`CancelReason`].
+    /// It ended without success, for a [`CancelReason`].
     Cancelled,
 }
 
@@ -51,13 +51,13 @@ impl Status {
 pub enum WaitingFor {
     /// The circuit breaker of its webhook, until an attempt shows that the endpoint answers again.
     Breaker,
-    /// The end of the pause that the owner of its webhook began.
+    /// The end of its owner's pause.
     Pause,
     /// A permit: the delivery is due, but too many attempts are under way.
     Limit,
     /// Its slot: its webhook has a rate limit.
     Rate,
-    /// The delivery before it: the webhook gets the events about a subject one after another.
+    /// The preceding delivery: the webhook gets the events about a subject one after another.
     Order,
     /// The time of its next attempt.
     Schedule,
@@ -88,7 +88,7 @@ pub enum CancelReason {
     Erased,
     /// Its retention ended, or its event was never stored.
     Expired,
-    /// Its owner cancelled this delivery.
+    /// Its owner cancelled it.
     Owner,
     /// Its webhook was disabled.
     WebhookDisabled,
@@ -109,11 +109,11 @@ impl CancelReason {
     }
 }
 
-/// A delivery without its state, its event and its attempts.
+/// A delivery without its state, event and attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// The number of attempts over all its schedules.
+    /// The number of attempts in all its schedules.
     pub attempt_count: u32,
     /// When its event was published.
     pub created_date: Time,
@@ -140,8 +140,8 @@ pub struct Delivery {
     pub test: bool,
     /// The event's type.
     pub r#type: String,
-    /// The webhook's URL when the delivery was created, with the values of its query masked. Empty, and not shown, for
-    /// a pull webhook.
+    /// The webhook's URL when the delivery was created, with its query values masked. Empty, and not shown, for a pull
+    /// webhook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The webhook.
@@ -149,12 +149,12 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Whether no request may have been sent: a worker that was interrupted may not have sent its request.
+    /// Whether possibly no request was sent: a worker may have been interrupted before it sent one.
     pub(crate) fn may_be_first(&self) -> bool {
         self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
     }
 
-    /// Whether it carries an operational event. A test does not count, even with the sample of an operational type: the
+    /// Whether it carries an operational event. A test does not count, even with a sample of an operational type: the
     /// person who sends it wants to see whether the endpoint works.
     pub(crate) fn is_operational(&self) -> bool {
         !self.test && catalogue::is_operational(&self.r#type)

@@ -13,11 +13,11 @@ use crate::{
     events::store::EventItem,
 };
 
-/// Maximum inline attempt size in bytes, attribute names included.
+/// Maximum size of an attempt in the head, in bytes, attribute names included.
 const MAX_INLINE: usize = 1024;
 
-/// How many attempts without a known outcome use up none of the schedule: a reader that crashes again and again would use
-/// it up in minutes.
+/// How many attempts without a known outcome do not count in the schedule: a reader that crashes repeatedly would use
+/// the schedule up in minutes.
 pub(crate) const SPARED: u32 = 5;
 
 /// The head of a delivery.
@@ -27,10 +27,10 @@ pub struct Head {
     pub(crate) state: State,
     /// Attempts made before the current schedule began.
     pub(crate) schedule_base: u32,
-    /// How many attempts had no known outcome, and used up none of the schedule: those of readers that did not answer,
-    /// and of workers that ended.
+    /// How many attempts had no known outcome and did not count in the schedule: those of readers that did not answer,
+    /// and of workers that died.
     pub(crate) unanswered: u32,
-    /// Whether the first attempt was requested by a person or a replay, and does not wait for the deliveries before it.
+    /// Whether the first attempt was requested by a person or a replay, and does not wait for the preceding deliveries.
     pub(crate) out_of_turn: bool,
     /// Attempts that are small enough for the head.
     pub(crate) attempts: Vec<Attempt>,
@@ -38,12 +38,12 @@ pub struct Head {
     pub(crate) index: Index,
     /// The end of its retention, in seconds since 1970.
     pub(crate) expires_at: i64,
-    /// Whether the table has the head. Otherwise it is derived from its event, and the first write inserts it.
+    /// Whether the table has the head. If not, the head is derived from its event, and the first write inserts it.
     pub(crate) is_stored: bool,
 }
 
 impl Head {
-    /// A delivery of an event that nothing has happened to; `None` if the event has no such delivery.
+    /// A delivery of an event in its initial state; `None` if the event has no such delivery.
     pub(crate) fn new(event: &EventItem, id: &DeliveryId) -> Option<Self> {
         let target = event.targets.get(id.ordinal()).filter(|_| id.event() == *event.id())?;
         let first_attempt = event.first_attempt();
@@ -80,7 +80,7 @@ impl Head {
         })
     }
 
-    /// A delivery that a replay adds to an event, which is due now; `None` as in [`Self::new`].
+    /// A delivery that a replay adds to an event, due now; `None` as in [`Self::new`].
     pub(crate) fn replayed(event: &EventItem, id: &DeliveryId, now: Time) -> Option<Self> {
         let mut new = Self::new(event, id)?;
         if let State::Open(_) = new.state {
@@ -115,7 +115,7 @@ impl Head {
         self.state.open()?.claim.lease.as_ref()
     }
 
-    /// Whether this lease gives the next attempt to its holder.
+    /// Whether this lease entitles its holder to the next attempt.
     pub(crate) fn is_leased_by(&self, lease: &str) -> bool {
         self.lease().is_some_and(|found| found.id == lease)
     }
@@ -135,23 +135,23 @@ impl Head {
         self.state.open().is_none()
     }
 
-    /// Whether the delivery waits for the end of another one.
+    /// Whether the delivery waits until another one is final.
     pub(crate) fn is_held(&self) -> bool {
         self.held_by().is_some()
     }
 
-    /// The delivery whose end it waits for.
+    /// The delivery for whose end it waits.
     pub(crate) fn held_by(&self) -> Option<&DeliveryId> {
         self.state.open()?.wait.before()
     }
 
-    /// Whether it is in the feed of its webhook, or was when someone requested it.
+    /// Whether it is in the feed of its webhook, or was when someone requested an attempt.
     pub(crate) fn is_in_feed(&self) -> bool {
         self.state.open().is_some_and(|open| open.wait == Wait::Reader)
     }
 
-    /// Whether the sweep has opened the delivery, or may have passed its event. Before that, an early retry leaves due
-    /// time and index keys to the sweep, which saves their writes.
+    /// Whether the sweep has opened the delivery, or may have passed its event. Before that, an early retry leaves the
+    /// due time and the index keys to the sweep, which saves their writes.
     pub(crate) fn is_opened(&self, now: Time) -> bool {
         self.index.due_at.is_some() || now >= self.delivery.created_date + OPENS_AFTER
     }
@@ -174,7 +174,7 @@ impl Head {
         Self { delivery, attempts, ..self }
     }
 
-    /// Whether an attempt without a known outcome uses up none of the schedule.
+    /// Whether an attempt without a known outcome does not count in the schedule.
     pub(crate) fn spares_schedule(&self) -> bool {
         self.unanswered < SPARED
     }
@@ -184,19 +184,19 @@ impl Head {
         self.delivery.erased_date.is_some()
     }
 
-    /// Whether the delivery may have ended before those before it in the line of its subject: it was cancelled while it
+    /// Whether the delivery may have ended before the preceding deliveries about its subject: it was cancelled while it
     /// could be held, or a person requested its first attempt.
     pub(crate) fn ended_early(&self) -> bool {
         let is_cancelled_unsent = self.status() == Status::Cancelled && self.delivery.may_be_first();
         self.is_final() && (self.out_of_turn || is_cancelled_unsent)
     }
 
-    /// The end of the lease, while its holder may still record the attempt; clock skew is allowed for.
+    /// The end of the lease, while its holder may still record the attempt. Allows for clock skew.
     pub(crate) fn under_way_until(&self, now: Time) -> Option<Time> {
         self.lease().map(|lease| lease.until).filter(|end| now < *end + CLOCK_SKEW)
     }
 
-    /// Whether the next attempt was made before, by a reader or a worker whose outcome is unknown. It is recorded
+    /// Whether the next attempt was already made, by a reader or a worker whose outcome is unknown. It is recorded
     /// before another attempt is made.
     pub(crate) fn has_unknown_outcome(&self) -> bool {
         self.state.open().is_some_and(|open| open.claim.unknown.is_some())
@@ -219,12 +219,12 @@ impl Head {
         self.state.open().is_some_and(|open| open.is_later(now))
     }
 
-    /// Whether some attempts had no room in the head.
+    /// Whether some attempts did not fit into the head.
     pub(crate) fn has_large_attempts(&self) -> bool {
         usize::try_from(self.delivery.attempt_count).unwrap_or(usize::MAX) > self.attempts.len()
     }
 
-    /// Whether the head has room for a further attempt.
+    /// Whether a further attempt fits into the head.
     pub(crate) fn has_room_for(&self, attempt: &Attempt) -> bool {
         self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
     }
@@ -249,7 +249,7 @@ pub(crate) mod tests {
     pub const NOW: Time = Time::from_millis(1_795_167_900_000);
     pub const LATER: Time = Time::from_millis(1_795_167_960_000);
 
-    /// A delivery that the table has, and that is due.
+    /// A delivery that is in the table and due.
     pub fn head() -> Head {
         event_and_head("{}").1
     }

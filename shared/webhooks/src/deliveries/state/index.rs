@@ -1,9 +1,9 @@
-//! The positions of a delivery in the indexes: `byDue`, where the sweep finds it, and `byWebhook`, where each group of a
-//! webhook's deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and state
-//! reads little more than it shows.
+//! The positions of a delivery in two indexes. In `byDue`, the sweep finds it. In `byWebhook`, each group of a
+//! webhook's deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and
+//! state reads little more than it shows.
 //!
-//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, postponed, put into a
-//! feed, recorded or ended. An early retry changes no index.
+//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, postponed, put into a feed,
+//! recorded or ended. An early retry changes no index.
 
 use std::time::Duration;
 
@@ -11,23 +11,24 @@ use base::{Time, WebhookId};
 
 use crate::deliveries::state::times::{GRACE, MAX_DELAY, OPENS_AFTER};
 
-/// The longest wait that does not count as waiting.
+/// The longest delay that does not count as waiting.
 pub(super) const SOON: Duration = Duration::from_secs(60);
 
 /// The groups of a webhook's deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexGroup {
-    /// Open, and the next attempt is due or comes within a minute.
+    /// Open, and the next attempt is due now or within a minute.
     Open,
-    /// Open, and the next attempt is more than a minute away, or waits for a breaker, its owner, a slot or the one before it.
-    /// The removal of the webhook cancels these; its other open deliveries are cancelled by their attempts.
+    /// Open, and the next attempt is more than a minute away, or waits for a breaker, its owner, a slot or the
+    /// preceding delivery. The removal of the webhook cancels these; its other open deliveries are cancelled by their
+    /// attempts.
     Waiting,
     /// Open, and waiting in the feed of a pull webhook, or with a reader of the feed.
     Unread,
     /// Failed, or cancelled because its webhook was disabled; with fewer attempts than the limit, and not erased.
     Recoverable,
     /// Failed or cancelled for good: its attempts are used up, its webhook is removed, its event is erased, or its
-    /// owner cancelled it. Also a delivery whose retention is over, until the table removes it.
+    /// owner cancelled it. Also an expired delivery, until the table removes it.
     Unrecoverable,
     /// Delivered.
     Delivered,
@@ -80,63 +81,62 @@ impl IndexGroup {
     }
 }
 
-/// The places of a delivery in the indexes.
+/// The positions of a delivery in the indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Index {
     /// Its group, once it is in the index `byWebhook`.
     pub(crate) group: Option<IndexGroup>,
-    /// When the sweep looks at it; `None` if it is final, or not opened yet.
+    /// When the sweep checks it; `None` if it is final or not opened yet.
     pub(crate) due_at: Option<Time>,
     /// How often the sweep has postponed the due time since it was set. Starts at 1 if no message announces the
-    /// attempt, so that the sweep does not expect one on a crowded queue.
+    /// attempt, so that the sweep does not expect a message on a crowded queue.
     pub(crate) sweeps: u32,
 }
 
 /// Who announces an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnnouncedBy {
-    /// A message, which the caller sends. The sweep announces the attempt if the message is lost.
+    /// A message, which the caller sends. If the message is lost, the sweep announces the attempt.
     Message,
     /// The sweep: the caller sends no message.
     Sweep,
 }
 
-/// The age at which the dispatcher first looks again at a delivery in a feed. It then publishes an event about the
-/// unread feed.
+/// The age at which the dispatcher first checks a delivery in a feed. It then publishes an event about the unread feed.
 pub(crate) const UNREAD_LIMIT: Duration = Duration::from_secs(60 * 60);
-/// The longest time between two looks at a delivery in a feed.
+/// The longest time between two checks of a delivery in a feed.
 const LONGEST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest time between two looks at a held delivery.
+/// The longest time between two checks of a held delivery.
 pub(super) const LONGEST_LOOK_AT_HELD: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The time of the dispatcher's next look at a delivery in a feed: when its age has doubled, and at least every day.
-/// Its webhook may have been removed, disabled or changed by then.
+/// The time of the dispatcher's next check of a delivery in a feed: when its age has doubled, and at least daily. Its
+/// webhook may have been removed, disabled or changed by then.
 fn next_look(created: Time, now: Time) -> Time {
     let age = now.since(created);
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
-/// The time of the dispatcher's next look at a held delivery. Usually the end of the delivery before it makes it due; the
-/// look is for crashes, and for predecessors that the job of a removed webhook cancelled. So a line that lost its
-/// wake-ups continues within a minute while it is young, and a long wait costs few looks.
+/// The time of the dispatcher's next check of a held delivery. Usually the end of the preceding delivery makes it due.
+/// The checks are for crashes, and for preceding deliveries that the job of a removed webhook cancelled. So a line that
+/// lost its wake-ups continues within a minute while it is young, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }
 
 impl Index {
-    /// The places of a delivery whose next attempt was made due now.
+    /// The positions of a delivery whose next attempt was made due now.
     pub(crate) fn due_now(announced_by: AnnouncedBy, now: Time) -> Self {
         Self { group: Some(IndexGroup::Open), ..Self::announced(now, announced_by, now) }
     }
 
-    /// The places of a delivery in the feed of its webhook. No message announces it, and the due time only makes the
-    /// dispatcher look again.
+    /// The positions of a delivery in the feed of its webhook. No message announces it; the due time only makes the
+    /// dispatcher check it.
     pub(crate) fn in_feed(created: Time, now: Time) -> Self {
         Self { group: Some(IndexGroup::Unread), due_at: Some(next_look(created, now)), sweeps: 1 }
     }
 
-    /// The due time of an attempt at this time. A delayed message announces it before the sweep does. The sweep announces
-    /// attempts beyond the longest delay at once.
+    /// The due time of an attempt at this time. A delayed message announces it before the sweep does. For an attempt
+    /// beyond the longest delay, only the sweep announces it, at once.
     pub(super) fn announced(next: Time, announced_by: AnnouncedBy, now: Time) -> Self {
         let by_message = announced_by == AnnouncedBy::Message && next.since(now) <= MAX_DELAY;
         let due_at = if by_message { next + GRACE } else { next };

@@ -1,20 +1,20 @@
-//! The life of a delivery: its state, what happens next, and what each event makes of it. Everything here is pure: no
-//! table, no queue and no clock.
+//! The life of a delivery: its state, the next step, and how each event changes it. Everything here is pure: no table,
+//! no queue and no clock.
 //!
 //! | module | question |
 //! |---|---|
 //! | `delivery`, `attempt` | What is a delivery, and what is an attempt? |
-//! | `head` | What is known of a delivery? |
+//! | `head` | What is known about a delivery? |
 //! | `decide` | What happens to a delivery whose turn it is? |
-//! | `transition` | What does an event make of it? |
-//! | `index`, `placing` | Where do the indexes have it, and when does the sweep look at it? |
-//! | `wait` | What can a delivery wait for, and what follows from it? |
-//! | `shown` | What does its owner see of a wait? |
+//! | `transition` | How does an event change it? |
+//! | `index`, `placing` | Where is it in the indexes, and when does the sweep check it? |
+//! | `wait` | Why can a delivery wait, and with which consequences? |
+//! | `shown` | How does its owner see a wait? |
 //! | `schedule` | When is the next attempt? |
-//! | `slot` | When is its turn under a rate limit? |
-//! | `times` | Which times do claims, messages and the sweep agree on? |
+//! | `slot` | When does a rate limit permit it? |
+//! | `times` | Which time limits do claims, messages and the sweep share? |
 //!
-//! A new reason to wait is a variant of `Wait`, whose rules the compiler demands in `wait`; `decide` says when a
+//! A new reason to wait is a variant of `Wait`, whose rules the compiler demands in `wait`. `decide` says when a
 //! delivery waits for it, and `store::attributes` how it is stored.
 
 pub mod attempt;
@@ -43,15 +43,16 @@ pub(crate) enum State {
     Delivered,
     /// No attempt succeeded, and none is due.
     Failed,
-    /// It ended without a success. Release 1.0.0 stored no reason for a webhook that was disabled or removed; those
-    /// count as disabled, so that a recovery finds them, and a removed webhook has no recovery.
+    /// It ended without success. Release 1.0.0 stored no reason for a webhook that was disabled or removed. These count
+    /// as disabled, so that a recovery finds them; a removed webhook has no recovery.
     Cancelled(CancelReason),
 }
 
 /// A delivery that has a next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// When the next attempt is due. If it waits for something without a time: when the dispatcher looks at it again.
+    /// When the next attempt is due. If it waits for something with no known time: when the dispatcher checks the
+    /// delivery.
     pub(crate) next: Time,
     /// Whether an attempt of the current schedule was made.
     pub(crate) is_retry: bool,
@@ -68,15 +69,15 @@ pub(crate) struct Open {
 pub(crate) struct Claim {
     /// The worker or reader that has it, until the end of its lease.
     pub(crate) lease: Option<Lease>,
-    /// The attempt that was made before, and is recorded before another one is made. With a lease: its reader still
+    /// The attempt that was already made, to be recorded before another one is made. With a lease: its reader still
     /// holds it, or a worker is about to record it.
     pub(crate) unknown: Option<Unknown>,
 }
 
-/// A lease: it gives the next attempt to one worker or reader.
+/// A lease: it entitles one worker or reader to the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
-    /// Proves, when the attempt is recorded, that the claim still holds.
+    /// Proves, when the attempt is recorded, that the claim is still valid.
     pub(crate) id: String,
     pub(crate) until: Time,
 }
@@ -86,7 +87,7 @@ pub(crate) struct Lease {
 pub(crate) enum Unknown {
     /// A reader of the webhook's feed got the delivery at this time.
     Reader(Time),
-    /// A worker claimed the attempt at this time, and ended without recording the outcome.
+    /// A worker claimed the attempt at this time, and died without recording the outcome.
     Worker(Time),
 }
 
@@ -126,7 +127,7 @@ impl Open {
         Self { next, is_retry: false, wait: Wait::Schedule, resume_at: None, asked_at: None, claim }
     }
 
-    /// The earliest time of a claim: that of the attempt, or the end of the lease.
+    /// The earliest time of a claim: the time of the attempt, or the end of the lease.
     pub(crate) fn claimable_at(&self) -> Time {
         self.claim.lease.as_ref().map_or(self.next, |lease| lease.until)
     }
@@ -136,7 +137,7 @@ impl Open {
         self.claim.lease.is_none() && now < self.next
     }
 
-    /// Whether the schedule's own attempt waits for something other than its time.
+    /// Whether the next attempt of the schedule waits for something other than its time.
     pub(crate) fn is_put_off(&self) -> bool {
         self.wait != Wait::Schedule
     }

@@ -1,4 +1,4 @@
-//! The places of a delivery in the indexes, as a function of its state.
+//! The positions of a delivery in the indexes, as a function of its state.
 //!
 //! The write units of the indexes, in addition to those of the items. An entry whose attributes change costs one more.
 //!
@@ -8,7 +8,7 @@
 //! | delivered after longer waits, or postponed by a breaker or its owner | 2, and 2 for each further wait or announcement | 3 | 0 |
 //! | opened without a head, announced, and delivered | 4 | 3 | 0 |
 //! | failed at once | 0 | 1 | 1 |
-//! | failed after the whole schedule | as after longer waits | 3 | 1 |
+//! | failed after the whole schedule | as for longer waits | 3 | 1 |
 //! | cancelled while it waits | 1 | 2 | 1 |
 //! | resent after its end, and delivered; recovered: 2 more in `byDue` | 2 | 4 | 1 unless it was delivered |
 
@@ -39,8 +39,8 @@ impl IndexGroup {
 }
 
 impl Index {
-    /// The places of a delivery that the sweep opens: its message was sent when its event was published, unless its
-    /// first attempt is later than a message can be delayed.
+    /// The positions of a delivery that the sweep opens. Its message was sent when its event was published, unless its
+    /// first attempt is beyond the longest delay of a message.
     pub(crate) fn opened(head: &Head, now: Time) -> Self {
         let first = head.claimable_at().unwrap_or(now);
         let sweeps = if head.is_stored {
@@ -51,8 +51,8 @@ impl Index {
         Self { group: Some(IndexGroup::of_due(first, now)), due_at: Some(first.max(now)), sweeps }
     }
 
-    /// The places of a delivery in its new state; `None` if they stay as they are, which saves writes: an early retry is
-    /// left to the sweep that opens the delivery, and a retry after seconds moves no due time, unless the attempt before
+    /// The positions of a delivery in its new state; `None` if they do not change, which saves writes. An early retry
+    /// is left to the sweep that opens the delivery. A retry after seconds moves no due time, unless the attempt before
     /// it was late.
     pub(crate) fn after(read: &Head, new: &Head, announced_by: AnnouncedBy, now: Time) -> Option<Self> {
         let group = Some(IndexGroup::of(new, now));
@@ -60,13 +60,13 @@ impl Index {
         let next = open.next;
         match open.wait.wakes() {
             Wakes::Reader => return Some(Self::in_feed(new.delivery.created_date, now)),
-            // No message announces the next look.
+            // No message announces the next check.
             Wakes::Event => return Some(Self { group, due_at: Some(next), sweeps: 1 }),
             Wakes::Time => {}
         }
         // A delivery that is sent again leaves the group of its end.
         let is_early_retry = !read.is_final() && !read.is_opened(now) && next.since(now) <= GRACE;
-        // The job that ends another wait finds the delivery by its group.
+        // The job that ends any other wait finds the delivery by its group.
         let needs_group = group != Some(IndexGroup::of_due(next, now));
         if (is_early_retry && !needs_group) || read.index.is_soon_after(next) {
             return None;

@@ -1,4 +1,4 @@
-//! The time of the next attempt, if any: pure functions of outcome, time and random number.
+//! The time of the next attempt, if any: pure functions of outcome, time and a random number.
 
 use std::{str::FromStr, time::Duration};
 
@@ -11,13 +11,13 @@ use outbound::{AttemptError, HttpResponse};
 /// The longest schedule, and the longest single wait.
 const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 
-/// The length of a short schedule, without jitter and without the attempts themselves.
+/// The length of a short schedule, without jitter and without the duration of the attempts.
 const SHORT: Duration = Duration::from_secs(60 * 60);
 
 /// The maximum jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
 const JITTER: f64 = 0.1;
 
-/// The wait before each attempt, counted from the attempt before it; the first wait counts from the publication.
+/// The wait before each attempt, counted from the previous one; the first wait counts from the publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySchedule(Vec<Duration>);
 
@@ -28,18 +28,18 @@ pub enum Next {
     Delivered,
     /// The next attempt is due at this time.
     RetryAt(Time),
-    /// The feed of the webhook has the delivery again from this time on.
+    /// The feed of the webhook offers the delivery again from this time on.
     ReadFrom(Time),
     /// The attempt was the last.
     Exhausted,
-    /// The endpoint answered 410: it is gone permanently and wants no more events.
+    /// The endpoint answered 410: it is gone for good and wants no more events.
     Gone,
     /// The event was erased during the attempt.
     Cancelled,
 }
 
 impl Next {
-    /// The word for it in the log.
+    /// The name of the step in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -70,7 +70,7 @@ impl Default for RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// The part of this schedule that a webhook with these retries has: at least the first attempt.
+    /// The part of this schedule that a webhook with this `retries` setting uses: at least the first attempt.
     pub fn of_webhook(&self, retries: Retries) -> Self {
         let mut total = Duration::ZERO;
         let is_within_short = |wait: &&Duration| {
@@ -90,7 +90,7 @@ impl RetrySchedule {
         self.0.len()
     }
 
-    /// The longest duration of a delivery whose endpoint asks for no pause.
+    /// The longest duration of a delivery whose endpoint does not ask for pauses.
     pub fn whole(&self) -> Duration {
         jittered(self.0.iter().sum(), 1.0)
     }
@@ -100,7 +100,7 @@ impl RetrySchedule {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
 
-    /// The step after the outcome of an attempt; `made` counts the attempts of this schedule, including this one.
+    /// The step after the outcome of an attempt. `made` counts the attempts of this schedule, including this one.
     pub fn next(&self, made: u32, outcome: &Result<HttpResponse, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {
@@ -112,7 +112,7 @@ impl RetrySchedule {
         self.after_failure(made, asked, now, dice)
     }
 
-    /// The step after an attempt that failed; the endpoint asked for this pause.
+    /// The step after a failed attempt, whose endpoint asked for this pause.
     pub(crate) fn after_failure(&self, made: u32, asked: Duration, now: Time, dice: f64) -> Next {
         let wait = usize::try_from(made).ok().and_then(|made| self.0.get(made));
         wait.map_or(Next::Exhausted, |wait| Next::RetryAt(now + jittered(*wait, dice).max(asked)))
@@ -148,7 +148,7 @@ impl FromStr for RetrySchedule {
 pub struct ScheduleSettings {
     /// The wait before each attempt.
     pub schedule: RetrySchedule,
-    /// How long a delivery is kept, with its event and its attempts; 90 days unless set.
+    /// How long a delivery is kept, with its event and its attempts; 90 days by default.
     pub retention: Duration,
 }
 
@@ -159,8 +159,8 @@ impl FromEnvironment for ScheduleSettings {
         let retention = environment.parsed("DELIVERY_RETENTION", RETENTION);
         let schedule = schedule?;
         let Wait(retention) = retention?;
-        // Twice the schedule leaves room for some pauses, not for all: with a day's pause before each attempt the
-        // default schedule takes nine days, and a shorter retention removes the delivery before its schedule ends.
+        // Twice the schedule leaves room for some pauses, but not for all. With a day's pause before each attempt, the
+        // default schedule takes nine days; a shorter retention removes the delivery before its schedule ends.
         let least = schedule.whole() * 2;
         if retention < least {
             let value = environment.optional("DELIVERY_RETENTION").unwrap_or_default();
@@ -263,7 +263,7 @@ mod tests {
             ("Fri, 20 Nov 2020 09:47:00 GMT", 5),
             ("Fri, 20 Nov 2099 09:47:00 GMT", 86_400),
             ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
-            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's form, which recipients must take as well
+            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's form, which recipients must accept as well
         ] {
             for status in [429, 503] {
                 assert_eq!(

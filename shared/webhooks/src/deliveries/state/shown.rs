@@ -1,5 +1,5 @@
-//! The reason for which an open delivery waits, as its owner sees it. Waiting for a permit writes nothing, so it is
-//! derived from an overdue attempt.
+//! The reason for which an open delivery waits, as its owner sees it. Waiting for a permit writes nothing, so this
+//! reason is derived from an overdue attempt.
 
 use crate::deliveries::{
     state::{State, Wait, delivery::WaitingFor, head::Head},
@@ -8,7 +8,7 @@ use crate::deliveries::{
 use base::Time;
 
 impl Head {
-    /// The reason for the delivery's wait; `None` when it is final, its attempt is under way, or it is due now.
+    /// The reason for the delivery's wait; `None` if it is final or due now, or its attempt is under way.
     pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
         let open = self.state.open()?;
         let is_under_way = open.claim.lease.as_ref().is_some_and(|lease| now < lease.until);
@@ -21,8 +21,8 @@ impl Head {
         let (mut next_attempt_date, mut held_by) = (None, None);
         if let State::Open(open) = &self.state {
             next_attempt_date = match (&open.wait, waiting_for) {
-                // A reader may get it at any time, the delivery before may become final at any time, and the owner may
-                // resume the webhook at any time.
+                // A reader may get it, the preceding delivery may become final, and the owner may resume the webhook,
+                // each at any time.
                 (_, Some(WaitingFor::Reader | WaitingFor::Order | WaitingFor::Pause)) => None,
                 (Wait::Slot(slot), Some(WaitingFor::Rate)) => Some(slot.at),
                 _ => Some(open.next),
@@ -65,7 +65,7 @@ mod tests {
         times::GRACE,
     };
 
-    /// The reason of a delivery that waits like this.
+    /// The reason for which a delivery in this state waits.
     fn waits_for(wait: &Wait, next: Time) -> Option<WaitingFor> {
         head().waiting(next, wait.clone()).waiting_for(NOW)
     }

@@ -6,14 +6,14 @@ use crate::{deliveries::state::times::MAX_DELAY, subscriptions::rate_limit::Rate
 use base::Time;
 
 /// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that
-/// arrives early, or on a machine whose clock is behind, is not refused.
+/// arrives early, or on a machine whose clock is slow, is not refused.
 pub(crate) const WAITS_IN_MEMORY: Duration = Duration::from_secs(1);
 /// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(2);
 /// The maximum lateness at the first slot that counts for the second one.
 const MAX_LAG: Duration = Duration::from_secs(60);
 /// How long before its slot a delivery becomes due if a message cannot be delayed until then: the sweep, which may have
-/// to announce it, runs once a minute. After the claim, it gets a message for the exact slot.
+/// to announce it, runs once a minute. After the claim, the delivery gets a message for the exact slot.
 const EARLIER: Duration = Duration::from_secs(10 * 60);
 const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 
@@ -22,23 +22,23 @@ const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 pub(crate) struct Slot {
     /// The earliest time of its attempt.
     pub(crate) at: Time,
-    /// When the rate limit was set under which the slot was reserved.
+    /// The setting time of the rate limit under which the slot was reserved.
     pub(crate) since: Time,
-    /// How many seconds late the attempt missed its previous slot, as far as that counts.
+    /// By how many seconds the attempt missed its previous slot, up to the maximum that counts.
     pub(crate) missed_by: u32,
 }
 
 impl Slot {
-    /// The slot at this time of an attempt that missed `missed` under the same limit, if any.
+    /// The slot at this time, for an attempt that missed `missed` under the same limit, if any.
     pub(crate) fn after(missed: Option<Self>, at: Time, since: Time, now: Time) -> Self {
-        // Only a second slot that was missed shows that the queue still lags.
+        // Only a missed second slot shows that the queue still lags.
         let counted = |missed: Self| now.since(missed.at).min(if missed.missed_by == 0 { MAX_LAG } else { MAX_DELAY });
         let missed_by = missed.map(counted).unwrap_or_default();
         Self { at, since, missed_by: u32::try_from(missed_by.as_secs()).unwrap_or(u32::MAX) }
     }
 
-    /// Whether an attempt may still use it under this limit. Each missed slot extends the next one's grace to twice its
-    /// lateness: otherwise, behind a queue that lags, an attempt would reserve slots and miss them forever.
+    /// Whether an attempt may still use it under this limit. Each missed slot extends the next one's grace period to
+    /// twice its lateness. Otherwise, behind a lagging queue, an attempt would reserve and miss slots forever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
         let lag = Duration::from_secs(self.missed_by.into());
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)

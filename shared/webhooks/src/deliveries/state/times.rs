@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Time limit for a claim. If a claim takes longer, its message is received again.
+/// Time limit for a claim. If a claim takes longer, its message is delivered again.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(5);
 
 /// The longest exchange: the limit of `outbound::Limits::default`.
@@ -15,17 +15,17 @@ const RECORD: Duration = Duration::from_secs(22);
 pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// A worker's lease, counted from the start of its claim. It covers the longest claim, the longest exchange and a
-/// record that the table throttles for 20 s, so that no other worker sends the event in the meantime.
+/// record that is throttled for 20 s, so that no other worker sends the event in the meantime.
 pub const LEASE: Duration = Duration::from_secs(45);
 
 /// The latest start of an exchange within the lease: the exchange and its record must fit into the rest.
 pub const BEGIN_LIMIT: Duration = LEASE.saturating_sub(EXCHANGE).saturating_sub(RECORD);
 
 /// How long the sweep waits after the first message of an attempt before it sends another. The wait doubles with each
-/// message, so that the sweep does not increase a backlog in the queue.
+/// message, so that the sweep does not add to a backlog in the queue.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// The age of an event at which the sweep opens its deliveries: more than a publication takes, plus the clock skew. A
+/// The age of an event at which the sweep opens its deliveries: longer than a publication takes, plus the clock skew. A
 /// slower publication opens its deliveries itself.
 pub const OPENS_AFTER: Duration = Duration::from_secs(20);
 

@@ -1,5 +1,5 @@
-//! Transitions: what each event makes of a delivery. `apply` is pure; the store writes the difference between the head
-//! that was read and the new one, on condition that it is still as it was read.
+//! Transitions: how each event changes a delivery. `apply` is pure. The store writes the difference between the head
+//! that was read and the new one, on condition that the stored head has not changed.
 
 use base::{DeliveryId, Time};
 
@@ -18,17 +18,17 @@ use crate::deliveries::state::{
 pub(crate) enum Transition<'a> {
     /// A worker claims the next attempt.
     Claim { lease: &'a str },
-    /// A worker claims an attempt whose worker ended without recording the outcome.
+    /// A worker claims an attempt whose worker died without recording the outcome.
     TakeOver { lease: &'a str },
     /// A reader of the feed gets the delivery until this time.
     HandOut { lease: &'a str, until: Time },
-    /// The worker gives its claim back without an attempt.
+    /// The worker releases its claim without an attempt.
     Release,
-    /// The delivery waits without an attempt, and the dispatcher looks at it again at this time.
+    /// The delivery waits without an attempt, and the dispatcher checks it at this time.
     PutOff { wait: Wait, until: Time },
-    /// The delivery waits for the end of this one.
+    /// The delivery waits until this one is final.
     Hold { before: &'a DeliveryId },
-    /// The feed of its webhook gets the delivery.
+    /// The delivery is put into the feed of its webhook.
     PutIntoFeed,
     /// An attempt was made.
     Record { attempt: &'a Attempt, next: Next },
@@ -38,17 +38,17 @@ pub(crate) enum Transition<'a> {
     Erase(Time),
     /// A new schedule begins now.
     Reopen(Requester),
-    /// The next attempt is due now. It is an additional one only if that of the schedule was still to come.
+    /// The next attempt is due now. It is an additional one only if the attempt of the schedule was still to come.
     Expedite(Requester),
 }
 
 /// The origin of a request to attempt a delivery again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// A person requested this delivery. The attempt does not wait for a breaker or for the deliveries before it, and the
-    /// caller announces it.
+    /// A person requested this delivery. The attempt waits neither for a breaker nor for the preceding deliveries, and
+    /// the caller announces it.
     Person,
-    /// A job makes many deliveries due, and the sweep announces them. They wait like any other.
+    /// A job makes many deliveries due, and the sweep announces them. They wait like any other delivery.
     Job,
 }
 
@@ -57,13 +57,13 @@ impl Requester {
         (self == Self::Person).then_some(now)
     }
 
-    /// Whether the attempt may be the first one and does not wait for the deliveries before it.
+    /// Whether the attempt may be the first one and does not wait for the preceding deliveries.
     fn is_out_of_turn(self, delivery: &Delivery) -> bool {
         self == Self::Person && delivery.may_be_first()
     }
 }
 
-/// The delivery after an event. An event that its state rules out changes nothing: a final delivery is not claimed, and
+/// The delivery after an event. An event that its state rules out has no effect: a final delivery is not claimed, and
 /// an open one is not reopened.
 pub(crate) fn apply(head: &Head, transition: Transition<'_>, now: Time) -> Head {
     let updated = || head.clone().updated(now);
@@ -124,7 +124,7 @@ impl Open {
         open
     }
 
-    /// Unclaimed, and waiting. A request to attempt it now waits as well.
+    /// Unclaimed and waiting. A request to attempt it now waits as well.
     fn put_off(self, wait: Wait, until: Time) -> Self {
         Self { wait, next: until, claim: Claim::default(), ..self }
     }
@@ -133,8 +133,8 @@ impl Open {
         Self { asked_at: None, ..self.put_off(Wait::Reader, now) }
     }
 
-    /// Due now. Its scheduled time is kept, unless this is the attempt of the schedule itself: one that is postponed or
-    /// due already.
+    /// Due now. Its scheduled time is kept, unless this is the attempt of the schedule itself, which was postponed or
+    /// is already due.
     fn expedited(self, requester: Requester, now: Time) -> Self {
         let is_in_between = now < self.next && self.resume_at.is_none() && !self.is_put_off();
         let resume_at = if is_in_between { Some(self.next) } else { self.resume_at };
@@ -143,20 +143,21 @@ impl Open {
     }
 }
 
-/// The delivery with a new schedule that begins now. Its retention stays.
+/// The delivery with a new schedule that begins now. Its retention does not change.
 fn reopened(head: &Head, requester: Requester, now: Time) -> Head {
     let open = Open { asked_at: requester.asked_at(now), ..Open::first(now) };
     Head {
         schedule_base: head.delivery.attempt_count,
         unanswered: 0,
-        // It describes the first attempt, and further requests do not change that.
+        // This describes the first attempt, and further requests do not change that.
         out_of_turn: head.out_of_turn || requester.is_out_of_turn(&head.delivery),
         state: State::Open(open),
         ..head.clone().updated(now)
     }
 }
 
-/// The delivery after an attempt. If its event was erased in the meantime, the attempt has no answer, and none follows.
+/// The delivery after an attempt. If its event was erased in the meantime, the attempt has no answer, and no other
+/// follows.
 fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) -> Head {
     let attempt = if head.is_erased() { attempt.clone().without_answer() } else { attempt.clone() };
     let last_error = attempt.error.as_deref().and_then(ErrorCode::of);
@@ -186,8 +187,8 @@ fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) 
     Head { state, ..head }
 }
 
-/// The delivery without the content of its event. Without an attempt to record, nothing is left to send. Otherwise its
-/// worker or reader ends the delivery.
+/// The delivery without the content of its event. If no attempt is left to record, the delivery ends, since there is
+/// nothing to send. Otherwise its worker or reader ends it.
 fn erase(head: &Head, erased: Time, now: Time) -> Head {
     let head = head.clone().erased_with_its_event(Some(erased));
     if head.is_final() || head.has_attempt_to_record() {

@@ -1,4 +1,4 @@
-//! The reasons for which the next attempt of a delivery waits, and the rules that follow from each.
+//! Why the next attempt of a delivery waits, and the rules for each reason.
 
 use base::{DeliveryId, Time};
 
@@ -11,32 +11,32 @@ pub(crate) enum Wait {
     Schedule,
     /// The breaker of its webhook.
     Breaker,
-    /// The end of the pause that the owner of its webhook began. A job makes it due; its time is that of the next look.
+    /// The end of its owner's pause. A job makes the delivery due then; the time given here is that of the next check.
     Pause,
-    /// Its turn under the rate limit of its webhook.
+    /// A slot under the rate limit of its webhook.
     Slot(Slot),
-    /// The end of this delivery, which is before it in the line of its subject.
+    /// The end of this delivery, which precedes it in the line of its subject.
     Before(DeliveryId),
-    /// A reader: it is in the feed of its webhook, or was when someone requested it.
+    /// A reader: the delivery is in the feed of its webhook, or was when someone requested an attempt.
     Reader,
     /// The content of its request: its event, which a late publication has not written yet, or a sealed value that an
     /// operator has to repair.
     Content,
 }
 
-/// What makes a waiting delivery due.
+/// How a waiting delivery becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wakes {
     /// Its time.
     Time,
-    /// An event. Its time is only that of the dispatcher's next look.
+    /// An event. The time is only that of the dispatcher's next check.
     Event,
-    /// A reader, who may take it at any time. The dispatcher rarely looks at it.
+    /// A reader, who may fetch it at any time. The dispatcher rarely checks it.
     Reader,
 }
 
 impl Wait {
-    /// What makes the delivery due.
+    /// How the delivery becomes due.
     pub(crate) fn wakes(&self) -> Wakes {
         match self {
             Self::Schedule | Self::Breaker | Self::Pause | Self::Slot(_) | Self::Content => Wakes::Time,
@@ -45,8 +45,8 @@ impl Wait {
         }
     }
 
-    /// The group in the index of the webhook. While a delivery waits for its breaker, its owner, a slot or another
-    /// delivery, the length of the wait does not matter: the job that ends the wait must find it.
+    /// The group in the index of the webhook. For a delivery that waits for its breaker, its owner, a slot or another
+    /// delivery, the length of the wait does not matter, since the job that ends the wait must find it.
     pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
         match self {
             Self::Reader => IndexGroup::Unread,
@@ -55,7 +55,7 @@ impl Wait {
         }
     }
 
-    /// Whether a message announces the end of the wait. Content and a pause have none: their times are guesses.
+    /// Whether a message announces the end of the wait. Content and a pause have none, since their times are guesses.
     pub(crate) fn is_announced(&self) -> bool {
         match self {
             Self::Schedule | Self::Breaker | Self::Slot(_) => true,
@@ -63,8 +63,8 @@ impl Wait {
         }
     }
 
-    /// The rest of the wait when the attempt is requested at once. A delivery in a feed is still known as one that
-    /// had its turn in the line, and one with a slot keeps it.
+    /// The remaining wait when the attempt is requested at once. A delivery in a feed still counts as one that had its
+    /// turn in the line, and one with a slot keeps it.
     pub(crate) fn after_request(self) -> Self {
         match self {
             Self::Reader | Self::Slot(_) => self,
@@ -73,14 +73,15 @@ impl Wait {
     }
 
     /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
-    /// overdue attempt waits for a permit, which writes nothing: the time for the queue is over, and the sweep announces
+    /// overdue attempt waits for a permit, which writes nothing: its time on the queue is over, and the sweep announces
     /// it again.
     pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
         let is_early = now < next;
         match self {
             Self::Before(_) => Some(WaitingFor::Order),
             Self::Pause => Some(WaitingFor::Pause),
-            // After a failure that a reader reported, the feed has it again after the wait of the schedule.
+            // After a failure that a reader reported, the feed offers the delivery again after the wait of the
+            // schedule.
             Self::Reader => Some(if is_early { WaitingFor::Schedule } else { WaitingFor::Reader }),
             _ if !is_early => (next + GRACE <= now).then_some(WaitingFor::Limit),
             Self::Breaker => Some(WaitingFor::Breaker),
@@ -89,12 +90,12 @@ impl Wait {
         }
     }
 
-    /// The delivery whose end it waits for.
+    /// The delivery for whose end it waits.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {
         if let Self::Before(before) = self { Some(before) } else { None }
     }
 
-    /// Its turn under the rate limit of its webhook.
+    /// Its slot under the rate limit of its webhook.
     pub(crate) fn slot(&self) -> Option<Slot> {
         if let Self::Slot(slot) = self { Some(*slot) } else { None }
     }

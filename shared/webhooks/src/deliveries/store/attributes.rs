@@ -1,6 +1,6 @@
-//! The head of a delivery as an item of the table: how a state is stored, what a change writes, and which condition says
-//! that it is unchanged. No other file names an attribute of the head; [`Delivery`] and [`Attempt`] are stored with the
-//! names of their members.
+//! The head of a delivery as an item of the table: how a state is stored, the writes of a change, and the condition
+//! that the item has not changed. No other file names an attribute of the head; [`Delivery`] and [`Attempt`] are stored
+//! with the names of their members.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //! | next of its subject | `DLV#{delivery}` / `NEXT` (`events::line`) |
 //!
-//! The first claim inserts the head, or the sweep does (`open.rs`). Until then, the delivery is only a target of its
+//! The first claim inserts the head, or else the sweep (`open.rs`). Until then, the delivery is only a target of its
 //! event, and [`Head::new`] derives its state.
 //!
 //! Attempts are stored in the head while it stays small, so that one write of one unit records both. Larger attempts
@@ -31,7 +31,7 @@ use storage::table::{Change, Condition, Put, Query, TableError, Write, absent, a
 /// The prefix of the sort keys of attempts.
 pub(super) const ATTEMPT: &str = "ATT#";
 
-/// The number of partitions of the index of due deliveries: one takes 1 000 writes a second.
+/// The number of partitions of the index of due deliveries: one accepts 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
 
 /// The attributes of a head.
@@ -50,7 +50,7 @@ struct Attributes {
     sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_attempt_date: Option<Time>,
-    /// Present while the delivery is open, so that one comparison decides a claim.
+    /// Present while the delivery is open, so that one comparison decides whether it can be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     claimable_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,14 +203,15 @@ impl Attributes {
             (None, Some(WaitingFor::Pause), _) => Wait::Pause,
             (None, Some(WaitingFor::Reader), _) => Wait::Reader,
             (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot.into()),
-            // An earlier release left `waitingFor: order` when a request ended a hold.
+            // An earlier release kept `waitingFor: order` when a request ended a hold.
             (None, None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
             (None, _, _) => Wait::Schedule,
         }
     }
 }
 
-/// The stored name of a wait. The schedule and a permit follow from times, and content is `putOff` without a name.
+/// The stored name of a wait. Waits for the schedule and for a permit are derived from times, and a wait for content is
+/// `putOff` without a name.
 fn stored_wait(wait: &Wait) -> Option<WaitingFor> {
     match wait {
         Wait::Breaker => Some(WaitingFor::Breaker),
@@ -269,8 +270,8 @@ impl From<HeadChange> for Change {
 
 /// The attributes that a change writes.
 impl HeadChange {
-    /// The difference between a head as it was read and its new form, with these places in the indexes; `None` leaves
-    /// them as they are.
+    /// The difference between a head as it was read and its new form, with these positions in the indexes; `None`
+    /// leaves them unchanged.
     pub(super) fn between(
         read: &Head,
         new: &Head,
@@ -279,7 +280,7 @@ impl HeadChange {
     ) -> Result<Self, TableError> {
         let new = Head { index: read.index, ..new.clone() };
         let change = Change::between(head_key(&read.delivery.id), (read, &new), doing)?;
-        // A repetition may change nothing, and its conditions still decide.
+        // A repeated change may write nothing; its conditions are still checked.
         let is_nothing = change.is_empty() && index.is_none();
         let change = if is_nothing { change.set("lastUpdate", new.delivery.last_update) } else { change };
         Ok(index.into_iter().fold(Self(change), |change, index| {
@@ -287,7 +288,7 @@ impl HeadChange {
         }))
     }
 
-    /// Sets the places in the indexes, regardless of those that were read: the sweep moves them at any time.
+    /// Sets the positions in the indexes, regardless of those that were read: the sweep moves them at any time.
     fn placed(self, index: Index, id: &DeliveryId, webhook: &WebhookId) -> Self {
         Self(
             self.0
@@ -308,7 +309,7 @@ impl HeadChange {
         Self(Change::of(head_key(id)).set("claimableAt", until))
     }
 
-    /// The end of a hold of a delivery that was not read: its next attempt is due now, or its feed has it.
+    /// The end of a hold of a delivery that was not read: its next attempt is due now, or it is put into its feed.
     pub(super) fn waking(id: &DeliveryId, wait: &Wait, index: Index, webhook: &WebhookId, now: Time) -> Self {
         let change = Change::of(head_key(id))
             .set("nextAttemptDate", now)
@@ -377,7 +378,7 @@ impl HeadChange {
             .if_claimable_at(read)
     }
 
-    /// The time from which it can be claimed is as it was read.
+    /// The time from which it can be claimed has not changed since it was read.
     pub(super) fn if_claimable_at(self, read: &Head) -> Self {
         let unchanged = read.claimable_at().map_or_else(|| absent("claimableAt"), |time| is("claimableAt", time));
         self.only_if(unchanged)
@@ -396,7 +397,7 @@ impl HeadChange {
         self.only_if(at_most("claimableAt", now))
     }
 
-    /// It is unleased, or leased only to record an attempt without a known outcome.
+    /// It has no lease, or one that only serves to record an attempt without a known outcome.
     pub(super) fn if_unleased_or_unrecorded(self) -> Self {
         self.only_if(Condition::Any(vec![absent("lease"), present("handedOutAt"), present("interruptedAt")]))
     }
@@ -406,7 +407,7 @@ impl HeadChange {
         self.if_unleased().only_if(absent("handedOutAt")).only_if(absent("interruptedAt"))
     }
 
-    /// A reader has it.
+    /// A reader holds it.
     pub(super) fn if_handed_out(self) -> Self {
         self.only_if(present("handedOutAt"))
     }
@@ -415,7 +416,7 @@ impl HeadChange {
         self.only_if(is("attemptCount", made))
     }
 
-    /// Any time matches: only a final delivery has none.
+    /// Any time matches, since only a final delivery has none.
     pub(super) fn if_open(self) -> Self {
         self.only_if(more("claimableAt", Time::from_millis(0)))
     }
@@ -457,12 +458,12 @@ impl HeadChange {
     }
 }
 
-/// The write of a head that the table does not have, with these places in the indexes.
+/// The write of a head that is not in the table, with these positions in the indexes.
 pub(super) fn insertion(new: &Head, index: Option<Index>, doing: &'static str) -> Result<Put, TableError> {
     Ok(Put::item(&Head { index: index.unwrap_or_default(), ..new.clone() }, doing)?.only_if(is_new()))
 }
 
-/// An attempt that has no room in the head.
+/// An attempt that does not fit into the head.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AttemptItem {
@@ -481,7 +482,7 @@ impl AttemptItem {
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 
-    /// The removal of the parts of a stored answer that may repeat the content of the event; `None` without any.
+    /// The removal of the parts of a stored answer that may repeat the content of the event; `None` if there are none.
     pub(super) fn erasing(id: &DeliveryId, sort_key: &str, attempt: &Attempt) -> Option<Change> {
         let change = Change::of((partition(id), sort_key.to_owned()));
         let change = change.set_some("error", attempt.error_without_reason()).remove("responseBody");
@@ -507,7 +508,7 @@ pub(crate) fn of_group(webhook: &WebhookId, group: IndexGroup) -> Query {
     Query::index("byWebhook", "webhookKey", group.key(webhook))
 }
 
-/// The failed and cancelled deliveries of an entity. Their webhooks may be gone.
+/// The failed and cancelled deliveries of an entity, whose webhooks may be gone.
 pub(crate) fn undelivered(entity: &EntityId) -> Query {
     Query::index("byEntity", "entityKey", undelivered_key(entity))
 }
@@ -538,8 +539,8 @@ pub(super) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard of a delivery. The characters before the last two are random: the sum of several spreads evenly over the
-/// shards, which one of 32 letters would not.
+/// The shard of a delivery. The characters before the last two are random. The sum of several characters spreads evenly
+/// over the shards, unlike a single one of 32 letters.
 fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

@@ -1,5 +1,5 @@
-//! Cancelling open deliveries without an attempt. The change requires the delivery to be as it was read, so that only
-//! one of a concurrent cancellation and claim succeeds.
+//! Cancels open deliveries without an attempt. The change requires the delivery to be unchanged since it was read, so
+//! that only one of a concurrent cancellation and claim succeeds.
 
 use crate::deliveries::{
     state::{
@@ -17,7 +17,7 @@ use storage::table::{TableError, Written};
 const CANCELLING: &str = "cancelling a delivery";
 
 impl Deliveries {
-    /// Cancels an open delivery at its owner's request, by one write. Lost when the delivery has changed since it was
+    /// Cancels an open delivery at its owner's request, with one write. Lost if the delivery has changed since it was
     /// read.
     pub(crate) async fn cancel_open(&self, read: &StoredDelivery, now: Time) -> Result<Written<Head>, TableError> {
         let read = &read.head;
@@ -28,7 +28,7 @@ impl Deliveries {
         self.write_head_and_read(read, &cancelled, index, unchanged, CANCELLING).await
     }
 
-    /// Cancels a waiting delivery of a removed webhook. Lost when the delivery is claimed: its worker then cancels it.
+    /// Cancels a waiting delivery of a removed webhook. Lost if the delivery is claimed: its worker then cancels it.
     pub(crate) async fn cancel_waiting(
         &self,
         id: &DeliveryId,

@@ -1,9 +1,9 @@
-//! Claims: a claim gives one worker the next attempt of a delivery, until the worker records the attempt or ends the
-//! claim without one.
+//! Claims: a claim entitles one worker to the next attempt of a delivery, until the worker records the attempt or ends
+//! the claim without one.
 //!
 //! Every attempt is claimed before it is sent. A claim is one write of one item, and so is the record of a small
 //! attempt; such writes share their calls with those of other deliveries. The record is retried until shortly before
-//! the lease ends, so that throttling does not turn an answered attempt into a second request.
+//! the lease ends, so that throttling does not cause a second request after an answered attempt.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ const EXTENDING: &str = "extending a reader's lease";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 
-/// Time limit for recording an attempt together with other writes, or half of the time that is left. After it, the
+/// Time limit for recording an attempt together with other writes, at most half of the remaining time. After it, the
 /// attempt is recorded alone.
 const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -47,10 +47,10 @@ const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Claimed {
     head: Head,
-    /// Proves, when the attempt is recorded, that the claim still holds.
+    /// Proves, when the attempt is recorded, that the claim is still valid.
     lease: String,
     began: Instant,
-    /// The latest time to write the outcome, if a reader's request makes the claim, which has less time than the lease.
+    /// The latest time to write the outcome, if a reader's request made the claim: it has less time than the lease.
     until: Option<Instant>,
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum ClaimOutcome {
     Done(Box<Claimed>),
     /// The attempt was made already, another worker is making it, it is not due yet, or its event is gone.
     Refused,
-    /// The delivery is final. The worker that ended it may have died before it woke the next one of its line.
+    /// The delivery is final. Its last worker may have died before it woke the next delivery in the line.
     Ended(Box<Head>),
-    /// The delivery has no head: it is neither claimed nor opened yet, or is gone.
+    /// The delivery has no head: it is neither claimed nor opened yet, or was removed.
     NoHead,
 }
 
@@ -92,7 +92,7 @@ impl Claimed {
         Self { head, lease, began: Instant::now(), until: None }
     }
 
-    /// The claim of a reader's request that has to end by this time.
+    /// The claim of a reader's request, which has to end by this time.
     pub(crate) fn until(self, end: Instant) -> Self {
         Self { until: Some(end), ..self }
     }
@@ -111,17 +111,17 @@ impl Claimed {
         self.head.state.open()
     }
 
-    /// The attempt that was made before, by a reader or a worker whose outcome is unknown.
+    /// The attempt that was already made, by a reader or a worker whose outcome is unknown.
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         self.open().and_then(|open| open.claim.unknown)
     }
 
-    /// The slot that the attempt has waited for, if any.
+    /// The slot for which the attempt has waited, if any.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.open().and_then(|open| open.wait.slot())
     }
 
-    /// The latest time to write the outcome: before another worker, whose clock may be ahead, can claim.
+    /// The latest time to write the outcome: before another worker, whose clock may be fast, can claim.
     pub(crate) fn deadline(&self) -> Instant {
         let end_of_lease = self.began + (LEASE - CLOCK_SKEW);
         self.until.map_or(end_of_lease, |until| until.min(end_of_lease))
@@ -147,15 +147,15 @@ impl Claimed {
         self.head.next_attempt()
     }
 
-    /// The number of the claimed attempt within the current schedule. A resend starts a new schedule and continues the
-    /// attempt numbers.
+    /// The number of the claimed attempt within the current schedule. A resend starts a new schedule, but the numbers
+    /// of attempts continue.
     pub(crate) fn attempt_in_schedule(&self) -> u32 {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
     /// Applies the delivery's limits to the next step. A requested attempt neither uses up nor moves an attempt of the
-    /// schedule, but the pause that the endpoint asked for is kept. No attempt is due after the end of the retention:
-    /// the last one before it makes the delivery final.
+    /// schedule, but a pause that the endpoint asked for is kept. No attempt is due after the end of the retention: the
+    /// last one before it makes the delivery final.
     pub(crate) fn limited(&self, next: Next, asked: Duration, now: Time) -> Next {
         let resume_at = self.open().and_then(|open| open.resume_at);
         let next = match (resume_at, next) {
@@ -178,7 +178,7 @@ impl Claimed {
         if self.until.is_some() { AnnouncedBy::Sweep } else { AnnouncedBy::Message }
     }
 
-    /// The change of a head, read as `read`, to its new form, which is lost with the claim.
+    /// The change of a head, read as `read`, to its new form. Lost if the claim is.
     fn change(&self, read: &Head, new: &Head, now: Time, doing: &'static str) -> Result<HeadChange, TableError> {
         let index = Index::after(read, new, self.announced_by(), now);
         Ok(HeadChange::between(read, new, index, doing)?.if_leased(&self.lease))
@@ -210,8 +210,8 @@ impl Deliveries {
         self.claim_since((began, now), id, 1, lease).await
     }
 
-    /// Lets a delivery without a head wait, by one write and without a claim: in the feed of its webhook, or for the end
-    /// of another one. Returns false if it has a head already, is final or expired, or is not due.
+    /// Makes a delivery without a head wait, by one write and without a claim: in the feed of its webhook, or for the
+    /// end of another delivery. Returns false if it already has a head, is final or expired, or is not due.
     pub(crate) async fn put_off_first(
         &self,
         event: &EventItem,
@@ -226,8 +226,8 @@ impl Deliveries {
         Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done())
     }
 
-    /// Gives a delivery that waits in the feed of its webhook to a reader, until this time. `None` when another reader
-    /// or the dispatcher has claimed it, or it has changed since it was read.
+    /// Gives a delivery that waits in the feed of its webhook to a reader, until this time. Returns `None` if another
+    /// reader or the dispatcher has claimed it, or it has changed since it was read.
     pub(crate) async fn hand_out(
         &self,
         read: &Head,
@@ -241,7 +241,7 @@ impl Deliveries {
             .if_attempts(made)
             .if_in_group(IndexGroup::Unread, &read.delivery.webhook_identifier)
             .if_claimable(now)
-            // The attempt of a former reader or worker must be recorded first.
+            // The attempt of an earlier reader or worker must be recorded first.
             .if_nothing_to_record()
             .if_not_erased();
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
@@ -249,8 +249,8 @@ impl Deliveries {
         Ok(claimed.or_own(|head| is_own_claim(head, lease, made)).done())
     }
 
-    /// Lets the reader that holds a delivery of this webhook by this lease hold it until `end`. Returns false if the
-    /// lease was lost, or the delivery is another's or final. A repetition changes nothing more.
+    /// Extends the lease by which a reader holds a delivery of this webhook to `end`. Returns false if the lease was
+    /// lost, or the delivery is another webhook's or final. A repetition changes nothing.
     pub(crate) async fn extend_lease(
         &self,
         held: &ReaderLease<'_>,
@@ -267,9 +267,9 @@ impl Deliveries {
     }
 
     /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the
-    /// lease. The due time stays, which saves two write units in the index; most attempts end long before it. If it
-    /// passes during an attempt, the sweep announces the delivery, and the claim for that announcement, which is
-    /// refused, moves the due time to the end of the lease.
+    /// lease. The due time does not change, which saves two write units in the index, since most attempts end long
+    /// before it. If it passes during an attempt, the sweep announces the delivery. The claim for that announcement is
+    /// refused, and moves the due time to the end of the lease.
     pub(crate) async fn claim(
         &self,
         id: &DeliveryId,
@@ -280,7 +280,7 @@ impl Deliveries {
         self.claim_since((Instant::now(), now), id, attempt, lease).await
     }
 
-    /// Claims with a lease from this moment on, given by both clocks.
+    /// Claims with a lease that begins at this moment, as given by both clocks.
     async fn claim_since(
         &self,
         (began, now): (Instant, Time),
@@ -325,7 +325,7 @@ impl Deliveries {
         ClaimOutcome::Done(Box::new(Claimed { head, lease, began, until: None }))
     }
 
-    /// Claims an attempt whose worker ended without recording the outcome, and notes that in the head.
+    /// Claims an attempt whose worker died without recording the outcome, and notes that in the head.
     async fn take_over(
         &self,
         (began, now): (Instant, Time),
@@ -344,7 +344,7 @@ impl Deliveries {
         }
     }
 
-    /// Moves the due time of a claimed delivery to the end of the lease, when the sweep must find it if its worker
+    /// Moves the due time of a claimed delivery to the end of the lease, when the sweep must find it if its worker has
     /// died.
     pub(crate) async fn set_due_at_lease_end(&self, head: &Head) -> Result<(), TableError> {
         let (Some(lease), Some(due)) = (head.lease(), head.index.due_at) else { return Ok(()) };
@@ -355,7 +355,7 @@ impl Deliveries {
     /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If a
     /// condition of `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
     /// step; `None` if the lease was lost, so that another worker makes the attempt as well. The record is retried
-    /// until shortly before the lease ends, since an attempt that is not recorded is made again.
+    /// until shortly before the lease ends, since an unrecorded attempt is made again.
     ///
     /// If the event was erased during the attempt, the record has no response body, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
@@ -411,15 +411,15 @@ impl Deliveries {
         if found.as_ref().is_some_and(is_own) { done() } else { Ok(Written::Lost(found)) }
     }
 
-    /// Releases a claim: no attempt is counted, and the next one stays due.
+    /// Releases a claim: no attempt is counted, and the next one remains due.
     pub(crate) async fn release(&self, claimed: &Claimed) -> Result<(), TableError> {
         let released = apply(&claimed.head, Transition::Release, claimed.head.delivery.last_update);
         let change = HeadChange::between(&claimed.head, &released, None, RELEASING)?.if_leased(&claimed.lease);
         self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// Ends a claim without an attempt: the delivery waits, or is cancelled. If its event was erased in the meantime,
-    /// it is cancelled for that reason.
+    /// Ends a claim without an attempt: the delivery waits or is cancelled. If its event was erased in the meantime, it
+    /// is cancelled for that reason.
     pub(crate) async fn end_claim(
         &self,
         claimed: &Claimed,
@@ -432,7 +432,7 @@ impl Deliveries {
         if table.write_together(change.if_not_erased(), RELEASING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, and then this write is lost as well, or the event was erased in the meantime.
+        // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
         self.cancel_erased(claimed, now).await
     }
 
@@ -443,7 +443,7 @@ impl Deliveries {
         self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost when the event was
+    /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost if the event was
     /// erased in the meantime.
     pub(crate) fn into_feed(claimed: &Claimed, now: Time) -> Result<Change, TableError> {
         let in_feed = apply(&claimed.head, Transition::PutIntoFeed, now);
@@ -451,7 +451,7 @@ impl Deliveries {
     }
 }
 
-/// The record of an attempt: the change of its head, and the attempt as a separate item if it has no room there.
+/// The record of an attempt: the change of its head, and the attempt as a separate item if it does not fit there.
 struct Record {
     attempt: Attempt,
     change: HeadChange,

@@ -1,8 +1,8 @@
-//! Erasing the content in an erased event's deliveries: the subject, and the responses of endpoints and reasons of
-//! readers, which may repeat the event. An open delivery is cancelled, since nothing is left to send.
+//! Erases the content in an erased event's deliveries: the subject, and the responses of endpoints and reasons of
+//! readers, which may repeat the event. An open delivery is cancelled, since there is nothing left to send.
 //!
 //! If an attempt is under way, its worker ends the delivery: the mark `erasedDate` keeps the response out of the
-//! record. A delivery that was handed to a reader stays open as well, even after the visibility time: the dispatcher
+//! record. A delivery that was given to a reader stays open as well, even after the visibility timeout: the dispatcher
 //! records the reader's attempt before it cancels the delivery. A delivery without a head gets one, so that no worker
 //! can claim it with a stale event.
 
@@ -29,20 +29,20 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::table::{Query, Table, TableError, Write};
 
-/// How many deliveries of an event are erased at once. Each may have more than a hundred large attempts.
+/// How many deliveries of an event are erased concurrently. Each may have more than a hundred large attempts.
 const PAGE: usize = 10;
-/// Time limit for the erasures of a page. A page must take less than the lease of a job.
+/// Time limit for the erasures of a page. A page must take less time than the lease of a job.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How many large attempts of a delivery are changed at once.
+/// How many large attempts of a delivery are changed concurrently.
 const ATTEMPTS_AT_ONCE: usize = 25;
-/// Number of tries for a delivery that changes in the meantime. Each change is a claim or a record.
+/// Number of tries for a delivery that changes concurrently. Each change is a claim or a record.
 const TRIES: usize = 5;
 
 const ERASING: &str = "erasing a delivery's content";
 
 impl Deliveries {
     /// Erases the content in a page of an erased event's deliveries, from number `from` on, and releases the deliveries
-    /// that they hold. Returns the number of the next delivery; `None` after the last. A repetition changes nothing.
+    /// that they hold. Returns the number of the next delivery, or `None` after the last. A repetition changes nothing.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,
@@ -52,7 +52,7 @@ impl Deliveries {
         let page: Vec<_> = event.deliveries().skip(from).take(PAGE).collect();
         let table = &self.table.until(Instant::now() + LIMIT);
         let erasures = page.iter().map(|(id, target)| {
-            // Boxed: the nested types of futures exceed the compiler's limits.
+            // Boxed, since the nested future types exceed the compiler's limits.
             async move {
                 erase_delivery(table, event, id, now).await?;
                 self.wake_next_by_sweep(id, &target.webhook, now).await
@@ -81,12 +81,12 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
     Err(TableError::code(ERASING, "TransactionConflict"))
 }
 
-/// The change of a head. Lost when the delivery has changed since it was read.
+/// The change of a head. Lost if the delivery has changed since it was read.
 fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableError> {
     let erased = event.erased_date.map_or_else(|| head.clone(), |date| apply(head, Transition::Erase(date), now));
     let index = match erased.state.open() {
-        // The attempt under way is still to be recorded. No reader sees the delivery any more, and its due time may be a
-        // day away: the dispatcher looks at the end of the lease.
+        // The attempt under way still has to be recorded. Readers no longer see the delivery, and its due time may be a
+        // day away, so the dispatcher checks it at the end of the lease.
         Some(open) => head.index.due_at.map(|_| Index { due_at: Some(open.claimable_at()), ..head.index }),
         None => Index::after(head, &erased, AnnouncedBy::Sweep, now)
             .filter(|index| !head.is_final() || index.group != head.index.group),

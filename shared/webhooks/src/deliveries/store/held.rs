@@ -1,12 +1,11 @@
 //! Held deliveries: an ordered webhook gets the events about a subject one after another. A delivery is held until the
-//! one before it in the line of its subject (`events::line`) is final. If that one ended out of its turn, the delivery waits
-//! for those before it.
+//! preceding one in the line of its subject (`events::line`) is final. If that one ended out of turn, the delivery
+//! waits for those before it.
 //!
-//! The worker that holds a delivery first writes so, and then checks the one before it again. The worker that ends the
-//! one before it looks for a held delivery afterwards. So at least one of the two sees that the delivery can be sent. If
-//! that worker dies in between, its message comes again, and the dispatcher that finds the delivery final looks for a
-//! held one.
-//! An erasure does the same for the deliveries that it ends.
+//! The worker that holds a delivery first writes the hold, and then checks the preceding delivery again. The worker
+//! that ends the preceding delivery looks for a held one afterwards. So at least one of the two sees that the held
+//! delivery can be sent. If that worker dies in between, its message comes again, and the dispatcher that finds the
+//! delivery final looks for a held one. An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
 
@@ -27,17 +26,17 @@ use crate::{
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{TableError, Written};
 
-/// The maximum number of deliveries of a line that are passed because they ended out of their turn.
+/// The maximum number of deliveries of a line that are skipped because they ended out of turn.
 const LONGEST_WALK: usize = 200;
 
 const WAKING: &str = "waking a held delivery";
 
-/// A delivery that became due because the one before it is final.
+/// A delivery that became due because the preceding one is final.
 #[derive(Debug)]
 pub(crate) enum Woken {
     /// It is due, and the caller announces it with this message.
     Due(AttemptMessage),
-    /// The feed of its webhook has it.
+    /// It is in the feed of its webhook.
     InFeed,
 }
 
@@ -45,7 +44,7 @@ pub(crate) enum Woken {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended<'a> {
     last: &'a Head,
-    /// Whether all before it are final as well.
+    /// Whether all preceding ones are final as well.
     in_turn: bool,
     announced_by: AnnouncedBy,
 }
@@ -54,9 +53,9 @@ pub(crate) struct Ended<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waker<'a> {
     pub(crate) by: &'a DeliveryId,
-    /// Whether all before the woken one are final.
+    /// Whether all deliveries before the woken one are final.
     pub(crate) in_turn: bool,
-    /// Who announces the attempt of the woken one.
+    /// Who announces the attempt of the woken delivery.
     pub(crate) announced_by: AnnouncedBy,
 }
 
@@ -76,13 +75,13 @@ impl<'a> Ended<'a> {
         Self { last, in_turn: false, announced_by: AnnouncedBy::Message }
     }
 
-    /// A delivery that ended before, by another worker.
+    /// A delivery that another worker had ended.
     pub(crate) fn before(last: &'a Head) -> Self {
         if last.status() == Status::Cancelled { Self::cancelled(last) } else { Self::attempted(last) }
     }
 }
 
-/// The state of a delivery for the next one of its line.
+/// The state of a delivery, as it matters to the next one of its line.
 enum StateInLine {
     /// The next one waits for it.
     Open,
@@ -117,7 +116,7 @@ impl Wake {
 }
 
 impl Deliveries {
-    /// The delivery that the next one of its line waits for: `before`, unless it is final. If it ended out of its turn, an
+    /// The delivery for which the next one of its line waits: `before`, unless it is final. If it ended out of turn, an
     /// open one before it. `None` if the next one may be sent.
     pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
         let mut looked_at = before.clone();
@@ -152,8 +151,8 @@ impl Deliveries {
         Ok(before.map_or(StateInLine::EndedInTurn, |before| StateInLine::EndedEarly { before }))
     }
 
-    /// Wakes the delivery that is held by one that ended. `None` if none is held: the attempt of the next one
-    /// will find that it is final. Costs nothing for a webhook that is not ordered.
+    /// Wakes the delivery that is held by one that has ended. Returns `None` if none is held: the attempt of the next
+    /// one will find that it is final. Costs nothing for a webhook that is not ordered.
     pub(crate) async fn wake_next(
         &self,
         ended: Ended<'_>,
@@ -161,7 +160,7 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<Woken>, TableError> {
         let last = &ended.last.delivery;
-        // An erased delivery has lost its subject.
+        // An erased delivery no longer has a subject.
         let may_have_next = !last.test && (last.subject.is_some() || last.erased_date.is_some());
         if !webhook.is_ordered() || !may_have_next {
             return Ok(None);
@@ -179,8 +178,8 @@ impl Deliveries {
         Ok(None)
     }
 
-    /// Makes the delivery `held` due, or puts it into the feed if `by` held it and ended in its turn. Any other held
-    /// delivery becomes due, and its attempt holds it again if need be.
+    /// Makes the delivery `held` due, or puts it into the feed if `by` held it and ended in turn. Any other held
+    /// delivery becomes due, and its attempt holds it again if necessary.
     pub(crate) async fn wake(
         &self,
         held: &DeliveryId,
@@ -249,7 +248,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Wakes the next delivery like [`Self::wake_next`], but only logs an error: the dispatcher looks at held
+    /// Wakes the next delivery like [`Self::wake_next`], but only logs an error, since the dispatcher checks held
     /// deliveries from time to time.
     pub(crate) async fn wake_next_or_log(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) -> Option<Woken> {
         match self.wake_next(ended, webhook, now).await {
@@ -266,7 +265,7 @@ impl Deliveries {
     }
 }
 
-/// The change of a held delivery that is to be sent.
+/// The change that releases a held delivery for sending.
 fn due_now(held: &DeliveryId, webhook: &WebhookId, announced_by: AnnouncedBy, now: Time) -> HeadChange {
     HeadChange::waking(held, &Wait::Schedule, Index::due_now(announced_by, now), webhook, now)
 }

@@ -1,14 +1,14 @@
-//! Deliveries in the table. `state::transition` decides how an event changes a delivery; the store writes the
-//! difference between the head that was read and its new form, on condition that it is still as it was read, so that a
-//! repeated, late or reordered change has no effect. A few changes are made without a read, to save its cost: a claim,
-//! an extension, and changes of deliveries known only by their identifier.
+//! Deliveries in the table. `state::transition` decides how an event changes a delivery. The store writes the
+//! difference between the head that was read and its new form, on condition that the stored head has not changed, so
+//! that a repeated, late or reordered change has no effect. A few changes are made without a read, to save its cost: a
+//! claim, an extension, and changes of deliveries known only by their identifier.
 //!
 //! | module | change |
 //! |---|---|
 //! | `attributes` | the items and their attributes, which no other file names |
 //! | `open` | a due time for each delivery of a new event |
 //! | `claim` | the claim of an attempt, and its end: record, release, wait |
-//! | `held` | waiting for the delivery before, and waking the next |
+//! | `held` | waiting for the preceding delivery, and waking the next |
 //! | `reopen` | attempts that a person or a job requests |
 //! | `replay` | a further delivery of a stored event |
 //! | `cancel`, `erase` | the end of a delivery, or of its content |
@@ -46,7 +46,7 @@ use base::{DeliveryId, Time, logging};
 use problem::Violation;
 use storage::table::{Page, PageEnd, Query, Table, TableError, Write, Written};
 
-/// The maximum size of the addresses and header names of all attempts in one response, in bytes.
+/// The maximum total size of the addresses and header names of all attempts in one response, in bytes.
 const MAX_REQUESTS: usize = 96 * 1024;
 
 /// The deliveries in the table.
@@ -84,8 +84,8 @@ impl StoredDelivery {
     }
 }
 
-/// The result of a read or a change of a delivery; `None` if its item cannot be read, which is logged with the
-/// consequence. It is no error, since the item stays unreadable, and an error would hold up other deliveries.
+/// The result of a read or a change of a delivery. Returns `None` if its item cannot be read, and logs that with the
+/// consequence. This is not an error: the item stays unreadable, and an error would block other deliveries.
 pub(crate) fn skip_unreadable<T>(
     result: Result<T, TableError>,
     id: &DeliveryId,
@@ -100,8 +100,8 @@ pub(crate) fn skip_unreadable<T>(
     }
 }
 
-/// The attempts as their owner sees them, oldest first. Addresses and headers of the oldest attempts are left out
-/// where they would make the response too large.
+/// The attempts as their owner sees them, oldest first. Addresses and headers of the oldest attempts are left out where
+/// they would make the response too large.
 pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptView> {
     let mut left = MAX_REQUESTS;
     let newest_first = attempts.into_iter().rev().map(|attempt| attempt.shown(delivery_url));
@@ -115,8 +115,8 @@ pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptVi
     shown
 }
 
-/// The write of a delivery's new form, with these places in the indexes (`None` leaves them as they are): the whole head
-/// if the table has none, and otherwise the difference, on the conditions that `guard` adds.
+/// The write of a delivery's new form, with these positions in the indexes (`None` leaves them unchanged): the whole
+/// head if the table has none, and otherwise the difference, on the conditions that `guard` adds.
 fn head_write(
     read: &Head,
     new: &Head,
@@ -147,8 +147,8 @@ impl Deliveries {
         .boxed()
     }
 
-    /// A delivery with its event and its whole attempt history, as its owner sees it; `None` when the entity has no
-    /// delivery with this identifier, or its retention is over: the table removes it some days later.
+    /// A delivery with its event and its whole attempt history, as its owner sees it; `None` if the entity has no
+    /// delivery with this identifier, or its retention is over. The table removes it some days later.
     pub async fn with_attempts(
         &self,
         entity: &AuthorizedEntity,
@@ -159,7 +159,7 @@ impl Deliveries {
     }
 
     /// The managing entity that owns a delivery; `None` if the table has no event with such a delivery. For operators,
-    /// who know a delivery by its identifier alone.
+    /// who only know a delivery's identifier.
     pub async fn owner(&self, id: &DeliveryId) -> Result<Option<EntityId>, TableError> {
         Ok(self.events.item(&id.event()).await?.map(|event| event.owner_identifier))
     }
@@ -175,7 +175,7 @@ impl Deliveries {
         let event_id = id.event();
         let head = self.table.read::<Head>(head_key(id), DOING);
         let (stored, event) = tokio::try_join!(head, self.events.find(&event_id))?;
-        // Event and delivery are kept equally long, but not removed in the same second.
+        // Event and delivery are kept for the same time, but not removed in the same second.
         let Some(event) = event else { return Ok(None) };
         let Some(head) = stored.or_else(|| Head::new(&event.item, id)) else { return Ok(None) };
         if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {
@@ -208,8 +208,8 @@ impl Deliveries {
         self.table.read(head_key(id), "reading a delivery").await
     }
 
-    /// The state of the deliveries of an event, in the order of their numbers, by an eventually consistent read. A
-    /// delivery that cannot be read is left out.
+    /// The states of an event's deliveries, in the order of their numbers, by an eventually consistent read. A delivery
+    /// that cannot be read is left out.
     pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<Head>, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
         let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;
@@ -231,7 +231,7 @@ impl Deliveries {
         try_join_all(heads).await
     }
 
-    /// A page of the overdue deliveries of one shard. The index may lag behind.
+    /// A page of the overdue deliveries of one shard. The index may lag.
     pub(crate) async fn due_before(
         &self,
         shard: u8,
@@ -243,7 +243,7 @@ impl Deliveries {
         self.table.page(query, "looking for overdue deliveries").await
     }
 
-    /// Writes the new form of a delivery, like [`head_write`], and returns it. Lost when it has changed since it was
+    /// Writes the new form of a delivery, like [`head_write`], and returns it. Lost if it has changed since it was
     /// read.
     async fn write_head_and_read(
         &self,
@@ -263,7 +263,7 @@ impl Deliveries {
         Ok(if written.is_done() { Written::Done(stored) } else { Written::Lost(None) })
     }
 
-    /// Postpones the due time of a delivery before it is announced, and returns its head. Lost when the delivery is no
+    /// Postpones the due time of a delivery before it is announced, and returns its head. Lost if the delivery is no
     /// longer due, or another sweep has moved the time.
     pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<Head>, TableError> {
         let sweeps = entry.sweeps.saturating_add(1);

@@ -1,9 +1,9 @@
 //! Opening deliveries: soon after an event's publication, the sweep gives each of its deliveries that is not final a
-//! due time. Before that, no due time is written, so that a delivery that arrives at once does not cost this write.
+//! due time. No due time is written before, so that a delivery that arrives at once does not cost this write.
 //!
-//! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that makes
-//! the first attempts, or that has died. From then on, a delivery has a due time until it is final: claims and records
-//! keep it or move it.
+//! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that is
+//! making the first attempts, or that has died. Once opened, a delivery has a due time until it is final: claims and
+//! records keep it or move it.
 
 use futures::{StreamExt, TryStreamExt, stream};
 
@@ -21,15 +21,15 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::table::{Put, TableError};
 
-/// How many deliveries of an event are opened at once.
+/// How many deliveries of an event are opened concurrently.
 const AT_ONCE: usize = 32;
-/// Number of tries for a delivery that changes in the meantime. Each change is a record or a claim.
+/// Number of tries for a delivery that changes concurrently. Each change is a record or a claim.
 const TRIES: usize = 5;
 
 const OPENING: &str = "opening a delivery";
 
 impl Deliveries {
-    /// Gives the deliveries of an event a due time if they are not final and have none, and returns their number. An
+    /// Gives the deliveries of an event a due time if they are not final and have none. Returns their number. An
     /// unreadable delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();

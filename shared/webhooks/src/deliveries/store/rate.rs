@@ -16,9 +16,9 @@ use crate::{
 use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, more};
 
-/// Number of tries of a reservation that concurrent ones overtake.
+/// Number of tries for a reservation when concurrent ones are faster.
 const TRIES: usize = 10;
-/// How long a line is kept after its last reservation. No delivery waits in it for longer than its retention.
+/// How long a line is kept after its last reservation. No delivery waits in it beyond its retention.
 const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 const RESERVING: &str = "reserving a slot for a webhook with a rate limit";
@@ -27,7 +27,7 @@ const RESERVING: &str = "reserving a slot for a webhook with a rate limit";
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    /// In microseconds since 1970: under most limits, slots are not whole milliseconds apart.
+    /// In microseconds since 1970: under most limits, the interval between slots is not a whole number of milliseconds.
     next_at: i64,
 }
 

@@ -1,5 +1,5 @@
-//! Making deliveries due again. A final delivery gets a new schedule. A delivery that waits for its next attempt gets an
-//! additional attempt, which its schedule does not count.
+//! Makes deliveries due again. A final delivery gets a new schedule. A delivery that waits for its next attempt gets an
+//! additional attempt, which does not count in its schedule.
 //!
 //! Every change is on condition of the state that was read, so that only one of several concurrent requests has an
 //! effect.
@@ -18,8 +18,8 @@ use storage::{IdempotencyError, Record};
 
 const REOPENING: &str = "reopening a delivery";
 
-/// A delivery as it was read, with what a request to attempt it now makes of it: a final one gets a new schedule, and an
-/// open one an additional attempt.
+/// A delivery as it was read, and in its new form after a request to attempt it now: a final one gets a new schedule,
+/// and an open one an additional attempt.
 struct Request<'a> {
     read: &'a Head,
     new: Head,
@@ -37,7 +37,7 @@ impl<'a> Request<'a> {
         Self { read, new: apply(read, transition, now), due: Some(Index::due_now(announced_by, now)), now }
     }
 
-    /// The retention stays, so the change is lost for a delivery whose retention is over.
+    /// The retention does not change, so the change is lost for an expired delivery.
     fn unchanged(&self, change: HeadChange) -> HeadChange {
         change.if_as_read(self.read).if_unleased().if_kept(self.now).if_not_erased()
     }
@@ -48,9 +48,9 @@ impl<'a> Request<'a> {
 }
 
 impl Deliveries {
-    /// Attempts a delivery again at the request of a person, and writes the record of the request as well; the caller
-    /// announces the attempt. The head is read back only without a record. Lost when the delivery has changed since it
-    /// was read; then nothing is written.
+    /// Attempts a delivery again at a person's request, and writes the record of the request as well; the caller
+    /// announces the attempt. Without a record, the head is read back. Lost if the delivery has changed since it was
+    /// read; then nothing is written.
     pub(crate) async fn request(
         &self,
         read: &Head,
@@ -69,7 +69,7 @@ impl Deliveries {
         Ok(written.or_own(is_own).map(Some))
     }
 
-    /// Attempts a delivery again at the request of a job; the sweep announces the attempt.
+    /// Attempts a delivery again at a job's request; the sweep announces the attempt.
     pub(crate) async fn request_by_job(&self, read: &Head, now: Time) -> Result<Written<()>, TableError> {
         self.table.write_together(Request::of(read, Requester::Job, now).write()?, REOPENING).await
     }
@@ -98,8 +98,8 @@ impl Deliveries {
         Ok(self.request_by_job(&head, now).await?.is_done())
     }
 
-    /// Moves a delivery whose retention is over to [`IndexGroup::Unrecoverable`]. The table may remove it days later;
-    /// until then, readers would pass over it, recoveries would count it, and the release of a feed would wait for it.
+    /// Moves an expired delivery to [`IndexGroup::Unrecoverable`]. The table may remove it days later; until then,
+    /// readers would skip it each time, recoveries would count it, and the release of a feed would wait for it.
     pub(crate) async fn set_aside(&self, expired: &Head, now: Time) -> Result<(), TableError> {
         let Some(group) = expired.index.group else { return Ok(()) };
         let webhook = &expired.delivery.webhook_identifier;

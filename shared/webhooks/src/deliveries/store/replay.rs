@@ -1,9 +1,9 @@
-//! Adding a delivery to an event for a webhook that the event was not published to. One transaction adds the webhook as
-//! a target of the event and inserts the head of its delivery, which is due now: so a delivery without a due time
-//! belongs to a publication, and the sweep that has passed the event need not look at it again.
+//! Adds a delivery to an event, for a webhook that the event was not published to. One transaction adds the webhook as
+//! a target of the event and inserts the head of its delivery, which is due now. So a delivery without a due time
+//! belongs to a publication, and the sweep that has passed the event need not check it again.
 //!
 //! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and
-//! every delivery its own number, however often or at the same time pages are repeated.
+//! every delivery a separate number, however often pages are repeated, even concurrently.
 
 use crate::{
     deliveries::{
@@ -20,14 +20,14 @@ use crate::{
 use base::{DeliveryId, EventId, Time};
 use storage::table::{TableError, Transaction};
 
-/// Number of tries for an event that changes in the meantime: other replays add targets.
+/// Number of tries for an event that changes concurrently: other replays add targets.
 const TRIES: usize = 5;
 
 const REPLAYING: &str = "adding a delivery to an event";
 
 impl Deliveries {
-    /// Adds a delivery of an event to a webhook, unless it has one, or the event does not match the webhook. Returns
-    /// the write units of the event if a delivery was added; the sweep announces it.
+    /// Adds a delivery of an event to a webhook, unless it has one already, or the event does not match the webhook.
+    /// Returns the write units of the event if a delivery was added; the sweep announces it.
     pub(crate) async fn replay(
         &self,
         id: &EventId,
@@ -35,7 +35,7 @@ impl Deliveries {
         now: Time,
     ) -> Result<Option<usize>, TableError> {
         for attempt in 0..TRIES {
-            // A stale read lacks a target at worst, and the write is lost.
+            // At worst, a stale read lacks a target, and the write is lost.
             let event = self.readable_event(id, attempt > 0).await?;
             let compared = self.compare_to_replay(event, wanted, now).await?;
             let Some(event) = compared.matching else { return Ok(None) };
@@ -48,7 +48,7 @@ impl Deliveries {
     }
 }
 
-/// The writes that add a delivery to an event; `None` if its content is erased.
+/// The writes that add a delivery to an event; `None` if the event's content is erased.
 fn adding(event: &EventItem, webhook: &Webhook, now: Time) -> Result<Option<Transaction>, TableError> {
     let id = DeliveryId::of(event.id(), event.targets.len());
     let (added, change) = event.with_target(publish::target(webhook))?;

@@ -1,9 +1,9 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
-//! The sweep looks at the events of each shard in the order of creation, and stores the position up to which it has
-//! opened all of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It looks at each event once more a
-//! few minutes later, with separate positions: the write of an event may reach the table after its publisher gave up,
-//! and behind the first position.
+//! The sweep reads the events of each shard in order of creation, and stores the position up to which it has opened all
+//! of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It reads each event once more a few minutes
+//! later, with separate positions: the write of an event may reach the table after its publisher gave up, and behind
+//! the first position.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +28,12 @@ pub(crate) struct SweepPositions {
     bodies: Vec<String>,
 }
 
-/// The looks of the sweep at each event.
+/// The sweep's two passes over each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// Soon after its publication.
     First,
-    /// When the latest write of its publication has arrived.
+    /// When even the slowest write of its publication has arrived.
     Second,
 }
 
@@ -64,7 +64,7 @@ impl SweepPositions {
         position.into_iter().filter(|position| position.as_str() < body).for_each(|position| body.clone_into(position));
     }
 
-    /// Whether no look has stored positions yet.
+    /// Whether no pass has stored positions yet.
     pub(crate) fn is_none(&self) -> bool {
         self.version == 0
     }
@@ -86,7 +86,7 @@ impl Deliveries {
         Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| SweepPositions::none(look)))
     }
 
-    /// The positions of the first look, possibly of a few seconds ago: more events count as new then.
+    /// The positions of the first pass. They may be a few seconds old; more events count as new then.
     pub(crate) async fn opened_eventual(&self) -> Result<SweepPositions, TableError> {
         let opened = self.table.read_eventual(Look::First.key(), READING).await?;
         Ok(opened.unwrap_or_else(|| SweepPositions::none(Look::First)))
