@@ -1,5 +1,5 @@
-//! Compiles the catalogue of event types in: the folder `EVENT_CATALOGUE`, or that of `travel`. A mistake in it ends the
-//! build with its file and line.
+//! Compiles the catalogue of event types in, from the folder `EVENT_CATALOGUE` or else from `travel`. A mistake in the
+//! catalogue ends the build, with its file and line.
 
 use std::{
     env, fs,

@@ -9,7 +9,7 @@ pub mod subscriptions;
 #[cfg(test)]
 mod testing;
 
-/// Interface for other domains, which publish their events through the outbox and use nothing else of this crate.
+/// Interface for other domains, which publish their events through the outbox and use nothing else in this crate.
 pub mod outbox {
     pub use crate::events::{
         EventType,

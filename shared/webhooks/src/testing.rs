@@ -1,4 +1,4 @@
-//! Helpers of several tests of this crate.
+//! Helpers for several tests of this crate.
 
 use crate::events::{catalogue, type_details};
 use problem::{Problem, Violation};

@@ -16,7 +16,7 @@ use storage::{SecretError, Secrets, Table, TableError};
 
 /// The maximum accepted difference between a delivery's timestamp and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// The minimum time between two reads of the secret, which limits the reads that forged calls cause.
+/// The minimum time between two reads of the secret, which limits the reads that forged calls can cause.
 const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 
 /// Receives the canary's deliveries.
@@ -26,7 +26,7 @@ pub struct CanaryReceiver {
     clock: SharedClock,
 }
 
-/// A received delivery that is not verified yet.
+/// A received delivery before its verification.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// The header `webhook-id`.
@@ -42,8 +42,8 @@ pub struct Received<'a> {
 /// Why a delivery was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// The signature is missing, wrong or too old, or there is no canary. The answer does not say which, so that a
-    /// stranger learns nothing from it.
+    /// The signature is missing, wrong or too old, or there is no canary. The response does not say which, so that it
+    /// reveals nothing to a stranger.
     #[error("the delivery does not belong to the canary")]
     Refused,
     /// The canary's secret could not be read.

@@ -1,4 +1,4 @@
-//! A run of the canary: gets a token, publishes an event over the public API, and waits for the arrival.
+//! A run of the canary: gets a token, publishes an event over the public API, and waits for its arrival.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait for the arrival. Cold starts take a few seconds; beyond this limit, every webhook's deliveries are
-/// probably late.
+/// The longest wait for the arrival. Cold starts take a few seconds; beyond this limit, the deliveries of every webhook
+/// are probably late.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
 /// The canary.
@@ -77,7 +77,7 @@ impl Failure {
     }
 }
 
-/// Why a request failed. The body of the response is left out, since it may hold a token.
+/// Why a request failed. The body of the response is left out, since it may contain a token.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error("the address is malformed")]

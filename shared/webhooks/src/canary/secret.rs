@@ -1,5 +1,5 @@
 //! The canary's secret: the credentials of its client, the identifiers of its entity and its webhook, and the webhook's
-//! signing key. The webhook is created from the secret and not over HTTP, since the receiver needs the key.
+//! signing key. The webhook is created from the secret instead of over HTTP, since the receiver needs the key.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer};
@@ -32,7 +32,7 @@ pub struct CanarySecret {
     pub managing_entity_identifier: EntityId,
     /// The webhook of its receiver.
     pub webhook_identifier: WebhookId,
-    /// The key that the webhook's deliveries are signed with, in base 64.
+    /// The key that signs the webhook's deliveries, in base 64.
     pub signing_key: SecretBytes,
 }
 
@@ -65,7 +65,8 @@ impl Source for SecretSource {
 /// The path of the receiver.
 pub const PATH: &str = "/task/canary";
 
-/// Creates the canary's webhook, or replaces it unless it is enabled and has the receiver's address and this key.
+/// Creates the canary's webhook. Replaces an existing one unless it is enabled and has the receiver's address and this
+/// key.
 pub async fn provide(registration: &Registration, secret: &CanarySecret, base_url: &str) -> Result<(), WebhookError> {
     let entity = AuthorizedEntity::of_canary(secret.managing_entity_identifier.clone());
     let key = SigningSecret::of(secret.signing_key.clone());

@@ -1,5 +1,5 @@
-//! The AsyncAPI document: every event as its subscribers get it, for programs that generate receivers and catalogues.
-//! <https://www.asyncapi.com/docs/reference/specification/v3.0.0>
+//! The AsyncAPI document: every event as its subscribers receive it, for programs that generate receivers and
+//! catalogues. <https://www.asyncapi.com/docs/reference/specification/v3.0.0>
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json, value::RawValue};
@@ -15,7 +15,7 @@ const ENVELOPE: &str = "eventEnvelope";
 const HEADERS: &str = "deliveryHeaders";
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// An object with members in this order: people read the document, too.
+/// An object with its members in this order, since people read the document, too.
 struct Ordered<T>(Vec<(&'static str, T)>);
 
 impl<T: Serialize> Serialize for Ordered<T> {
@@ -206,7 +206,7 @@ fn headers() -> Value {
     })
 }
 
-/// The name by which a program should know the schema of an event or of a part: `booking.created` is `BookingCreated`.
+/// The name of the schema of an event or of a part in programs: `BookingCreated` for `booking.created`.
 fn class_name(name: &str) -> String {
     let capitalised = |word: &str| {
         let mut letters = word.chars();
@@ -215,7 +215,7 @@ fn class_name(name: &str) -> String {
     name.split(['.', '-', '_']).filter_map(capitalised).collect()
 }
 
-/// A schema with a title, by which generators name its class.
+/// A schema with a title, from which generators name its class.
 fn titled(title: &str, schema: &str) -> String {
     let members = schema.trim_start().strip_prefix('{').expect("a schema of the catalogue is an object with members");
     format!("{{{}:{},{members}", json!("title"), json!(title))

@@ -1,5 +1,5 @@
-//! The catalogue of event types, which the build compiles in from the deployment's folder (`event-catalogue`). Only this
-//! service publishes the last ones; the platform's services and clients publish all others.
+//! The catalogue of event types, which the build compiles in from the deployment's folder (`event-catalogue`). The last
+//! types are published by this service only, all others by the platform's services and clients.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub struct EventType {
     #[serde(skip)]
     pub source: Source,
     /// The JSON Pointer of the subject within an event's data, used if neither the publisher nor `SUBJECT_MEMBERS`
-    /// names one; `None` for a type that only the service publishes. Not shown in the list.
+    /// provides one; `None` for a type that only the service publishes. Not shown in the list.
     #[serde(skip)]
     pub subject: Option<&'static str>,
 }
@@ -35,7 +35,7 @@ pub const fn all() -> &'static [EventType] {
     TYPES
 }
 
-/// The first type of the deployment, as an example in messages. The canary publishes its sample.
+/// The deployment's first type, used as an example in messages. The canary publishes its sample.
 pub const fn example() -> &'static EventType {
     &TYPES[0]
 }
@@ -45,19 +45,19 @@ pub fn example_group() -> String {
     format!("{}.*", example().area())
 }
 
-/// The words for a value that must be the key of a type.
+/// The description of a value that must be the key of a type.
 pub fn key_expected() -> String {
     format!("the key of an event type, such as {}", example().value)
 }
 
 impl EventType {
-    /// The first word of the key.
+    /// The first part of the key.
     pub fn area(&self) -> &'static str {
         self.value.split('.').next().unwrap_or_default()
     }
 }
 
-/// The internal type with this key, for a constant: a key that is missing from the catalogue, or that others may
+/// The internal type with this key, for a constant. A key that is missing from the catalogue, or that others may
 /// publish, does not compile.
 pub const fn own(value: &str) -> &'static EventType {
     let mut position = 0;
@@ -94,7 +94,7 @@ pub fn find(value: &str) -> Option<&'static EventType> {
     TYPES.iter().find(|known| known.value == value)
 }
 
-/// The types of events of the service about webhooks.
+/// The types of the service's events about webhooks.
 const OPERATIONAL: [&str; 4] = ["webhook.failing", "webhook.disabled", "webhook.unread", "webhook.delivery.exhausted"];
 
 /// Whether events of this type are operational, except for a test of a webhook.
@@ -102,13 +102,13 @@ pub(crate) fn is_operational(kind: &str) -> bool {
     OPERATIONAL.contains(&kind)
 }
 
-/// Whether a string is a group with at least one type of the catalogue. `booking.*` is every type whose key begins with
-/// `booking.`. A webhook stores the group as given, so that it includes types added later.
+/// Whether a text is a group with at least one type of the catalogue. `booking.*` means every type whose key begins
+/// with `booking.`. A webhook stores the group as given, so that it includes types added later.
 pub fn group_exists(text: &str) -> bool {
     all().iter().any(|known| is_in_group(text, known.value))
 }
 
-/// Whether a type belongs to a group. A string that is not a group has no types.
+/// Whether a type belongs to a group. A text that is not a group has no types.
 pub fn is_in_group(group: &str, kind: &str) -> bool {
     let prefix = group.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
     prefix.is_some_and(|prefix| kind.starts_with(prefix))

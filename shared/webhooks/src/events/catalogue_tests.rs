@@ -1,4 +1,4 @@
-//! A deployment's own catalogue: list, schemas, samples and the AsyncAPI document follow a folder.
+//! A deployment's catalogue: the list, the schemas, the samples and the AsyncAPI document follow the folder.
 
 use std::path::Path;
 

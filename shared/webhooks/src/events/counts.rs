@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use auth::EntityId;
 use base::Time;
 
-/// The longest step: one write unit for this many publications.
+/// The longest step: one write unit counts this many publications.
 const LONGEST_STEP: u32 = 20;
 /// A minute in seconds.
 pub(super) const MINUTE: i64 = 60;
@@ -13,7 +13,7 @@ pub(super) const MINUTE: i64 = 60;
 /// The publications of the current minute. Counts of an earlier minute are dropped.
 pub(super) struct Counts {
     pub(super) limit: u32,
-    /// How many publications are added to the table's count at once.
+    /// How many publications are added to the table's count in one step.
     pub(super) step: u32,
     /// Minutes since the epoch.
     minute: i64,
@@ -25,7 +25,7 @@ pub(super) struct Counts {
 struct Count {
     /// Publications in this process.
     here: u32,
-    /// Publications in other processes, at this process's last addition.
+    /// Publications in other processes, as of this process's last addition.
     elsewhere: u32,
 }
 
@@ -34,7 +34,7 @@ struct Count {
 pub(super) enum QuotaDecision {
     /// The publication is admitted.
     Admitted,
-    /// The publication is admitted and completes steps, which are to be counted for this minute.
+    /// The publication is admitted and completes steps that must be counted for this minute.
     EndsSteps {
         /// Minutes since the epoch.
         minute: i64,
@@ -47,13 +47,13 @@ pub(super) enum QuotaDecision {
 
 impl Counts {
     pub(super) fn new(per_minute: u32) -> Self {
-        // A hundredth of the limit, so that many processes together do not exceed a small limit by much.
+        // A hundredth of the limit, so that many processes together exceed a small limit only slightly.
         let step = (per_minute / 100).clamp(1, LONGEST_STEP);
         Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
     }
 
     /// Admits a publication that counts `times` times, unless the entity has used up its share. The last admitted
-    /// publication may exceed the share, so that a large event fits into a small share.
+    /// publication may exceed the share, so that a large event fits into a small one.
     pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
         let count = self.count_of(entity, now);
         if count.here.saturating_add(count.elsewhere) >= self.limit {
@@ -63,7 +63,7 @@ impl Counts {
         self.add(entity, times, now)
     }
 
-    /// Counts an admitted publication `times` times more.
+    /// Counts an admitted publication another `times` times.
     pub(super) fn add(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
         let step = self.step;
         let count = self.count_of(entity, now);
@@ -85,7 +85,7 @@ impl Counts {
         self.entities.entry(entity.clone()).or_default()
     }
 
-    /// Learns the total that all processes have counted.
+    /// Takes over the total that all processes have counted.
     pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
         // The total may lack steps of this process that are under way. Subtracting those as well underestimates the
@@ -224,13 +224,13 @@ mod tests {
         assert_eq!((counts.entities.len(), counts.entities.capacity() < 100), (1, true));
     }
 
-    /// The next step of a process: it gets a request, the table counts its step, or it learns the total.
+    /// The next step of a process: it gets a request, the table counts its step, or it takes over the total.
     fn steps(processes: usize) -> impl Strategy<Value = Vec<(usize, bool)>> {
         proptest::collection::vec((0..processes, any::<bool>()), 0..2_000)
     }
 
     proptest! {
-        /// On Lambda a process has one request at a time, and may be at any point of it while others continue.
+        /// On Lambda, a process has one request at a time, and may be at any point of it while others continue.
         #[test]
         fn an_entity_publishes_its_share_and_at_most_a_step_more_per_process(
             limit in 1_u32..700,

@@ -1,14 +1,14 @@
-//! Warnings about the data of an event: violations of the schema of its type, among others.
+//! Warnings about the data of an event, such as violations of the schema of its type.
 
 use problem::{InputPart, Pointer, Rule, Violation, cut};
 
-/// The maximum number of warnings about one event, in an answer.
+/// The maximum number of warnings about one event in a response.
 pub(super) const MAX_WARNINGS: usize = 10;
 /// The maximum number of warnings that are stored with an event: each 1 KiB of an event costs a write unit.
 const MAX_STORED: usize = 5;
-/// The longest text of a stored warning, in bytes.
+/// The maximum length of a stored warning, in bytes.
 const MAX_STORED_DETAIL: usize = 80;
-/// The longest text of a warning in an answer, in bytes.
+/// The maximum length of a warning in a response, in bytes.
 const MAX_DETAIL: usize = 250;
 
 /// A warning about a value of the data.

@@ -1,4 +1,4 @@
-//! Events, with the exact bytes that every subscriber gets.
+//! Events, with the exact bytes that every subscriber receives.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// An event and its body.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// The identifier, by which receivers detect repetitions.
+    /// The identifier, by which receivers detect duplicates.
     pub id: EventId,
     /// The key of the event's type.
     pub kind: &'static str,
@@ -23,7 +23,7 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as every attempt sends it.
     pub body: String,
-    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data name one.
+    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data provide one.
     pub subject: Option<String>,
     /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
@@ -31,9 +31,9 @@ pub struct Event {
     pub trace: Option<Trace>,
     /// The values of its data that do not conform to the schema of its type.
     pub warnings: Vec<Violation>,
-    /// Whether it was sent by a test of one webhook. Its first attempts do not wait for a breaker.
+    /// Whether it was sent as a test of one webhook. Its first attempts do not wait for a breaker.
     pub is_test: bool,
-    /// For how many days it is kept, if its publisher wants less than the deployment's retention.
+    /// How many days it is kept, if its publisher wants less than the deployment's retention.
     pub retention_days: Option<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Event {
         Self::with_subject(id, kind, None, timestamp, entity, data)
     }
 
-    /// A new event with this subject, if any. Its body has the subject even if that was derived from the data.
+    /// A new event with this subject, if any. Its body contains the subject even if that was derived from the data.
     pub fn with_subject(
         id: EventId,
         kind: &EventType,
@@ -115,8 +115,8 @@ impl Event {
         .event(kind.value)
     }
 
-    /// The body of an event with these data and without a subject. Its size is not checked: the data are not a
-    /// publisher's.
+    /// The body of an event with these data and without a subject. Its size is not checked, since the data do not come
+    /// from a publisher.
     pub(super) fn envelope(
         id: &EventId,
         kind: &str,
@@ -129,7 +129,7 @@ impl Event {
         Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data: Some(data) }.text()
     }
 
-    /// The body of an event without its data. It has the subject even if that was derived from the data.
+    /// The body of an event without its data. It contains the subject even if that was derived from the data.
     pub(super) fn thin(
         id: &EventId,
         kind: &str,

@@ -1,4 +1,4 @@
-//! docs/events.md, generated from the catalogue and the schemas. The test fails if the document is not current.
+//! Generates docs/events.md from the catalogue and the schemas. The test fails if the document is out of date.
 
 use std::{fmt::Write, fs};
 
@@ -51,7 +51,7 @@ fn page() -> String {
     page
 }
 
-/// The type whose sample the page shows: the creation of the area's main thing, or else the first type.
+/// The type whose sample the page shows: the creation of the area's main object, or else the first type.
 fn typical(area: &str, kinds: &[&'static EventType]) -> &'static EventType {
     let creation = format!("{area}.created");
     let found = kinds.iter().find(|kind| kind.value == creation);
@@ -65,7 +65,7 @@ fn title(area: &str) -> String {
     }
 }
 
-/// Indents JSON that has no white space. The order of the members stays.
+/// Indents JSON that has no white space. The order of the members does not change.
 fn indented(json: &str) -> String {
     let mut text = String::new();
     let mut depth = 0;

@@ -2,7 +2,7 @@
 //! decides which services may put events on the bus, so the entity in an event is not checked further.
 //!
 //! The bus delivers an event at least once, and an operator may put a rejected event on the bus again. The identifier
-//! of the bus event is an idempotency key in a separate namespace: a repeated event creates nothing new, even if
+//! of the bus event is an idempotency key in a separate namespace, so a repeated event creates nothing new, even if
 //! webhooks changed in the meantime.
 
 use std::time::Duration;
@@ -40,13 +40,13 @@ pub struct Ingestion {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ingested {
-    /// The event is published, now or by an earlier delivery of the bus.
+    /// The event is published, now or when the bus delivered it before.
     Published(Published),
     /// The event cannot be published, and is on the queue of rejected events.
     Rejected(Rejection),
 }
 
-/// Why an event from the bus was neither published nor rejected. Lambda tries it again.
+/// Why an event from the bus was neither published nor rejected. Lambda retries it.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// The table failed.
@@ -114,7 +114,7 @@ impl Ingestion {
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
         let longest = self.publisher.retention();
         let Detail { entity, mut content } = Detail::read(detail, longest).map_err(Unpublished::Rejected)?;
-        // A bus may change the white space between tokens, and nothing else in an event.
+        // A bus may change the white space between tokens of an event, but nothing else.
         let once = IdempotentRequest::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
         // An event that was published before is not rejected when the bus repeats it.
         if let Err(problem) = self.validator.check_content(&mut content)

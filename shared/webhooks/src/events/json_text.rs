@@ -1,7 +1,8 @@
-//! The text of JSON, character by character, to change nothing but its white space. The crate `event-catalogue` includes
-//! this file, so it must not use other files.
+//! The text of JSON, character by character, in order to change nothing but its white space. The crate
+//! `event-catalogue` includes this file, so it must not use other files.
 
-/// The characters of JSON, each with whether it is within a string; the closing quote is, the opening one is not.
+/// The characters of JSON, each with whether it is within a string. The closing quote counts as within, the opening one
+/// does not.
 pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {
     let mut in_text = false;
     let mut escaped = false;
@@ -17,7 +18,7 @@ pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// JSON without the white space between its tokens. Members stay in their order.
+/// JSON without the white space between its tokens. The order of members does not change.
 pub(crate) fn without_space(json: &str) -> String {
     let stays = |(letter, in_text): &(char, bool)| *in_text || !letter.is_ascii_whitespace();
     letters(json).filter(stays).map(|(letter, _)| letter).collect()

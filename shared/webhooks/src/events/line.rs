@@ -1,13 +1,13 @@
 //! The line of a subject: the last delivery to each webhook that gets the events about the subject one after another. A
-//! publication reads the line, and moves it in one transaction with its event. So each delivery knows the one before
-//! it, and concurrent publications form one line.
+//! publication reads the line, and moves it in one transaction with its event. So each delivery knows the preceding
+//! one, and concurrent publications form one line.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | line of a subject | `LINE#{entity}` / hash of the subject |
 //! | next delivery of the line | `DLV#{delivery}` / `NEXT` |
 //!
-//! The key has a hash of the subject, since an erased event leaves its line behind.
+//! The key contains a hash of the subject, since the line is kept when an event is erased.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,11 +41,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a webhook that is no longer ordered stays in the line after its last delivery: longer than a publication
 /// takes.
 const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
-/// The most `NEXT` items in the transaction of an event: it has at most 100 items, among them the event and the line.
+/// The maximum number of `NEXT` items in the transaction of an event. A transaction has at most 100 items, including
+/// the event and the line.
 const MAX_NEXT: usize = 98;
-/// Time limit for the further `NEXT` items of an event.
+/// Time limit for the remaining `NEXT` items of an event.
 const FURTHER_LIMIT: Duration = Duration::from_secs(2);
-/// How many further `NEXT` items are written at once.
+/// How many of the remaining `NEXT` items are written concurrently.
 const FURTHER_AT_ONCE: usize = 25;
 
 const JOINING: &str = "storing an event in the line of its subject";
@@ -60,12 +61,12 @@ pub(super) struct Ordered(BTreeSet<WebhookId>);
 struct Line {
     /// The last delivery to each webhook.
     last: BTreeMap<String, DeliveryId>,
-    /// The number of its moves; 0 for a line that is not stored yet.
+    /// The number of its moves; 0 if the line is not stored yet.
     version: u64,
     expires_at: i64,
 }
 
-/// The delivery that comes after another in its line.
+/// The delivery that follows another one in its line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct NextItem {
@@ -75,7 +76,7 @@ struct NextItem {
 
 impl Ordered {
     /// The ordered webhooks; `None` for an event that joins no line, since it has no subject, is a test or an internal
-    /// event, or goes to none of them.
+    /// event, or is not for any of them.
     pub(super) fn of(event: &Event, targets: &[Target], webhooks: &[Webhook]) -> Option<Self> {
         if event.subject.is_none() || event.is_test || event.is_internal() {
             return None;
@@ -106,9 +107,9 @@ impl Line {
 }
 
 impl Events {
-    /// Writes an event that is not stored yet, and moves the line of its subject. Returns the stored item, which is
-    /// that of an earlier publication if there was one. `counted_at` is the current time if the number of the entity's
-    /// waiting publications is limited: each occupies an invocation, and a line takes about twenty a second.
+    /// Writes an event that is not stored yet, and moves the line of its subject. Returns the stored item, or that of
+    /// an earlier publication if there was one. `counted_at` is the current time if the number of the entity's waiting
+    /// publications is limited: each occupies an invocation, and a line accepts about twenty a second.
     pub(super) async fn keep_in_line(
         &self,
         item: EventItem,
@@ -119,7 +120,7 @@ impl Events {
     ) -> Result<EventItem, TableError> {
         let id = item.id().clone();
         let kept = match self.keep_in_time(item, put, ordered, random, counted_at).await {
-            // The deadline may have come during the transaction that wrote the event.
+            // The deadline may have passed during the transaction that wrote the event.
             Err(error @ TableError::Unavailable { .. }) => self.item(&id).await?.ok_or(error)?,
             kept => kept?,
         };
@@ -174,7 +175,7 @@ impl Events {
             if table.write_all(writes, JOINING).await?.is_done() {
                 return Ok(item);
             }
-            // The first version of an event stays, with its targets.
+            // The first version of an event is kept, with its targets.
             if let Some(stored) = self.item(&id).await? {
                 return Ok(stored);
             }
@@ -186,7 +187,7 @@ impl Events {
         }
     }
 
-    /// The delivery that comes after this one in the line of its subject.
+    /// The delivery that follows this one in the line of its subject.
     pub(crate) async fn next_in_line(&self, delivery: &DeliveryId) -> Result<Option<DeliveryId>, TableError> {
         let item: Option<NextItem> =
             self.table.read(next_key(delivery), "looking for the next delivery in a line").await?;
@@ -194,8 +195,8 @@ impl Events {
     }
 }
 
-/// The `NEXT` items of the deliveries that come before those of an event. They need no condition: the line has one, and
-/// gives each delivery one successor.
+/// The `NEXT` items of the deliveries that precede those of an event. They need no condition: the line has one, and
+/// gives each delivery a single successor.
 fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
     let followers = item.deliveries().filter_map(|(id, target)| Some((target.after.as_ref()?, id)));
     let puts = followers
@@ -203,8 +204,8 @@ fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
     puts.collect()
 }
 
-/// Writes the `NEXT` items that had no room in the transaction of their event. If one is not written, its delivery waits
-/// until the dispatcher looks at it again.
+/// Writes the `NEXT` items that did not fit into the transaction of their event. If one is not written, its delivery
+/// waits until the dispatcher checks it.
 async fn write_further(table: &Table, puts: Vec<Put>, event: &EventId) {
     let writes: Vec<_> = puts.into_iter().map(|put| table.write(put, JOINING).boxed()).collect();
     let written: Vec<_> = stream::iter(writes).buffer_unordered(FURTHER_AT_ONCE).collect().await;
@@ -241,9 +242,9 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Publication {
         subject: usize,
-        /// Which webhooks are ordered by then.
+        /// Which webhooks are ordered at that time.
         ordered: Vec<bool>,
-        /// Which webhooks want the event.
+        /// Which webhooks the event matches.
         wanted: Vec<bool>,
     }
 
@@ -261,8 +262,7 @@ mod tests {
         (0..WEBHOOKS).map(|_| WebhookId::new(Time::from_millis(0), &random)).collect()
     }
 
-    /// The deliveries of these publications, in their order: the subject, the webhook, the delivery, and its
-    /// predecessor.
+    /// The deliveries of these publications in order: the subject, the webhook, the delivery, and its predecessor.
     fn deliveries(publications: &[Publication]) -> Vec<(usize, usize, DeliveryId, Option<DeliveryId>)> {
         let webhooks = webhooks();
         let random = CountingRandom::default();
@@ -289,7 +289,7 @@ mod tests {
         fn each_webhook_and_subject_has_one_chain_without_gaps(
             publications in vec(publication(), 0..40)
         ) {
-            // Ordered all the time: each delivery follows the one before it, and only the first follows none.
+            // Always ordered: each delivery follows the previous one, and only the first follows none.
             let publications: Vec<_> = publications
                 .into_iter()
                 .map(|publication| Publication { ordered: vec![true; WEBHOOKS], ..publication })

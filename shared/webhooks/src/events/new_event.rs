@@ -1,4 +1,4 @@
-//! Requests to publish an event, and the members that describe an event both in requests and in events from the bus.
+//! Requests to publish an event, and the members that describe an event both in requests and in bus events.
 
 use std::time::Duration;
 
@@ -65,18 +65,18 @@ impl<'a> NewEvent<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Content<'a> {
     pub(super) kind: &'static EventType,
-    /// The subject that the publisher gave.
+    /// The subject that the publisher provided.
     pub(super) subject: Option<String>,
     pub(super) data: &'a RawValue,
-    /// For how many days the event is kept, if the publisher says so.
+    /// How many days the event is kept, if the publisher set that.
     pub(super) retention_days: Option<u32>,
     /// The values that do not conform to the schema of the type; none before the data are validated.
     pub(super) warnings: Vec<Violation>,
 }
 
 impl Content<'_> {
-    /// The event with this content. If the publisher named no subject, it is taken from the data: from the members that
-    /// the deployment lists, or else from the JSON Pointer of the type.
+    /// The event with this content. If the publisher provided no subject, it is taken from the data: from the members
+    /// that the deployment lists, or else from the JSON Pointer of the type.
     pub(super) fn event(
         &self,
         id: EventId,
@@ -90,8 +90,8 @@ impl Content<'_> {
     }
 }
 
-/// Takes the type, which must be in the catalogue and must not be internal: a subscriber to `webhook.disabled` must be
-/// able to trust that the service disabled a webhook. A violation names the address of the catalogue for `entity`.
+/// Takes the type, which must be in the catalogue and must not be internal: subscribers to `webhook.disabled` must be
+/// able to trust that the service disabled a webhook. A violation contains the address of the catalogue for `entity`.
 pub(super) fn take_type(body: &mut JsonBody<'_>, entity: &str) -> Option<&'static EventType> {
     let kind = body.required::<String>("type", &catalogue::key_expected())?;
     match catalogue::find(&kind) {
@@ -119,8 +119,8 @@ pub(crate) fn take_test_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue
     take_object(body, "must be an object")
 }
 
-/// Takes data that must be an object, if present. Receivers get its exact text. An unpaired surrogate is refused, since
-/// filters and many receivers could not read the member, or the whole event.
+/// Takes data, if present, which must be an object. Receivers get the exact text. An unpaired surrogate is refused,
+/// since filters and many receivers could not read the member, or even the whole event.
 fn take_object<'a>(body: &mut JsonBody<'a>, expected: &str) -> Option<&'a RawValue> {
     let given = body.take_raw("data")?;
     let data = Some(given).filter(|data| data.starts_with('{'));

@@ -1,17 +1,17 @@
 //! The outbox: internal events of the service that wait to be published.
 //!
-//! Such an event announces a change in the table, and is written in the transaction of the change: a crash leaves both
-//! or neither. The sweep publishes each event and then removes it. After a crash in between it publishes the event
-//! again with the same identifier, which creates nothing new.
+//! Such an event announces a change in the table, and is written in the transaction of the change, so that a crash
+//! leaves both or neither. The sweep publishes each event and then removes it. After a crash in between, it publishes
+//! the event again with the same identifier, which creates nothing new.
 //!
 //! | item | pk / sk | in the index `byDue` |
 //! |---|---|---|
 //! | event | `OUTBOX#{event}` / `EVENT` | `OUTBOX#{shard}` / time of the change |
 //! The oldest events of a shard are published first, without turns between entities. An entity puts at most 31
-//! operational events of webhooks into the outbox in an hour (`health::announcing`), and one event for each
-//! payment connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a
-//! second, and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second,
-//! which is little compared with the wait of up to a minute for the sweep.
+//! operational events of webhooks into the outbox per hour (`health::announcing`), and one event for each payment
+//! connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a second,
+//! and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second. That is
+//! little compared with the wait of up to a minute for the sweep.
 
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ use auth::{AuthorizedEntity, EntityId};
 use base::{EventId, Random, Time, WebhookId, logging, metric::Longest};
 use storage::table::{Delete, Page, Put, Query, Table, TableError};
 
-/// The number of shards of the outbox in the index `byDue`. DynamoDB takes a thousand writes a second for one key of an
-/// index, and a failure of many endpoints must not slow the transactions that write into the outbox.
+/// The number of shards of the outbox in the index `byDue`. DynamoDB accepts a thousand writes a second for one key of
+/// an index, and a failure of many endpoints must not slow down the transactions that write into the outbox.
 const SHARDS: u64 = 4;
-/// How many events of a shard are read at once.
+/// How many events of a shard are read per call.
 const PAGE: i32 = 32;
-/// How many events of a shard are published at once.
+/// How many events of a shard are published concurrently.
 const AT_ONCE: usize = 32;
-/// After this time no new publication begins; the next sweep continues. Half of a sweep's 60 s is left for the
+/// The time after which no new publication begins; the next sweep continues. Half of a sweep's 60 s is left for the
 /// publications under way, and for announcing the deliveries that jobs made due.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
@@ -52,7 +52,7 @@ pub struct OutboxEvent {
     /// The key of the event's type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The managing entity that it is published to.
+    /// The managing entity that owns it.
     pub owner_identifier: EntityId,
     /// The time of the change.
     pub timestamp: Time,
@@ -155,10 +155,10 @@ impl Outbox {
     }
 
     /// Publishes every event in the outbox, and returns their number. A failing event does not affect the others, and
-    /// the next sweep tries it again; the first error is returned. Records how long the events have waited.
+    /// the next sweep retries it; the first error is returned. Records how long the events have waited.
     pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;
-        // Boxed, here and below: the nested types of futures and streams exceed the compiler's limits.
+        // Boxed, here and below, since the nested types of futures and streams exceed the compiler's limits.
         let emptied = (0..SHARDS).map(|shard| self.empty_shard(shard, publisher, until, waited).boxed());
         join_all(emptied).await.into_iter().sum()
     }
@@ -198,8 +198,8 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    /// The events of a shard, oldest first. Pages are read as they are needed, so that a slow publication at the
-    /// end of one page does not hold up the next.
+    /// The events of a shard, oldest first. Pages are read as needed, so that a slow publication at the end of one page
+    /// does not delay the next.
     fn waiting(&self, shard: u64, now: Time) -> BoxStream<'_, Result<EventId, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -215,7 +215,7 @@ impl Outbox {
     }
 }
 
-/// The shard of an event. The characters of an identifier before its last two are random.
+/// The shard of an event. The characters before the last two of an identifier are random.
 fn shard_of(event: &EventId) -> String {
     let random = event.as_str().bytes().rev().nth(2).map_or(0, u64::from);
     shard_key(random % SHARDS)

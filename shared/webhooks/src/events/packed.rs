@@ -1,4 +1,4 @@
-//! Compression of stored bodies (raw DEFLATE, RFC 1951). Each KB that is written costs a unit, and is stored for
+//! Compression of stored bodies (raw DEFLATE, RFC 1951). Each KB that is written costs a write unit, and is stored for
 //! months.
 
 use std::{
@@ -17,18 +17,18 @@ const WORTHWHILE: usize = 800;
 pub(super) struct Packed(Vec<u8>);
 
 impl Packed {
-    /// Compresses a string; `None` if that saves nothing.
+    /// Compresses a text; `None` if that saves nothing.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // Fast, since the publisher waits, and a higher level saves few bytes of such short texts.
+        // Fast, since the publisher is waiting, and a higher level would save only a few bytes of such short texts.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)
     }
 
-    /// Bytes that are not the compressed form of any string.
+    /// Bytes that are not the compressed form of any text.
     #[cfg(test)]
     pub(super) fn torn() -> Self {
         Self(vec![255, 255])

@@ -9,7 +9,7 @@ pub enum Payload {
     /// The whole event.
     #[default]
     Full,
-    /// The event without its data: its receiver reads the event from the API.
+    /// The event without its data, which its receiver reads from the API.
     Thin,
 }
 
@@ -22,7 +22,7 @@ impl Payload {
         }
     }
 
-    /// Whether the body has the data.
+    /// Whether the body contains the data.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub const fn is_full(&self) -> bool {
         matches!(self, Self::Full)

@@ -1,8 +1,8 @@
 //! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
-//! publishing reliable: first the plan of an idempotency key, then the event with its targets. Then the request can be
-//! acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
+//! publishing reliable: first the plan of an idempotency key, then the event with its targets. From then on the request
+//! can be acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
 //! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A repetition
-//! after a crash in between finds the same identifiers and creates nothing new.
+//! after a crash in between uses the same identifiers and creates nothing new.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -42,9 +42,9 @@ use problem::{Pointer, Problem, Rule, Violation};
 use storage::table::Transaction;
 use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
-/// A publication that takes longer opens its deliveries itself: the sweep may be past its timestamp.
+/// A publication that takes longer opens its deliveries itself, since the sweep may already be past its timestamp.
 const LATE: Duration = Duration::from_secs(10);
-/// The longest address of a target, in bytes: an event is read with the addresses of its targets, up to 200.
+/// The maximum length of a target's address, in bytes: an event is read with the addresses of its targets, up to 200.
 const MAX_URL_LENGTH: usize = 256;
 
 /// Whether events that match no webhook are stored: `KEEP_UNMATCHED_EVENTS`. They can be replayed to a webhook that is
@@ -90,7 +90,7 @@ struct PlannedDelivery {
 #[serde(rename_all = "camelCase")]
 pub struct Published {
     event_identifier: EventId,
-    /// Whether the event is stored: an event that matches no webhook may not be.
+    /// Whether the event is stored. An event that matches no webhook may not be.
     kept: bool,
     deliveries: Vec<PlannedDelivery>,
     /// The values of its data that do not conform to the schema of its type.
@@ -148,7 +148,7 @@ impl Publisher {
         }
     }
 
-    /// The publisher for events of clients: it limits how many events of an entity wait to join a line.
+    /// The publisher of clients' events. It limits how many events of an entity wait to join a line.
     #[must_use]
     pub fn limiting_waits(self) -> Self {
         Self { limits_waits: true, ..self }
@@ -165,8 +165,8 @@ impl Publisher {
         self.queue.open_connection()
     }
 
-    /// Publishes an event of a client to every webhook that subscribes to it, within this span. The publication is
-    /// counted if a share admitted it.
+    /// Publishes a client's event to every webhook that subscribes to it, within this span. The publication is counted
+    /// if a share admitted it.
     pub async fn publish(
         &self,
         entity: &AuthorizedEntity,
@@ -189,7 +189,7 @@ impl Publisher {
     }
 
     /// Whether a request with the key of this event was accepted before. Its repetition gets the first response, even
-    /// if its data would be refused now, by a stricter deployment or a changed schema.
+    /// if its data would be refused now, because of a stricter deployment or a changed schema.
     pub async fn has_accepted(&self, event: &NewEvent<'_>) -> Result<bool, TableError> {
         match &event.once {
             Some(once) => self.has_plan(once).await,
@@ -202,7 +202,7 @@ impl Publisher {
         once.is_claimed(&self.table, self.clock.now()).await
     }
 
-    /// Publishes an event once for its key.
+    /// Publishes an event once per idempotency key.
     pub(super) async fn publish_once(
         &self,
         entity: &AuthorizedEntity,
@@ -214,7 +214,7 @@ impl Publisher {
         // An event that is too large is refused before its key is claimed.
         let mut event = self.event_now(entity, content)?;
         let now = event.timestamp;
-        // Boxed, like the futures below: unboxed, their nested types exceed the compiler's limits.
+        // Boxed, like the futures below, since their nested types would exceed the compiler's limits.
         let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
         let targets = targets(&mut event, &webhooks);
         let plan = PublicationPlan {
@@ -274,7 +274,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// How long this deployment keeps an event whose publisher names no retention.
+    /// How long this deployment keeps an event whose publisher sets no retention.
     pub fn retention(&self) -> Duration {
         self.schedule.retention
     }
@@ -301,7 +301,7 @@ impl Publisher {
             let keeping = self.events.keeping(event, targets.clone(), first_attempt, retention);
             let (mut item, put) = timed("event packed", keeping).await?;
             // The sweep may be past the timestamp of a late event. Its deliveries are opened before the event is
-            // written, so that they are not forgotten if this process dies.
+            // written, so that they are not lost if this process dies.
             let was_late = self.is_late(event);
             if was_late {
                 self.open(&item).await?;
@@ -317,7 +317,7 @@ impl Publisher {
                     .await?
                     .is_done() =>
                 {
-                    // The first version of an event stays, with its targets.
+                    // The first version of an event is kept, with its targets.
                     item = self.events.item(&event.id).await?.unwrap_or(item);
                 }
                 None => {}
@@ -341,7 +341,7 @@ impl Publisher {
         })
     }
 
-    /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or asks for the
+    /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or requests the
     /// events of an entity without webhooks.
     fn keeps_unmatched(&self, event: &Event, webhooks: &[Webhook]) -> bool {
         self.unmatched.keep && !webhooks.is_empty() && !event.is_internal()
@@ -355,8 +355,8 @@ impl Publisher {
         self.deliveries.open_missing(item, self.clock.now()).await.map(drop)
     }
 
-    /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again:
-    /// the claim decides whether their attempts are still to be made.
+    /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again;
+    /// the claim decides whether their attempts still have to be made.
     async fn announce(&self, event: &Event, targets: &[Target], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
@@ -364,7 +364,7 @@ impl Publisher {
         for (ordinal, Target { webhook, .. }) in targets.iter().enumerate() {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
             let message = AttemptMessage::new(DeliveryId::of(&event.id, ordinal), 1, owner);
-            // A repetition may announce to a webhook that was removed since.
+            // A repetition may announce a delivery to a webhook that was removed since.
             let (lane, message) = match known.get(webhook) {
                 Some(known) => (Lane::of(known.is_slow(now)), message.since(known.last_update)),
                 None => (Lane::Quick, message),
@@ -379,7 +379,7 @@ impl Publisher {
     }
 }
 
-/// Runs the rest of a publication. If a share admitted it, it is counted for its targets.
+/// Runs the rest of a publication. If a share admitted it, its targets are counted.
 async fn counted<T>(
     admitted: Option<&AdmittedPublication<'_>>,
     targets: usize,
@@ -392,8 +392,8 @@ async fn counted<T>(
     }
 }
 
-/// The targets of an event: each webhook that subscribes to it and whose filter its data match, except for the webhooks
-/// that it is about. The event gets a warning if it is delivered regardless of filters.
+/// The targets of an event: each webhook that subscribes to it and whose filter matches its data, except for the
+/// webhooks that it is about. The event gets a warning if it is delivered regardless of filters.
 pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
     let subscribed: Vec<_> = others.filter(|webhook| webhook.subscribes_to(event.kind)).collect();

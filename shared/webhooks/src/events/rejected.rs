@@ -1,4 +1,4 @@
-//! Rejected events from the bus. The fault is the sender's, so a retry would fail again: they go to a separate queue
+//! Rejected events from the bus. The fault is the sender's, so a retry would fail again. They go to a separate queue
 //! for an operator, byte for byte and with the reason.
 
 use std::borrow::Cow;
@@ -10,14 +10,14 @@ use base::{Environment, FromEnvironment};
 use problem::{Pointer, Problem, Rule, Violation};
 use storage::aws::{Aws, CallError};
 
-/// The largest message that SQS takes, with its attributes: 1 MiB.
+/// The largest message that SQS accepts, with its attributes: 1 MiB.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html>
 const MAX_BYTES: usize = 1024 * 1024;
 /// The bytes reserved for the attribute that describes changes.
 const ROOM_FOR_CHANGES: usize = 256;
-/// The maximum number of violations in a message: they must leave room for the event.
+/// The maximum number of violations in a message, which must leave room for the event.
 const MAX_VIOLATIONS: usize = 20;
-/// The member of a bus event that has the sender's part.
+/// The member of a bus event that contains the sender's part.
 pub(super) const DETAIL: &str = "detail";
 /// The type of every attribute.
 const TEXT: &str = "String";
@@ -25,7 +25,7 @@ const TEXT: &str = "String";
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// The kind of the Problem that answers the same request over HTTP.
+    /// The kind of Problem with which the same request over HTTP is answered.
     pub reason: &'static str,
     /// The violations, with pointers into the bus event.
     pub violations: Vec<Violation>,
@@ -126,7 +126,7 @@ impl Message {
     }
 }
 
-/// JSON in the characters that SQS accepts, which are those of XML: U+FFFE and U+FFFF, which JSON allows in strings
+/// JSON in the characters that SQS accepts, which are those of XML. U+FFFE and U+FFFF, which JSON allows in strings
 /// only, become escapes. Control characters are always escaped in JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {

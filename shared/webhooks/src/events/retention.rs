@@ -1,6 +1,6 @@
-//! How long one event is kept, if its publisher wants less than the deployment's retention: `retentionDays`. It moves
-//! the event's `expiresAt`, which body, heads and attempts copy. The table removes items days late, so reads and lists
-//! leave out expired ones.
+//! How long one event is kept, if its publisher wants less than the deployment's retention: `retentionDays`. It
+//! determines the event's `expiresAt`, which body, heads and attempts copy. The table removes items days late, so reads
+//! and lists leave out expired ones.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
-//! Each managing entity's share of publishing over HTTP: a limit of deliveries per minute that its events may cause, so
-//! that an entity that publishes as fast as it can leaves capacity to others. A publication counts once for each
-//! webhook that its event goes to, multiplied by its size in units of 4 KiB, since each delivery reads and sends the
+//! Each managing entity's share of publishing over HTTP: a limit on the deliveries per minute that its events may
+//! cause, so that an entity that publishes as fast as it can leaves capacity for others. A publication counts once for
+//! each webhook that gets its event, multiplied by its size in units of 4 KiB, since each delivery reads and sends the
 //! body.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! A publication counts for its size before its body is read, and for its webhooks when they are known, before the
+//! A publication is counted by its size before its body is read, and by its webhooks when they are known, before the
 //! event is written. It is carried out even if its targets exceed the share.
 //!
 //! The window is a minute of the clock, because an item that only gets additions needs no condition. So an entity may
@@ -15,8 +15,8 @@
 //!
 //! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
-//! refused from memory. Each process may admit one step and one publication more before it learns of the others. The
-//! other allowances count in the table for each request; here that would cost a write for each publication.
+//! refused from memory. Each process may admit one more step and one more publication before it learns of the others.
+//! The other allowances count in the table for each request, which would cost a write for each publication here.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -37,15 +37,16 @@ const LIMIT: &str = "published-deliveries";
 /// Time limit for counting a step, which runs concurrently with the publication.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
-/// The bytes of a body that count as one.
+/// The bytes of a body that count as one unit.
 const BYTES_OF_ONE: usize = 4 * 1024;
-/// The webhooks that count as one delivery if fewer get the event: each is read, and its filter compared.
+/// The number of webhooks that count as one delivery, for events that fewer webhooks get: each webhook is read, and its
+/// filter compared.
 const WEBHOOKS_OF_ONE: usize = 10;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// Deliveries of up to 4 KiB that events may cause in a minute; 60 000 unless set.
+    /// Deliveries of up to 4 KiB that events may cause in a minute; 60 000 by default.
     pub per_minute: u32,
 }
 
@@ -63,7 +64,7 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
-/// A publication that the share of its entity admitted and counted for its size.
+/// A publication that the share of its entity has admitted and counted by its size.
 #[derive(Clone, Copy)]
 pub struct AdmittedPublication<'a> {
     share: &'a PublishingShare,
@@ -106,7 +107,7 @@ impl PublishingShare {
     /// Runs a publication of a body of this many bytes, or refuses it if the entity has used up its share of the
     /// minute. A repetition counts like any other request, since it costs as much.
     ///
-    /// If the table cannot count, the publication still runs, and this process counts only its own.
+    /// If the table cannot count, the publication still runs, and this process counts only its own publications.
     pub async fn within<'a, T, E: From<ShareExceeded>, F: Future<Output = Result<T, E>>>(
         &'a self,
         entity: &'a AuthorizedEntity,
@@ -115,7 +116,7 @@ impl PublishingShare {
     ) -> Result<T, E> {
         let entity = entity.id();
         let size = size(bytes);
-        // The clock is read while the counts are locked, so that no request resets them to the minute before.
+        // The clock is read while the counts are locked, so that no request resets them to the previous minute.
         let decision = {
             let mut counts = self.counts();
             counts.admit(entity, size, self.clock.now())
@@ -126,7 +127,7 @@ impl PublishingShare {
         self.counting(entity, &decision, publication(AdmittedPublication { share: self, entity, size })).await
     }
 
-    /// Runs the work, and concurrently adds the steps that end by this decision to the table's count. The addition
+    /// Runs the work, and concurrently adds the steps that this decision completes to the table's count. The addition
     /// begins first, so that it is under way if the work blocks this thread.
     async fn counting<T>(&self, entity: &EntityId, decision: &QuotaDecision, work: impl Future<Output = T>) -> T {
         match *decision {
@@ -158,7 +159,7 @@ impl PublishingShare {
     async fn add(&self, entity: &EntityId, minute: i64, publications: u32) -> Result<u32, TableError> {
         const DOING: &str = "counting publications";
         let key = (format!("PUBLISHED#{entity}"), format!("{:010}", minute * MINUTE));
-        // One minute after its end, for processes whose clocks are behind.
+        // One minute after its end, for processes whose clocks are slow.
         let change = Change::of(key).set("expiresAt", (minute + 2) * MINUTE).add("count", publications);
         match self.table.write_and_read(change, DOING).await? {
             Written::Done(Total { count }) => Ok(count),
@@ -173,7 +174,7 @@ impl PublishingShare {
 }
 
 impl AdmittedPublication<'_> {
-    /// Counts the publication for its targets among the webhooks of its entity, and runs the rest of it.
+    /// Counts the publication's targets among the webhooks of its entity, and runs the rest of it.
     pub(super) async fn counted_for<T>(&self, targets: usize, webhooks: usize, rest: impl Future<Output = T>) -> T {
         let more = self.size.saturating_mul(fan_out(targets, webhooks) - 1);
         let decision = {
@@ -189,7 +190,7 @@ fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
 
-/// The number of deliveries that an event to `targets` of its entity's `webhooks` counts as: at least one.
+/// The number of deliveries as which an event to `targets` of its entity's `webhooks` counts: at least one.
 fn fan_out(targets: usize, webhooks: usize) -> u32 {
     targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! Shared reads of events: the deliveries of one event are attempted at once, and each needs the event. It is read,
-//! decoded and unpacked once for those that wait for it at the same moment.
+//! Shared reads of events: the deliveries of one event are attempted at the same time, and each needs the event. It is
+//! read, decoded and unpacked once for all that are waiting for it.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use storage::TableError;
 
 type Read<T> = BoxFuture<'static, Result<Option<T>, TableError>>;
 
-/// The reads under way. Nothing is kept beyond them, so that no reader gets an older value than a separate read
-/// could return.
+/// The reads under way. Nothing is kept after them, so that no reader gets an older value than a separate read could
+/// return.
 #[derive(Debug, Clone)]
 pub(super) struct SharedReads<T: Clone>(Arc<Mutex<HashMap<EventId, WeakShared<Read<T>>>>>);
 
@@ -28,7 +28,7 @@ impl<T: Clone> Default for SharedReads<T> {
 }
 
 impl<T: Clone + Send + 'static> SharedReads<T> {
-    /// Joins the read of this event that is under way, or begins it.
+    /// Joins the current read of this event, or begins one.
     pub(super) fn join<F>(&self, event: &EventId, begin: impl FnOnce(EventId) -> F) -> Shared<Read<T>>
     where
         F: Future<Output = Result<Option<T>, TableError>> + Send + 'static,

@@ -14,10 +14,10 @@ use problem::Violation;
 use storage::IdempotentRequest;
 use storage::table::{Change, Page, PageEnd, Put, Query, Table, TableError, Value, absent, is, is_new};
 
-/// Maximum inline body size in bytes, as stored. Events share their partitions with those of other entities, so larger
-/// bodies have separate items in other partitions.
+/// Maximum size of a body within the event's item, in bytes as stored. Events share their partitions with those of
+/// other entities, so larger bodies are separate items in other partitions.
 const MAX_INLINE: usize = 2 * 1024;
-/// The number of partitions of events: one takes 1 000 write units a second.
+/// The number of partitions of events: one accepts 1 000 write units a second.
 pub(crate) const SHARDS: u8 = 16;
 /// The index by entity: its events, and its failed and cancelled deliveries.
 pub(crate) const BY_ENTITY: &str = "byEntity";
@@ -35,7 +35,7 @@ pub struct Events {
     reads: SharedReads<Arc<StoredEvent>>,
 }
 
-/// An event as an item: the data that all its deliveries have in common, and the webhooks that they go to.
+/// An event as an item: the data that all its deliveries have in common, and the webhooks to which they go.
 ///
 /// | item | pk / sk |
 /// |---|---|
@@ -59,7 +59,7 @@ pub(crate) struct EventItem {
     /// When the first attempts are due; absent if they are due at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_attempt: Option<Time>,
-    /// Whether it was sent by a test of one webhook.
+    /// Whether it was sent as a test of one webhook.
     #[serde(rename = "askedFor", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_test: bool,
     /// The publisher's header of this name; absent if it sent none.
@@ -67,7 +67,7 @@ pub(crate) struct EventItem {
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tracestate: Option<String>,
-    /// The body; absent if it has a separate item, or is erased.
+    /// The body; absent if it is a separate item, or is erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<StoredBody>,
     /// When its content was erased: the body, the subject and the warnings.
@@ -76,13 +76,13 @@ pub(crate) struct EventItem {
     entity_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject_key: Option<String>,
-    /// For how many days it is kept, if its publisher said so.
+    /// How many days it is kept, if its publisher set that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_days: Option<u32>,
     pub(crate) expires_at: i64,
 }
 
-/// The attributes that pages of new events read. The body, the warnings and the trace are left out, among others.
+/// The attributes that pages of new events read. The body, the warnings and the trace, among others, are left out.
 const ATTRIBUTES: [&str; 11] = [
     "pk",
     "sk",
@@ -97,11 +97,11 @@ const ATTRIBUTES: [&str; 11] = [
     "expiresAt",
 ];
 
-/// A webhook that an event is delivered to.
+/// A webhook to which an event is delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(crate) webhook: WebhookId,
-    /// The webhook's URL at the publication, with the values of its query masked.
+    /// The webhook's URL at the publication, with its query values masked.
     pub(crate) url: String,
     /// The delivery to this webhook that must be final before this one is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ impl Target {
     }
 }
 
-/// A body as stored: packed, unless that saves nothing.
+/// A body as stored: compressed, unless that saves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum StoredBody {
@@ -123,13 +123,13 @@ enum StoredBody {
     Packed(Packed),
 }
 
-/// A body that has a separate item.
+/// A body as a separate item.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BodyItem {
     pk: String,
     sk: String,
-    /// Absent if it is erased. The item stays, so that a repeated publication does not write the body again.
+    /// Absent if it is erased. The item is kept, so that a repeated publication does not write the body again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<StoredBody>,
     expires_at: i64,
@@ -209,7 +209,7 @@ impl EventItem {
         Ok((added, change))
     }
 
-    /// About how many units a write of the event takes; in a transaction, twice as many.
+    /// The approximate write units of the event; in a transaction, twice as many.
     pub(crate) fn write_units(&self) -> usize {
         /// The usual size of an event without its targets, in bytes.
         const EVENT: usize = 1_024;
@@ -236,8 +236,8 @@ impl EventItem {
         Event::envelope(&self.sk, &self.r#type, self.is_test, self.sk.time(), entity, &data)
     }
 
-    /// The span of its publication. Without a trace of the publisher it is derived from the event's identifier, for the
-    /// log only.
+    /// The span of its publication. Without a publisher's trace, it is derived from the event's identifier, for the log
+    /// only.
     pub(crate) fn trace(&self) -> Trace {
         let trace = Trace::read(self.traceparent.as_deref(), self.tracestate.as_deref());
         trace.unwrap_or_else(|| Trace::derived_from(self.sk.as_str()))
@@ -252,7 +252,7 @@ pub(crate) struct StoredEvent {
 }
 
 impl StoredEvent {
-    /// The body that a webhook with this payload is sent.
+    /// The body that a webhook with this payload receives.
     pub(crate) fn payload(&self, payload: Payload) -> Cow<'_, str> {
         match payload {
             Payload::Full => Cow::Borrowed(&self.body),
@@ -285,7 +285,8 @@ impl Events {
         Self { table, reads: SharedReads::default() }
     }
 
-    /// The item of an event without its body, and the write that stores the whole event. A large body is written here.
+    /// The item of an event without its body, and the write that stores the whole event. A large body is written by
+    /// this call.
     pub(super) async fn keeping(
         &self,
         event: &Event,
@@ -295,7 +296,7 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // Internal events are few, and none is large. A test event may have large data of its sender.
+        // Internal events are few, and none is large. A test event may contain large data of its sender.
         let inline = content.size() <= MAX_INLINE || (event.is_internal() && !event.is_test);
         let mut whole = item.clone();
         if inline {
@@ -321,8 +322,8 @@ impl Events {
         self.table.read(event_key(event), READING).await
     }
 
-    /// An eventually consistent read of an event, at half the cost; may be `None` for an event that was written moments
-    /// ago. A stored event changes only when it is erased, or a replay adds a target: a stale read still has the
+    /// An eventually consistent read of an event, at half the cost. May return `None` for an event that was written
+    /// moments ago. A stored event changes only if it is erased, or a replay adds a target: a stale read still has the
     /// content, or lacks a target whose delivery has a head. Concurrent readers of one event share the read.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<Arc<StoredEvent>>, TableError> {
         let read = |event: EventId| {
@@ -349,12 +350,12 @@ impl Events {
         }
         let content = match item.content.take() {
             Some(content) => content,
-            // It was written before the event.
+            // The body was written before the event.
             None => {
                 let body: Option<BodyItem> = self.table.read(body_key(&item.sk), READING).await?;
                 match body.ok_or(TableError::Missing("an event's body"))?.content {
                     Some(content) => content,
-                    // It was erased between the two reads.
+                    // The event was erased between the two reads.
                     None => return Ok(StoredEvent { body: item.body_without_content(), item }),
                 }
             }
@@ -365,8 +366,8 @@ impl Events {
         Ok(StoredEvent { item, body })
     }
 
-    /// A page of the events of one shard after a position and before a time, oldest first, without their bodies.
-    /// The read is consistent.
+    /// A page of one shard's events after a position and before a time, oldest first, without their bodies. The read is
+    /// consistent.
     pub(crate) async fn of_shard(
         &self,
         shard: u8,
@@ -375,7 +376,7 @@ impl Events {
         limit: i32,
     ) -> Result<Page<EventItem>, TableError> {
         if *after >= *body_at(before) {
-            // Another sweep, with a clock ahead, has come farther.
+            // Another sweep, whose clock is fast, has come farther.
             return Ok(Page { entries: Vec::new(), next: None });
         }
         let from = format!("{}{after}!", EventId::PREFIX);
@@ -385,8 +386,9 @@ impl Events {
         self.table.page(query, "reading new events").await
     }
 
-    /// The writes that erase an event's content, for one transaction: the body wherever it is stored, the subject with
-    /// its entry in the index, and the warnings, which name members of the data. Lost if the event is erased already.
+    /// The writes that erase an event's content, for one transaction: the body, wherever it is stored, the subject with
+    /// its entry in the index, and the warnings, which contain names of members of the data. Lost if the event is
+    /// already erased.
     pub(crate) fn erasing(&self, item: &EventItem, now: Time) -> Vec<Change> {
         let event = Change::of(event_key(&item.sk))
             .set("erasedDate", now)
@@ -397,14 +399,14 @@ impl Events {
             .only_if(is("entityKey", item.entity_key.as_str()))
             .only_if(absent("erasedDate"));
         let has_body_item = item.content.is_none();
-        // It needs no condition: the event's holds for the whole transaction.
+        // It needs no condition, since the event's condition holds for the whole transaction.
         let body = || Change::of(body_key(&item.sk)).remove("content").set("expiresAt", item.expires_at);
         let body = has_body_item.then(body);
         [event].into_iter().chain(body).collect()
     }
 
     /// Claims an idempotency key for a plan, and returns the plan of the key, which may be an earlier one; `None` if
-    /// the key was used with another body.
+    /// the key was used with a different body.
     pub(super) async fn claim_key(
         &self,
         once: &IdempotentRequest,
@@ -415,7 +417,7 @@ impl Events {
     }
 }
 
-/// The shard of an event, by some of the random characters of its identifier.
+/// The shard of an event, derived from some random characters of its identifier.
 fn shard(event: &EventId) -> u8 {
     let sum = event.body().bytes().rev().skip(2).take(6).fold(0u8, u8::wrapping_add);
     sum % SHARDS
@@ -433,12 +435,12 @@ fn body_key(event: &EventId) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }
 
-/// The partition of an entity's events in the index, apart from those without a delivery.
+/// The partition of an entity's events in the index, except for those without a delivery.
 pub(crate) fn entity_key(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
-/// The partition of the events of an entity that no webhook matched. Lists of deliveries do not read them.
+/// The partition of an entity's events that matched no webhook. Lists of deliveries do not read them.
 pub(crate) fn unmatched_key(entity: &EntityId) -> String {
     format!("UNMATCHED#{entity}")
 }

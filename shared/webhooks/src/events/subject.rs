@@ -11,7 +11,7 @@ use problem::{JsonBody, Rule};
 /// The maximum number of characters of a subject.
 pub const MAX_CHARACTERS: usize = 256;
 
-/// The members of an event's data that may name its subject; the first that is a string or a number counts. The
+/// The members of an event's data that may contain its subject; the first one that is a string or a number counts. The
 /// deployment chooses them in `SUBJECT_MEMBERS`, since the platform knows the identifiers that people look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectMembers(Vec<String>);
@@ -56,8 +56,8 @@ impl FromEnvironment for SubjectMembers {
 }
 
 impl SubjectMembers {
-    /// The subject that the data name: the first of these members that is a string or a number, or else the value at
-    /// the JSON Pointer of the event's type.
+    /// The subject within the data: the first of these members that is a string or a number, or else the value at the
+    /// JSON Pointer of the event's type.
     pub(super) fn subject_of(&self, data: &RawValue, pointer: Option<&str>) -> Option<String> {
         let members = members_of(data)?;
         let listed = self.0.iter().find_map(|name| text_of(members.get(name.as_str())?));
@@ -92,19 +92,19 @@ fn text_of(value: &RawValue) -> Option<String> {
 }
 
 /// The subject for a number: the shortest text of its value, so that `20417.0` and `2.0417E4` are the booking 20417.
-/// Beyond 2⁵³ the publisher's text: a program with doubles may have rounded the number, and people look for the digits
+/// Beyond 2⁵³, the publisher's text: a program with doubles may have rounded the number, and people look for the digits
 /// that were sent. `None` if it is too long.
 fn text_of_number(json: &str) -> Option<String> {
     let number = Decimal::read(json);
     if number.is_up_to_exact_double() { number.plain(MAX_CHARACTERS) } else { Some(json.to_owned()) }
 }
 
-/// Whether a string can be a subject.
+/// Whether a text can be a subject.
 pub fn is_subject(text: &str) -> bool {
     (1..=MAX_CHARACTERS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
-/// Takes the subject that the publisher gives, if any.
+/// Takes the subject that the publisher provides, if any.
 pub(super) fn take(body: &mut JsonBody<'_>) -> Option<String> {
     let subject = body.optional::<String>("subject", "a string")?;
     if !is_subject(&subject) {

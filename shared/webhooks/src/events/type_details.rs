@@ -1,5 +1,5 @@
-//! The details of event types: meaning, the schema of the data, and samples. The build embeds them as JSON without white
-//! space. Schemas and samples are separate tables, and a program contains only those that it uses.
+//! The details of event types: meaning, the schema of the data, and samples. The build embeds them as JSON without
+//! white space. Schemas and samples are separate tables, so that a program contains only those that it uses.
 
 use std::fmt::Write;
 
@@ -88,8 +88,7 @@ impl EventTypeDetails {
 
     /// The details of the type with this key, for a client of this entity.
     ///
-    /// # Errors
-    /// 404 for a string that is not a type in the catalogue.
+    /// # Errors 404 if the text is not a type of the catalogue.
     pub fn find(value: &str, entity: &EntityId) -> Result<Self, Problem> {
         let kind = catalogue::find(value);
         let kind =
@@ -103,7 +102,7 @@ pub fn named(value: &str, entity: &str) -> Result<&'static EventType, String> {
     catalogue::find(value).ok_or_else(|| unknown::no_type(value, entity))
 }
 
-/// The schema of the data of a type, as JSON: complete in itself, with the shared parts that it needs in `$defs`.
+/// The schema of the data of a type, as self-contained JSON, with the shared parts that it needs in `$defs`.
 pub fn schema(kind: &EventType) -> String {
     OWN_SCHEMAS.whole(kind)
 }

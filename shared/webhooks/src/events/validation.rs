@@ -1,7 +1,7 @@
-//! Validation of an event's data by the schema of its type. A process compiles the schema of a type when it sees the
-//! first event of that type.
+//! Validation of an event's data by the schema of its type. A process compiles the schema of a type at the first event
+//! of that type.
 //!
-//! Warnings, metrics and the log name types, members and rules, and never a value: data may be about people.
+//! Warnings, metrics and the log contain types, members and rules, but never a value: data may be about people.
 
 use std::{
     collections::BTreeMap,
@@ -53,7 +53,7 @@ impl FromEnvironment for EventValidation {
     }
 }
 
-/// The largest data whose errors are all listed.
+/// The maximum size of data whose errors are all listed.
 const MAX_LISTED_BYTES: usize = 16 * 1024;
 
 /// Validates the data of events.
@@ -73,9 +73,8 @@ impl DataValidator {
 
     /// Checks the data of a request to publish, and adds the warnings to it.
     ///
-    /// # Errors
-    /// If the deployment is strict, a violation for each value that does not conform. A repetition of an accepted
-    /// request must not be refused: see [`super::publish::Publisher::has_accepted`].
+    /// # Errors If the deployment is strict, a violation for each value that does not conform. A repetition of an
+    /// accepted request must not be refused: see [`super::publish::Publisher::has_accepted`].
     pub fn check(&self, event: &mut NewEvent<'_>) -> Result<(), Problem> {
         self.check_content(&mut event.content)
     }
@@ -90,8 +89,8 @@ impl DataValidator {
         Ok(())
     }
 
-    /// Checks the data of a test event, and returns the warnings. The log and the metric do not count it: it says nothing
-    /// about the events of publishers.
+    /// Checks the data of a test event, and returns the warnings. The log and the metric do not count it, since it does
+    /// not come from a publisher.
     ///
     /// # Errors
     /// If the deployment is strict, a violation for each value that does not conform.
@@ -103,7 +102,7 @@ impl DataValidator {
         self.permitted(self.warnings(kind, data))
     }
 
-    /// The warnings, or the violations that they are in a strict deployment.
+    /// The warnings, or in a strict deployment the violations.
     fn permitted(&self, warnings: Vec<Violation>) -> Result<Vec<Violation>, Vec<Violation>> {
         if warnings.is_empty() || self.mode != EventValidation::Strict {
             return Ok(warnings);
@@ -124,8 +123,8 @@ impl DataValidator {
             return vec![warning(Pointer::default(), Rule::InvalidFormat, detail)];
         };
         let validator = self.validator(kind);
-        // The crate collects all errors, which can take a hundred times the memory of the data, so a large event gets
-        // only the first.
+        // The crate collects all errors, which can take a hundred times the memory of the data. So only the first error
+        // of a large event is listed.
         if text.len() > MAX_LISTED_BYTES {
             return listed(validator.validate(&data).err().into_iter());
         }

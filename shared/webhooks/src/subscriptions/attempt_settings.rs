@@ -1,5 +1,5 @@
 //! The settings of a webhook's attempts: how long its endpoint may take for its response, and how often a failed
-//! attempt is repeated. The table has only values that differ from the default.
+//! attempt is retried. The table stores only values that differ from the default.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const LONGEST: u32 = 15;
 
 /// Why a pull webhook has no timeout.
 pub const NO_TIMEOUT: &str = "must be omitted: a pull webhook sends no requests";
-/// Why a pull webhook has no choice of retries.
+/// Why a pull webhook has no `retries` setting.
 pub const NO_RETRIES: &str = "must be omitted: a pull webhook has the default schedule";
 
 /// How long an endpoint may take for its response, from 1 to 15 seconds.
@@ -32,7 +32,7 @@ impl TimeoutSeconds {
 
     /// Reads a timeout; a bad value is a violation.
     pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Option<Self> {
-        // Clients that only have doubles write `5.0`.
+        // Clients that have only doubles write `5.0`.
         let integer = plain_integer(json);
         let seconds = integer.as_ref().and_then(|seconds| seconds.parse().ok());
         let timeout = seconds.filter(|seconds| (1..=LONGEST).contains(seconds)).map(Self);
@@ -62,7 +62,7 @@ pub enum Retries {
     /// The deployment's schedule.
     #[default]
     Default,
-    /// The part of the deployment's schedule that is within an hour.
+    /// The part of the deployment's schedule that falls within an hour.
     Short,
     /// None: the first attempt is the last.
     None,

@@ -8,25 +8,25 @@ use storage::{Allowance, IdempotencyError, SealError, TableError};
 /// How many webhooks an entity may have: every publication reads them all, and one response lists them.
 pub const MAX_WEBHOOKS: usize = 200;
 
-/// Why a webhook was not shown, made, changed, removed or sent to.
+/// Why a webhook was not shown, created, changed, removed or sent to.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The entity has no such webhook. A webhook of another entity gives the same error.
+    /// The entity has no such webhook. Another entity's webhook gives the same error.
     #[error("the entity has no such webhook")]
     NotFound,
-    /// The webhook is disabled, so that no event is sent to it.
+    /// The webhook is disabled, so no event is sent to it.
     #[error("the webhook is disabled")]
     Disabled,
-    /// The webhook has no feed, since it is not pulled.
+    /// The webhook has no feed, since it is a push webhook.
     #[error("the webhook has no feed")]
     NotPulled,
-    /// The webhook cannot be paused, since it is pulled.
+    /// The webhook cannot be paused, since it is a pull webhook.
     #[error("the webhook has a feed")]
     Pulled,
     /// The entity has the maximum number of webhooks.
     #[error("the entity already has {MAX_WEBHOOKS} webhooks")]
     TooMany,
-    /// The change names another version than the webhook's current one.
+    /// The change names a version that is not the webhook's current one.
     #[error("the webhook was changed; its version is now {0}")]
     VersionConflict(u64),
     /// The previous secret signs until this time, and the request does not end it earlier.
@@ -46,7 +46,7 @@ pub enum WebhookError {
     TooManyRequests {
         /// The kind.
         what: Allowance,
-        /// Seconds until the limit counts again from zero.
+        /// Seconds until the limit starts again from zero.
         wait: u64,
     },
     /// Concurrent changes made all tries fail.

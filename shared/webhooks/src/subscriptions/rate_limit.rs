@@ -45,7 +45,7 @@ pub fn take(field: &'static str, json: &str, violations: &mut Violations) -> Opt
     if json == "null" {
         return None;
     }
-    // Clients that only have doubles write `5.0`.
+    // Clients that have only doubles write `5.0`.
     let limit = plain_integer(json).and_then(|limit| limit.parse::<NonZeroU32>().ok());
     let limit = limit.filter(|limit| limit.get() <= MAX).map(PerSecond);
     if limit.is_none() {

@@ -1,4 +1,4 @@
-//! Custom headers of a webhook; only harmless ones are allowed.
+//! Custom headers of a webhook. Only harmless ones are allowed.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ const MAX_VALUE_LENGTH: usize = 2048;
 const MAX_TOGETHER: usize = 6 * 1024;
 
 /// Headers that the service sets itself, that control the parsing of a message, that ask for a partial or conditional
-/// response, or that only have a meaning in responses. `Cookie` is allowed: some endpoints authenticate callers by it.
+/// response, or that have a meaning only in responses. `Cookie` is allowed, since some endpoints authenticate callers
+/// by it.
 const RESERVED: [&str; 22] = [
     "accept-encoding",
     "connection",
@@ -40,7 +41,7 @@ const RESERVED: [&str; 22] = [
     "via",
 ];
 const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
-/// Prefixes of commands to the services of a cloud, which a webhook must not send even if its address leads there.
+/// Prefixes of commands to a cloud's services, which a webhook must not send even if its address leads there.
 const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
 /// Why a header is not allowed.
@@ -55,7 +56,7 @@ impl Fault {
     }
 }
 
-/// Notes a violation for each header that is not allowed.
+/// Adds a violation for each header that is not allowed.
 pub fn check(headers: &BTreeMap<String, String>, violations: &mut Violations) {
     if headers.len() > MAX_HEADERS {
         violations.add("headers", Rule::TooLong, format!("must have at most {MAX_HEADERS} headers"));
@@ -109,7 +110,7 @@ pub fn to_send(headers: &BTreeMap<String, String>) -> impl Iterator<Item = (Head
     })
 }
 
-/// Printable ASCII and inner spaces: no control characters, so no folding and no second header (RFC 9110 §5.5).
+/// Printable ASCII and inner spaces: no control characters, and thus no folding and no second header (RFC 9110 §5.5).
 fn check_value(value: &str) -> Result<(), Fault> {
     let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if !printable || HeaderValue::from_str(value).is_err() || value.trim() != value {

@@ -14,14 +14,15 @@ use storage::{KeyRing, SealError, SecretBytes};
 
 const PREFIX: &str = "whpk_";
 
-/// The signatures that the deliveries of a webhook carry.
+/// The signatures that a webhook's deliveries carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignatureScheme {
     /// HMAC-SHA256 under the signing secret (`v1`).
     #[default]
     Hmac,
-    /// Ed25519 (`v1a`), in addition to HMAC: a receiver can change from one to the other without refusing a delivery.
+    /// Ed25519 (`v1a`), in addition to HMAC, so that a receiver can change from one to the other without refusing a
+    /// delivery.
     Ed25519,
 }
 
@@ -36,7 +37,7 @@ impl PublicKey {
     }
 }
 
-/// A public key of a webhook, with the end of its signatures.
+/// A public key of a webhook, and when it stops being used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishedKey {
@@ -61,7 +62,7 @@ impl SigningKeyPair {
         Self::of(SecretBytes::new(seed.to_vec())).expect("any 32 bytes are a private key")
     }
 
-    /// The key pair with this private key; `None` if that does not have 32 bytes.
+    /// The key pair with this private key; `None` if the key is not 32 bytes long.
     fn of(seed: SecretBytes) -> Option<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed.expose()).ok()?;
         Some(Self { seed, pair })
@@ -111,7 +112,7 @@ pub struct SealedKeyPair {
     pub public: PublicKey,
 }
 
-/// The context that a private key is sealed for.
+/// The context for which a private key is sealed.
 pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-key/{owner}/{webhook}")
 }

@@ -1,6 +1,6 @@
 //! Masking of an endpoint's secrets: the values of its headers and of its URL's query, which are often credentials.
 //! Names stay readable, so that people recognise their settings. A client may send the masked text back: a mask in a
-//! change then means the stored value.
+//! change means the stored value.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub const MASK: &str = "***";
 /// Headers by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// No stored value exists for a mask.
+/// No value is stored for a mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be the value itself: `{MASK}` keeps a stored value, but none is stored here")]
 pub struct NothingKept;
@@ -22,7 +22,7 @@ pub fn headers(headers: &Headers) -> Headers {
     headers.keys().map(|name| (name.clone(), MASK.to_owned())).collect()
 }
 
-/// A URL with the values of its query masked. A query parameter without a name is masked completely.
+/// A URL with its query values masked. A query parameter without a name is masked completely.
 pub fn url(url: &str) -> String {
     let Some((before, query)) = url.split_once('?') else { return url.to_owned() };
     let masked = query.split('&').map(|parameter| match parameter.split_once('=') {
@@ -33,8 +33,8 @@ pub fn url(url: &str) -> String {
     format!("{before}?{}", masked.collect::<Vec<_>>().join("&"))
 }
 
-/// Replaces masks of headers by stored values, matched by name in any case. The error has the names of masks without a
-/// stored value.
+/// Replaces masks of headers by stored values, matched by name regardless of case. The error contains the names of
+/// masks without a stored value.
 pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec<String>> {
     let mut unknown = Vec::new();
     for (name, value) in given.iter_mut().filter(|(_, value)| *value == MASK) {
@@ -56,7 +56,7 @@ pub fn masks_url(url: &str) -> bool {
     parameters(url).any(is_masked)
 }
 
-/// Replaces masks of a URL's query by stored values, matched by name; a repeated name is matched in order.
+/// Replaces masks in a URL's query by stored values, matched by name; repeated names are matched in order.
 pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
     let mut seen = Vec::new();

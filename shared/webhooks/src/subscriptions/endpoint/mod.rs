@@ -1,5 +1,5 @@
-//! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint as responses show it, with
-//! the values of headers and of the URL's query masked, and also the whole endpoint, sealed for this webhook only. So
+//! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint twice: as responses show
+//! it, with the values of headers and of the URL's query masked, and completely, sealed for this webhook only. So
 //! showing, listing and publishing need no key; changing and sending do.
 
 pub(crate) mod headers;
@@ -40,13 +40,13 @@ pub struct KeptEndpoint {
 pub struct Kept<T> {
     /// The part as responses show it.
     pub shown: T,
-    /// The whole part, sealed; `None` when it has no masked value.
+    /// The whole part, sealed; `None` if it has no masked value.
     pub sealed: Option<String>,
 }
 
 /// A part of an endpoint: its URL, or its headers.
 pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// The beginning of the context that the part is sealed for.
+    /// The beginning of the context for which the part is sealed.
     const KIND: &'static str;
 
     /// The part with its values masked.
@@ -58,7 +58,7 @@ pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Sen
     /// Replaces masks by stored values. A mask without a stored value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
-    /// Notes violations of the rules for addresses or headers.
+    /// Adds violations of the rules for addresses or headers.
     fn check(&self, rules: &AddressRules, violations: &mut Violations);
 }
 
@@ -122,7 +122,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook that an endpoint is sealed for: the sealed text of another webhook does not open.
+/// The webhook for which an endpoint is sealed: a sealed text does not open for another webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct SealContext<'a> {
     /// The entity that owns the webhook.
@@ -132,7 +132,7 @@ pub struct SealContext<'a> {
 }
 
 impl SealContext<'_> {
-    /// The context that a part is sealed for.
+    /// The context for which a part is sealed.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
     }

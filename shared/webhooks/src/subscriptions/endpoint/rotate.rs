@@ -1,10 +1,10 @@
-//! Rotating a signing secret, so that a receiver can verify every delivery throughout.
+//! Rotates a signing secret, so that a receiver can verify every delivery throughout.
 //!
 //! The new secret signs at once. The previous secret continues to sign for the overlap that the owner chooses, so that
-//! an endpoint can verify a signature with either. At most two secrets sign: while two do, a rotation is refused unless
-//! the owner ends the older one, which would otherwise end before the time that the owner was given. The webhook's
-//! version stays: it guards the members that a change sets, and a new secret makes no change obsolete. The key pair of
-//! a webhook that signs with Ed25519 is replaced and ends together with its secret.
+//! an endpoint can verify a signature with either. At most two secrets sign. While two do, a rotation is refused unless
+//! the owner ends the older one, which would otherwise end earlier than promised. The webhook's version does not
+//! change: it guards the members that a change sets, and a new secret makes no change obsolete. The key pair of a
+//! webhook that signs with Ed25519 is replaced and ends together with its secret.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{JsonBody, Problem, Removed, overlap};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, Once};
 
-/// The number of tries of a change of the secrets. It is lost only to a concurrent change, or to the sealing of the
-/// secrets with a new key.
+/// The number of tries of a change of the secrets. A change is lost only to a concurrent change, or if the secrets are
+/// resealed with a new key.
 const TRIES: usize = 10;
 
 /// Rotates signing secrets.
@@ -63,7 +63,7 @@ pub struct RotationRequest {
 }
 
 impl RotationRequest {
-    /// Reads the request from a body; an empty body means the defaults.
+    /// Reads the request from a body. An empty body means the defaults.
     ///
     /// # Errors
     /// A `Problem` for a body with other members or values.
@@ -87,12 +87,11 @@ impl RotationRequest {
 }
 
 impl Rotation {
-    /// Replaces a webhook's signing secret, once for an idempotency key. The previous secret continues to sign for the
+    /// Replaces a webhook's signing secret, once per idempotency key. The previous secret continues to sign for the
     /// overlap.
     ///
-    /// # Errors
-    /// [`WebhookError::PreviousSecretLive`], while a secret that was replaced earlier signs and the request does not
-    /// end it.
+    /// # Errors [`WebhookError::PreviousSecretLive`] if a secret that was replaced earlier still signs and the request
+    /// does not end it.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,
@@ -177,8 +176,8 @@ impl PreviousSecret {
 }
 
 impl Webhooks {
-    /// Ends the previous signing secrets of a webhook, once for an idempotency key. Later attempts have a signature of
-    /// the current secret only.
+    /// Ends the previous signing secrets of a webhook, once per idempotency key. Later attempts have a signature of the
+    /// current secret only.
     pub async fn end_previous_secret(
         &self,
         entity: &AuthorizedEntity,
@@ -296,7 +295,7 @@ mod tests {
         let expected = [(public(&second), None), (public(&first), Some(after(24)))];
         assert_eq!(keys.into_iter().map(|key| (key.key, key.expires_date)).collect::<Vec<_>>(), expected);
         assert_eq!(secret::scheme(&both), SignatureScheme::Ed25519);
-        // A secret of the time before the webhook had key pairs has none.
+        // A secret from before the webhook had key pairs has none.
         let mixed = replaced(&[secret("a", None)], second, after(24), after(0));
         assert_eq!((secret::public_keys(&mixed).len(), secret::scheme(&mixed)), (1, SignatureScheme::Ed25519));
         assert_eq!(secret::scheme(&[secret("a", None)]), SignatureScheme::Hmac);

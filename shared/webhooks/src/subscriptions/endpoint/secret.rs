@@ -1,5 +1,5 @@
 //! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and Base64. A webhook that signs with
-//! Ed25519 has a key pair for each secret, which begins and ends with it.
+//! Ed25519 has a key pair for each secret, which begins and ends with the secret.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -14,7 +14,7 @@ use storage::{KeyRing, KeyRings, SealError, SecretBytes};
 
 const PREFIX: &str = "whsec_";
 
-/// The key that a webhook's deliveries are signed with, and its key pair, if the webhook has one.
+/// The key that signs a webhook's deliveries, and its key pair, if the webhook has one.
 pub struct SigningSecret {
     key: SecretBytes,
     key_pair: Option<SigningKeyPair>,
@@ -63,7 +63,7 @@ impl SigningSecret {
     ) -> Result<Self, SealError> {
         let key = rings.for_text(&kept.sealed).await?.open(&context(owner, webhook), &kept.sealed)?;
         let key_pair = match &kept.key_pair {
-            // The key pair may be newer than the secret, and so sealed with another key of the ring.
+            // The key pair may be newer than the secret, and thus sealed with another key of the ring.
             Some(pair) => Some(SigningKeyPair::open(pair, &*rings.for_text(&pair.sealed).await?, owner, webhook)?),
             None => None,
         };
@@ -82,7 +82,7 @@ impl fmt::Debug for RevealedSecret {
     }
 }
 
-/// The context that a signing secret is sealed for.
+/// The context for which a signing secret is sealed.
 pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-secret/{owner}/{webhook}")
 }
