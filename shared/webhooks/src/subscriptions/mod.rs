@@ -2,14 +2,14 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `webhook` | a webhook, and what its owner does with it: register, show, change, remove |
-//! | `endpoint` | where its events go: address, headers, and the secrets that sign |
+//! | `webhook` | a webhook, and its owner's operations: register, show, change, remove |
+//! | `endpoint` | the destination of its events: address, headers, and the secrets that sign |
 //! | `health` | whether its endpoint answers: breaker, pauses, disabling, the events about it |
 //! | `stats` | its attempts by hour |
-//! | `filter` | which events it wants, by their data |
+//! | `filter` | which events it receives, by their data |
 //! | `attempt_settings` | the timeout and the retries of its attempts |
 //! | `rate_limit`, `request_limits` | limits on its attempts, and on the requests of its owner |
-//! | `test_event` | a test by its owner |
+//! | `test_event` | test events that its owner requests |
 
 pub(crate) mod attempt_settings;
 pub mod endpoint;

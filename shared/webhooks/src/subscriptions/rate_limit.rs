@@ -1,4 +1,4 @@
-//! The rate limit of a webhook: the maximum number of attempts per second that its endpoint gets.
+//! The rate limit of a webhook: the maximum number of attempts per second to its endpoint.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use base::Time;
 use problem::{Rule, Violations, plain_integer};
 
-/// The highest limit. A webhook that may get more needs none: one run of the dispatcher has at most 20 attempts of a
-/// webhook under way.
+/// The highest limit. A webhook that could take more needs none: one dispatch run has at most 20 concurrent attempts of
+/// a webhook.
 const MAX: u32 = 100;
 
 /// Why a pull webhook has no limit.

@@ -1,5 +1,5 @@
-//! Limits per managing entity on requests that cause much work, such as attempts, or occupy an invocation. They are far
-//! above a person's needs.
+//! Limits per managing entity on requests that cause much work, such as attempts, or that occupy an invocation. They
+//! are far above what a person needs.
 
 use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;
@@ -26,7 +26,7 @@ impl RequestLimits {
         self.count_many(what, 1, entity, now).await
     }
 
-    /// Counts a request that counts several times, such as once for each webhook that it looks through.
+    /// Counts a request that counts more than once, such as once for each webhook that it reads.
     pub(crate) async fn count_many(
         &self,
         what: Allowance,

@@ -1,5 +1,5 @@
-//! Testing a webhook: an event of a separate type, or of another type with its sample or with the caller's data and
-//! marked as a test. It is sent only to this webhook, and signed, retried and kept like any other.
+//! Tests a webhook with an event: of a separate type, or of another type with its sample or the caller's data and
+//! marked as a test. It is sent only to this webhook, and signed, retried and kept like any other event.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -29,7 +29,7 @@ pub struct Testing {
     pub limits: RequestLimits,
     /// Publishes the event.
     pub publisher: Publisher,
-    /// Validates the data that a caller gives.
+    /// Validates the caller's data.
     pub validator: DataValidator,
     /// The clock for the event.
     pub clock: SharedClock,
@@ -50,7 +50,7 @@ struct TestData<'a> {
 pub struct TestSent {
     delivery_identifier: DeliveryId,
     event_identifier: EventId,
-    /// The values of the caller's data that do not conform to the schema of the type.
+    /// The values in the caller's data that do not conform to the schema of the type.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
 }
@@ -58,7 +58,7 @@ pub struct TestSent {
 /// A request for a test event.
 #[derive(Debug, Default)]
 pub struct TestRequest<'a> {
-    /// The type of the event; `None` for a `webhook.test` event.
+    /// The type of the event; `None` means `webhook.test`.
     kind: Option<&'static EventType>,
     /// The caller's data. Without them, the sample of the type is sent.
     data: Option<&'a RawValue>,
@@ -103,7 +103,7 @@ impl<'a> TestRequest<'a> {
 }
 
 impl Testing {
-    /// Sends a test event to a webhook, within this span, once for an idempotency key.
+    /// Sends a test event to a webhook, within this span, once per idempotency key.
     pub async fn send(
         &self,
         entity: &AuthorizedEntity,

@@ -7,13 +7,13 @@ use serde_json::value::RawValue;
 
 use super::decimal::Decimal;
 
-/// The members of an object; of duplicate members, the last counts.
+/// The members of an object; of duplicate members, the last one counts.
 pub(super) type Object<'a> = BTreeMap<Cow<'a, str>, DataValue<'a>>;
 
 /// A value of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DataValue<'a> {
-    /// A value that a pattern can name.
+    /// A value that a pattern can contain.
     Leaf(DataLeaf<'a>),
     /// An array with its elements.
     Array(Vec<DataValue<'a>>),
@@ -60,7 +60,7 @@ impl<'a> EventData<'a> {
         serde_json::from_str::<Body<'_>>(body).map_or(Self(DataValue::Unreadable), |body| Self::read(body.data))
     }
 
-    /// Parses data. Bodies are at most 100 levels deep (`problem::json_body::MAX_DEPTH`), and so is this recursion.
+    /// Parses data. Bodies are at most 100 levels deep (`problem::json_body::MAX_DEPTH`), which limits this recursion.
     pub fn read(data: &'a RawValue) -> Self {
         Self(JsonReader { json: data.get(), at: 0 }.value())
     }
@@ -73,7 +73,7 @@ impl<'a> From<Leaf<'a>> for DataLeaf<'a> {
 }
 
 impl DataLeaf<'_> {
-    /// The value as a number. The catalogue's amounts are texts.
+    /// The value as a number. Amounts in the catalogue are texts.
     pub(super) fn number(&self) -> Option<&Decimal> {
         match &self.leaf {
             Leaf::Number(number) => Some(number),
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(EventData::of_body(body), EventData::read(&data));
         assert_eq!(EventData::of_body("{}"), EventData(DataValue::Unreadable));
     }
-    /// The texts and numbers of the data, as far as they can be read, in any layout.
+    /// The texts and numbers of the data, if they can be read, in any layout.
     #[test]
     fn white_space_and_escapes_do_not_change_the_data() {
         let compact = r#"{"a":["x\\",-1.5e3,true,null,[]," , ]} "],"b\"":{},"c":{"d":[[1]]}}"#;

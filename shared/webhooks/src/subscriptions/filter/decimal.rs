@@ -1,10 +1,10 @@
-//! Numbers of JSON, compared exactly: a double would confuse 1152921504606846977 with its neighbour.
+//! JSON numbers, compared exactly: a double would confuse 1152921504606846977 with its neighbour.
 
 use std::cmp::Ordering;
 
 use serde_json::value::RawValue;
 
-/// The text of a JSON number as a decimal. Different texts of one number are equal: 10.50, 10.5 and 1.05e1.
+/// The text of a JSON number as a decimal. Different texts of the same number are equal: 10.50, 10.5 and 1.05e1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decimal {
     is_negative: bool,
@@ -15,8 +15,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the text of a JSON number, which the caller's parser has accepted. An exponent of more than 18 digits counts
-    /// as the largest one.
+    /// Reads the text of a JSON number, which the caller's parser has accepted. An exponent of more than 18 digits
+    /// counts as the largest one.
     pub fn read(number: &str) -> Self {
         let (is_negative, number) = number.strip_prefix('-').map_or((false, number), |number| (true, number));
         let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
@@ -32,7 +32,7 @@ impl Decimal {
         Self { is_negative, digits: digits.into(), magnitude: exponent_of(exponent) + before_point - 1 - leading }
     }
 
-    /// The number in a string such as `830.00`; `None` for a string that is not a JSON number.
+    /// The number in a string such as `830.00`; `None` if the string is not a JSON number.
     pub fn of_text(text: &str) -> Option<Self> {
         let is_number = text.ends_with(|last: char| last.is_ascii_digit())
             && text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -46,8 +46,8 @@ impl Decimal {
         if self.digits.is_empty() {
             return Some("0".to_owned());
         }
-        // A small number has zeros before its digits, and a large one after them. Compared before they are written: an
-        // exponent of a few characters can mean any number of zeros.
+        // A small number has zeros before its digits, and a large one after them. They are counted before they are
+        // written, since an exponent of a few characters can mean any number of zeros.
         let zeros_before = usize::try_from((-self.magnitude).max(0)).ok()?;
         let before_point = usize::try_from(self.magnitude.max(0)).ok()?.checked_add(1)?;
         if zeros_before.max(before_point) > longest {
@@ -62,12 +62,12 @@ impl Decimal {
         (text.len() <= longest).then_some(text)
     }
 
-    /// Whether every double of this size is exact to the last digit of an integer: up to 2⁵³, regardless of the sign.
+    /// Whether every integer of this size is exact as a double: up to 2⁵³, regardless of the sign.
     pub fn is_up_to_exact_double(&self) -> bool {
         self.cmp_absolute(&Self::read("9007199254740992")) != Ordering::Greater
     }
 
-    /// Compares two numbers regardless of their signs.
+    /// Compares two numbers by their absolute values.
     fn cmp_absolute(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => Ordering::Equal,
@@ -96,7 +96,7 @@ impl PartialOrd for Decimal {
     }
 }
 
-/// The exponent; beyond 18 digits the largest or smallest of 18 digits, so that adding lengths cannot overflow.
+/// The exponent. Beyond 18 digits, the largest or smallest one of 18 digits, so that adding lengths cannot overflow.
 fn exponent_of(text: &str) -> i64 {
     const LARGEST: i64 = 999_999_999_999_999_999;
     let (is_negative, digits) = match text.strip_prefix('-') {

@@ -9,12 +9,12 @@ use super::{
     pattern::{Comparison, Condition, Node, Pattern, TextTest},
 };
 
-/// The bytes of a string that one step compares.
+/// The number of bytes of a string that one step compares.
 const BYTES_OF_STEP: usize = 64;
-/// The steps of beginning an array, whose elements are elsewhere in memory.
+/// The steps for beginning an array, whose elements are elsewhere in memory.
 const STEPS_OF_ARRAY: usize = 5;
 
-/// The steps that are left for comparisons.
+/// The steps left for comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps(pub u32);
 
@@ -30,7 +30,7 @@ pub enum FilterOutcome {
     Matches,
     /// The event does not pass.
     Differs,
-    /// The comparison would take too many steps, so the event is delivered: a receiver can ignore an event, and cannot
+    /// The comparison would take too many steps, so the event is delivered: a receiver can ignore an event, but cannot
     /// notice a missing one.
     TooManySteps,
 }
@@ -61,8 +61,7 @@ impl Steps {
 impl Pattern {
     /// Whether the data of an event match.
     ///
-    /// # Errors
-    /// If that takes more steps than are left.
+    /// # Errors If the comparison takes more steps than are left.
     pub fn matches(&self, data: &EventData<'_>, steps: &mut Steps) -> Compared {
         self.matches_value(Some(&data.0), steps)
     }
@@ -180,7 +179,7 @@ impl Comparison {
     }
 }
 
-/// Whether the test holds for one of the items; the first for which it holds or fails is the last that is tested.
+/// Whether the test holds for one of the items. Stops at the first item for which it holds or fails.
 fn any<T>(items: impl IntoIterator<Item = T>, mut test: impl FnMut(T) -> Compared) -> Compared {
     for item in items {
         if test(item)? {

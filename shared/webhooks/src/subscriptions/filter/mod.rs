@@ -1,7 +1,7 @@
 //! The filter of a webhook: the members of an event's data that must match, in the syntax of EventBridge's event
 //! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is
-//! published: the dispatcher reads the same item and needs no pattern. No maintained crate has the syntax; AWS's own is
-//! in Java.
+//! published, since the dispatcher reads the same item and needs no pattern. No maintained crate implements the syntax;
+//! AWS's implementation is in Java.
 
 pub mod data;
 pub mod decimal;
@@ -24,7 +24,8 @@ use self::{
 use crate::events::json_text::without_space;
 use problem::{Pointer, Rule, Violations};
 
-/// The largest filter, in bytes of JSON without white space: publishing reads the filters of all webhooks of an entity.
+/// The maximum size of a filter, in bytes of JSON without white space: publishing reads the filters of all webhooks of
+/// an entity.
 pub const MAX_BYTES: usize = 4 * 1024;
 
 /// A filter, as JSON without white space.
@@ -50,7 +51,7 @@ impl EventFilter {
         Ok(Self(text))
     }
 
-    /// Takes the filter from the member of this name; the faults become violations.
+    /// Takes the filter from the member of this name. Its faults become violations.
     pub(crate) fn take(name: &str, json: &str, violations: &mut Violations) -> Option<Self> {
         if violations.note_surrogates(name, json) {
             return None;
@@ -73,8 +74,8 @@ impl EventFilter {
         RawValue::from_string(self.0.clone()).ok()
     }
 
-    /// Compares the data of an event with the filter. A filter that cannot be read, such as one of a newer release, lets
-    /// every event pass: a receiver can ignore an event, and cannot notice a missing one.
+    /// Compares the data of an event with the filter. A filter that cannot be read, such as one from a newer release,
+    /// lets every event pass: a receiver can ignore an event, but cannot notice a missing one.
     pub fn compare(&self, data: &EventData<'_>, steps: &mut Steps) -> FilterOutcome {
         let raw = serde_json::from_str::<&RawValue>(&self.0).ok();
         let Some(pattern) = raw.and_then(|raw| Pattern::read(raw).ok()) else {

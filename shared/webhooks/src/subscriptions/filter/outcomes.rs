@@ -1,4 +1,4 @@
-//! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise
+//! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise,
 //! two hundred of the most expensive filters would take minutes for the largest event.
 //!
 //! A filter that needs more steps lets the event pass, with a warning: a missing event is worse than one too many. Such
@@ -12,7 +12,7 @@ use super::{
     matching::{FilterOutcome, Steps},
 };
 
-/// The maximum number of steps of comparing an event with all filters of an entity, about 60 ms of a processor. A step
+/// The maximum number of steps for comparing an event with all filters of an entity, about 60 ms of a processor. A step
 /// compares one value of the data with one of a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
@@ -20,8 +20,8 @@ pub const MAX_STEPS: u32 = 10_000_000;
 pub struct FilterOutcomes<'f>(HashMap<&'f EventFilter, FilterOutcome>);
 
 impl<'f> FilterOutcomes<'f> {
-    /// Compares the event of this body with each of these filters: equal ones once, and each with an equal part of the
-    /// steps that are left, so that an expensive filter leaves enough to others.
+    /// Compares the event with this body with each of these filters: equal ones once, and each with an equal share of
+    /// the remaining steps, so that an expensive filter leaves enough to others.
     pub fn of(filters: impl Iterator<Item = &'f EventFilter>, body: &str) -> Self {
         Self::within(Steps(MAX_STEPS), filters, body)
     }
@@ -43,7 +43,7 @@ impl<'f> FilterOutcomes<'f> {
         Self(outcomes.collect())
     }
 
-    /// The outcome of a filter, which must be one of those that were compared.
+    /// The outcome of a filter, which must be one of those compared.
     pub fn get(&self, filter: &EventFilter) -> FilterOutcome {
         self.0[filter]
     }

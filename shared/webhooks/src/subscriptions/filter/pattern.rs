@@ -8,9 +8,9 @@ use super::{data::Leaf, decimal::Decimal};
 
 /// The deepest nesting of objects.
 pub const MAX_DEPTH: usize = 8;
-/// The maximum number of values that members are compared with.
+/// The maximum number of values with which members are compared.
 pub const MAX_VALUES: usize = 100;
-/// The longest text of a number.
+/// The maximum length of a number's text.
 const MAX_NUMBER: usize = 64;
 
 /// A pattern: each member must match, and one of the alternatives.
@@ -26,7 +26,7 @@ pub struct Pattern {
 pub(super) enum Node {
     /// The pattern of an object.
     Within(Pattern),
-    /// Conditions, one of which must hold.
+    /// Conditions of which one must hold.
     OneOf(Vec<Condition>),
 }
 
@@ -61,19 +61,19 @@ pub(super) enum Comparison {
     Greater,
 }
 
-/// A fault of a pattern.
+/// A fault in a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The value within the pattern.
     pub pointer: Pointer,
     /// The rule that it breaks.
     pub rule: Rule,
-    /// The fault, and the remedy.
+    /// The fault, and how to fix it.
     pub detail: String,
 }
 
 const OPERATORS: [&str; 6] = ["prefix", "suffix", "equals-ignore-case", "anything-but", "exists", "numeric"];
-/// Operators of EventBridge that webhooks do not have.
+/// Operators of EventBridge that webhooks do not support.
 const NOT_SUPPORTED: [&str; 2] = ["wildcard", "cidr"];
 const TEXT_OPERATORS: [&str; 3] = ["prefix", "suffix", "equals-ignore-case"];
 
@@ -93,7 +93,7 @@ impl Pattern {
     }
 }
 
-/// Collects the faults while it reads.
+/// Collects the faults during reading.
 struct Reader {
     faults: Vec<Fault>,
     values: usize,
@@ -230,7 +230,7 @@ impl Reader {
         comparisons.map(Condition::Numeric)
     }
 
-    /// `anything-but` with a value, a list of values, or a test of texts.
+    /// `anything-but` with a value, a list of values, or a string condition.
     fn anything_but(&mut self, pointer: &Pointer, operand: &RawValue) -> Option<Condition> {
         let refused: Vec<Condition> = match operand.get().as_bytes().first() {
             Some(b'{') => {

@@ -1,4 +1,4 @@
-//! The plain evaluation of a pattern: without a limit, a memory or a reader for JSON of its kind. Tests compare the
+//! The plain evaluation of a pattern: without a limit, a memory or a JSON parser written for it. Tests compare the
 //! filters with it.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -56,7 +56,7 @@ fn object_matches(pattern: &Pattern, value: Option<&DataValue<'_>>) -> bool {
     all && any_of.is_none_or(|patterns| patterns.iter().any(|pattern| object_matches(pattern, value)))
 }
 
-/// The leaf, or those of an array at any depth.
+/// The leaf, or the leaves of an array at any depth.
 fn leaves<'v, 'a>(value: Option<&'v DataValue<'a>>) -> Vec<&'v Leaf<'a>> {
     match value {
         Some(DataValue::Leaf(leaf)) => vec![&leaf.leaf],

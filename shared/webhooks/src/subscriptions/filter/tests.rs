@@ -16,7 +16,7 @@ fn compared(filter: &EventFilter, data: &RawValue) -> FilterOutcome {
     filter.compare(&EventData::read(data), &mut Steps(u32::MAX))
 }
 
-/// The outcomes of these filters for data, within these steps.
+/// The outcomes of these filters for data, within this number of steps.
 fn outcomes(steps: u32, filters: &[&EventFilter], data: &Value) -> Vec<FilterOutcome> {
     let body = json!({ "id": "evt_1", "data": data }).to_string();
     let outcomes = FilterOutcomes::within(Steps(steps), filters.iter().copied(), &body);

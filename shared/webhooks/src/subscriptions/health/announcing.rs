@@ -1,16 +1,17 @@
-//! Announcing operational events of webhooks: each in the transaction of its change, and a limited number per hour.
+//! Announces operational events of webhooks, each in the transaction of its change, up to a limit per hour.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | operational event announced about a webhook | `ANNOUNCED#{webhook}` / type of the event |
 //! | `webhook.failing` announced to an entity | `ANNOUNCED#ENT#{entity}` / type of the event |
 //! | how many events of another type an entity had in an hour | `ANNOUNCED#ENT#{entity}` / `{type}#{hour}` |
-//! Each event goes to all webhooks of the entity that it is not about. With limits per entity the deliveries grow with
-//! the number of its webhooks; with limits per webhook alone they would grow with its square. One transaction writes
-//! the items, the change and the event in the outbox, on condition that no earlier mark is valid and the count has
-//! room. So two dispatchers that find the same change at once announce it once. A change never depends on its
-//! announcement: it is made alone if a limit is reached or the transaction is lost. An identifier of the outbox entry
-//! made from webhook, type and hour would replace the marks of a webhook, but not the limit of its entity.
+//! Each event goes to all webhooks of the entity except those that it is about. With limits per entity, the deliveries
+//! grow with the number of its webhooks; with limits per webhook alone, they would grow with its square. One
+//! transaction writes the items, the change and the event in the outbox, on condition that no earlier mark is valid and
+//! the count is below its limit. So if two dispatchers find the same change at once, it is announced once. A change
+//! never depends on its announcement: it is made alone if a limit is reached or the transaction is lost. An identifier
+//! of the outbox entry derived from webhook, type and hour could replace the marks of a webhook, but not the limit of
+//! its entity.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written
 
 /// The minimum time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The time limit for reading the marks: the record of an attempt waits for them.
+/// The time limit for reading the marks, since the record of an attempt waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 /// The maximum number of events of each other type for one entity in one hour of the clock.
 pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;
@@ -45,11 +46,11 @@ pub struct Announcer {
 struct AnnouncedItem {
     pk: String,
     sk: String,
-    /// In whole seconds. The table removes the item some time later, so readers must compare.
+    /// In whole seconds. The table removes the item some time later, so readers must compare the times.
     expires_at: i64,
 }
 
-/// The item with an hour's count of an entity.
+/// The item with an entity's count for one hour.
 #[derive(Debug, Deserialize)]
 struct CountItem {
     count: u32,
@@ -57,7 +58,7 @@ struct CountItem {
 
 impl AnnouncedItem {
     fn new((pk, sk): (String, String), now: Time) -> Self {
-        // Rounded up: a mark of less than an hour would allow two events in one.
+        // Rounded up: a mark of less than an hour would allow two events within one.
         Self { pk, sk, expires_at: (now + ANNOUNCEMENT_INTERVAL).as_seconds() + 1 }
     }
 
@@ -70,7 +71,7 @@ impl AnnouncedItem {
         Time::from_millis((self.expires_at - 1 - HOUR) * 1000)
     }
 
-    /// The write of the mark, which is lost while an earlier mark is valid.
+    /// The write of the mark. Lost while an earlier mark is valid.
     fn put(&self, now: Time) -> Result<Put, TableError> {
         Ok(Put::item(self, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds()))))
     }
@@ -88,7 +89,7 @@ fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
     key_of_entity(entity, &format!("{kind}#{}", now.as_seconds().div_euclid(HOUR)))
 }
 
-/// The write that counts an event, which is lost when the entity's limit of this hour is reached.
+/// The write that counts an event. Lost if the entity has reached the limit of this hour.
 fn count(outbox_event: &OutboxEvent, now: Time) -> Change {
     Change::of(key_of_count(&outbox_event.owner_identifier, &outbox_event.kind, now))
         .set("expiresAt", now.as_seconds() + 2 * HOUR)
@@ -134,8 +135,8 @@ impl Announcer {
         Ok(vec![mark.into(), count(outbox_event, now).into(), self.outbox.put(outbox_event)?.into()])
     }
 
-    /// Makes a change and announces it atomically, or makes the change alone if a limit is reached. Lost when a
-    /// condition of the change fails.
+    /// Makes a change and announces it atomically, or makes the change alone if a limit is reached. Lost if a condition
+    /// of the change fails.
     pub async fn change(
         &self,
         change: Transaction,
@@ -161,8 +162,8 @@ impl Announcer {
         Ok(mark.filter(|mark| mark.is_valid(now)).map(|mark| mark.announced()))
     }
 
-    /// The writes that announce an event to the entity. They are lost if an event of its type was announced within the
-    /// last hour.
+    /// The writes that announce an event to the entity. Lost if an event of its type was announced within the last
+    /// hour.
     pub(in crate::subscriptions) fn writes_to_entity(
         &self,
         outbox_event: &OutboxEvent,

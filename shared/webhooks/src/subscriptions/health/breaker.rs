@@ -1,13 +1,13 @@
 //! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
 //!
 //! While the breaker is *closed*, attempts are made. A number of consecutive attempts that never completed *opens* it:
-//! attempts wait for a pause. After the pause one attempt is made, the *probe*, and the others wait for its end. A
-//! response closes the breaker, with any status; a probe without a response opens it again for twice as long, up to a
-//! limit. An attempt that a person requested may be the probe before the end of the pause, and changes nothing if it
-//! gets no response.
+//! attempts then wait for a pause. After the pause, one attempt is made, the *probe*, and the others wait for its
+//! outcome. A response with any status closes the breaker. A probe without a response opens it again for twice as long,
+//! up to a limit. An attempt that a person requested may be the probe before the end of the pause; if it gets no
+//! response, nothing changes.
 //!
-//! Many dispatchers count for the same webhook concurrently. So none writes a state that it computed from an earlier
-//! read, but an addition that the table makes (`Tally`), or a conditional step ([`Consequence`]).
+//! Many dispatchers count for the same webhook concurrently. So none of them writes a state that it computed from an
+//! earlier read. Each makes an addition, which the table computes (`Tally`), or a conditional step ([`Consequence`]).
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe: most probes end quickly.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// The number of consecutive failed attempts from which a webhook is failing. A single delivery makes this many within
-/// three hours; fewer failures may be due to a deployment of the endpoint.
+/// The number of consecutive failed attempts from which a webhook counts as failing. A single delivery makes this many
+/// within three hours; fewer failures may be due to a deployment of the endpoint.
 const FAILING_AFTER: u32 = 5;
 
 /// When a webhook's breaker opens, and when the webhook is disabled: `BREAKER_THRESHOLD`, `BREAKER_OPEN`, `BREAKER_MAX`
@@ -39,8 +39,8 @@ pub struct BreakerSettings {
     pub open_for: Duration,
     /// The longest pause.
     pub longest: Duration,
-    /// How long all attempts of a webhook must have failed before it is disabled. A time of this length without an
-    /// attempt ends a streak of failures.
+    /// How long all attempts of a webhook must have failed before it is disabled. If there is no attempt for this long,
+    /// a streak of failures ends.
     pub disable_after: Duration,
 }
 
@@ -81,21 +81,21 @@ pub enum Health {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthItem {
-    /// Attempts that failed since the last that succeeded.
+    /// The number of failed attempts since the last success.
     pub failures_in_row: u32,
-    /// Attempts that never completed since the last that did.
+    /// The number of attempts that never completed since the last one that did.
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
-    /// The time of the first failure after the last success or the last long silence. It decides when the webhook is
+    /// The time of the first failure after the last success or the last long silence. Decides when the webhook is
     /// disabled.
     pub streak_since: Option<Time>,
     /// Whether enough attempts have failed to call the webhook failing.
     pub failing: bool,
-    /// When the streak may be announced, if that was postponed because another had been announced shortly before.
+    /// When the streak may be announced, if that was postponed because another one had been announced shortly before.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
-    /// The end of the breaker's pause; absent when the breaker is closed.
+    /// The end of the breaker's pause; absent while the breaker is closed.
     pub open_until: Option<Time>,
     /// How often the breaker has opened consecutively.
     pub opens: u32,
@@ -114,7 +114,7 @@ pub enum BreakerDecision {
     Go,
     /// The attempt is made as the probe, if it takes the probe's lease before any other attempt.
     Probe,
-    /// The attempt waits until this time, and is then decided on again.
+    /// The attempt waits until this time, and is then decided again.
     Wait(Time),
 }
 
@@ -123,16 +123,17 @@ pub enum BreakerDecision {
 pub struct FailureStreak {
     /// The time of its first failure.
     pub since: Time,
-    /// The item's `announce_after` as read, a condition of the write: one of two concurrent dispatchers loses.
+    /// The item's `announce_after` as read. It is a condition of the write, so that one of two concurrent dispatchers
+    /// loses.
     pub announce_after: Option<Time>,
 }
 
 /// A consequence of a webhook's health, with a condition that holds for only one of many dispatchers.
 ///
-/// Closing the breaker is not one: the count of a completed attempt removes `openUntil` (`health.rs`).
+/// Closing the breaker is not a consequence: the count of a completed attempt removes `openUntil` (`health.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// Open the breaker, if it is still closed and enough attempts in a row never completed.
+    /// Open the breaker, if it is still closed and enough consecutive attempts never completed.
     Open {
         /// The end of the pause.
         until: Time,
@@ -146,13 +147,13 @@ pub enum Consequence {
         /// The end of the pause.
         until: Time,
     },
-    /// End a failed probe that a person requested before the end of the pause: the pause stays, and another probe may
-    /// be made.
+    /// End a failed probe that a person requested before the end of the pause. The pause continues, and another probe
+    /// may be made.
     EndProbe {
         /// The end of the probe's lease, which is unique to it.
         lease: Time,
     },
-    /// Announce that the webhook is failing, if that was not announced and no success came in between.
+    /// Announce that the webhook is failing, if that was not announced yet and no attempt has succeeded in between.
     AnnounceFailing(FailureStreak),
     /// Disable the webhook, if it is enabled.
     Disable {
@@ -191,8 +192,8 @@ impl HealthItem {
         }
     }
 
-    /// When deliveries waiting for a probe are re-evaluated. The wait grows with the endpoint's silence, since its
-    /// probe is then likelier to time out, and more deliveries wait for it.
+    /// When the deliveries that wait for a probe are decided again. The wait grows with the endpoint's silence, since
+    /// its probe is then more likely to time out, and more deliveries wait for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)
@@ -216,7 +217,7 @@ impl HealthItem {
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
-            // A few failures that are far apart are not a reason.
+            // A few failures that are far apart are no reason to disable it.
             if since + settings.disable_after <= now && self.failures_in_row >= FAILING_AFTER {
                 consequences.push(Consequence::Disable { since });
             }
@@ -231,7 +232,7 @@ impl HealthItem {
         // An attempt made while the breaker was open was its probe.
         let probed = was.and_then(|was| was.open_until);
         match self.open_until {
-            // Doubling the pause would penalize a person's request.
+            // Doubling the pause would penalize the owner for a person's request.
             Some(seen) if probed == Some(seen) && now < seen => {
                 was.and_then(|was| was.probe_until).map(|lease| Consequence::EndProbe { lease })
             }

@@ -1,4 +1,4 @@
-//! Disabling webhooks by the service, and announcing it.
+//! Disables webhooks on behalf of the service, and announces it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use storage::table::{Change, Table, TableError, Transaction, Written, absent, is
 pub enum Reason<'a> {
     /// Its endpoint answered 410.
     Gone {
-        /// The endpoint that answered. A webhook whose URL changed since is not disabled.
+        /// The endpoint that answered. If the webhook's URL has changed since, the webhook is not disabled.
         endpoint: &'a KeptEndpoint,
         /// Whether the attempt carried an operational event, which causes no further event.
         operational: bool,
@@ -25,7 +25,7 @@ pub enum Reason<'a> {
     Failing {
         /// When the first attempt after the last success failed.
         since: Time,
-        /// How long is too long. The time of a pause by the owner, and the time before it, do not count.
+        /// How long is too long. A pause by the owner does not count, nor does the time before it.
         after: Duration,
     },
 }
@@ -39,7 +39,7 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether the webhook has not failed for too long since the last pause by its owner.
+    /// Whether, counted from its owner's last pause, the webhook has not failed for too long.
     fn is_of_a_pause(self, webhook: &Webhook, now: Time) -> bool {
         let Self::Failing { after, .. } = self else { return false };
         webhook.pause.is_some_and(|pause| now.since(pause.last_moment(now)) < after)
@@ -65,8 +65,8 @@ impl Disabler {
         Self { announcer: Announcer::new(table.clone()), webhooks: Webhooks::new(table), random }
     }
 
-    /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost when the
-    /// webhook was disabled already, has another URL or is gone, or when the streak of failures that is the reason has
+    /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost if the
+    /// webhook is already disabled, has another URL or is gone, or if the streak of failures that is the reason has
     /// ended.
     pub(crate) async fn disable(
         &self,

@@ -1,6 +1,6 @@
-//! Failing webhooks of all managing entities, for the operator of a deployment. A scan finds them, since every change
-//! of a healthy webhook would pay for an index. A webhook is failing if its health says so, or if the service has
-//! disabled it.
+//! Failing webhooks of all managing entities, for the operator of a deployment. They are found by a scan, since every
+//! change of a healthy webhook would pay for an index. A webhook is failing if its health says so, or if the service
+//! has disabled it.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ use storage::table::{Key, Scan, begins_with, is, present};
 pub enum FailingState {
     /// Its last attempts failed, and further ones are made.
     Failing,
-    /// Its last attempts never completed, and its deliveries wait for the breaker or the end of its owner's pause.
+    /// Its last attempts never completed, and its deliveries wait for the breaker or for the end of its owner's pause.
     Paused,
     /// The service has disabled it.
     Disabled,
@@ -50,18 +50,18 @@ pub struct FailingWebhook {
     pub id: WebhookId,
     /// Its name.
     pub name: String,
-    /// Its endpoint, without the values of the query.
+    /// Its endpoint, without the query values.
     pub event_url: String,
     /// The state.
     pub state: FailingState,
-    /// Attempts that failed since the last that succeeded.
+    /// The number of failed attempts since the last success.
     pub failures_in_row: u32,
     /// When the first of them failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Time>,
-    /// Whether its owner paused it as well, so that no probe is made.
+    /// Whether its owner has paused it as well, so that no probe is made.
     pub paused_by_owner: bool,
-    /// The end of the owner's pause, if it has one, or the time of the next probe, while it is paused.
+    /// While it is paused: the end of the owner's pause, if it has one, or else the time of the next probe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Time>,
     /// Why the service disabled it.

@@ -3,10 +3,10 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
-//! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item: a healthy
-//! webhook costs no write. Without attempts the item is kept at least as long as the statistics, which are shown with
-//! it: a webhook whose shown attempts have all failed is not healthy. The *streak* decides whether the webhook is
-//! disabled; a long silence ends it.
+//! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item, so that a
+//! healthy webhook costs no write. Without attempts, the item is kept at least as long as the statistics, which are
+//! shown with it: a webhook whose shown attempts have all failed is not healthy. The *streak* decides whether the
+//! webhook is disabled; a long silence ends it.
 
 pub mod announcing;
 pub mod breaker;
@@ -45,7 +45,7 @@ const READING: &str = "reading a webhook's health";
 pub struct Healths(Table);
 
 impl Healths {
-    /// The healths in this table.
+    /// The health of the webhooks in this table.
     pub fn new(table: Table) -> Self {
         Self(table)
     }
@@ -54,7 +54,7 @@ impl Healths {
         (format!("ENT#{entity}"), format!("{PREFIX}{webhook}"))
     }
 
-    /// The health of each webhook of an entity; a webhook that is missing here is healthy.
+    /// The health of each webhook of an entity. A webhook that is missing here is healthy.
     pub(in crate::subscriptions) async fn of(
         &self,
         entity: &AuthorizedEntity,
@@ -73,7 +73,7 @@ impl Healths {
         Ok(by_webhook.collect())
     }
 
-    /// A webhook's health; `None` when it is healthy.
+    /// A webhook's health; `None` if it is healthy.
     pub(crate) async fn find(
         &self,
         entity: &AuthorizedEntity,
@@ -91,7 +91,7 @@ impl Healths {
         self.0.read_eventual(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// Makes the caller's attempt the probe of the pause that it read, with a lease until this time. Lost when another
+    /// Makes the caller's attempt the probe of the pause that it read, with a lease until this time. Lost if another
     /// attempt is the probe, or the breaker has changed. A probe that is never counted blocks others only until the end
     /// of its lease.
     pub(crate) async fn take_probe(
@@ -155,7 +155,7 @@ impl Healths {
         }
     }
 
-    /// Opens the breaker. Lost when another dispatcher opened it, or an exchange completed in between.
+    /// Opens the breaker. Lost if another dispatcher opened it, or an exchange completed in between.
     pub(in crate::subscriptions) async fn open(
         &self,
         entity: &AuthorizedEntity,
@@ -171,7 +171,7 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker").await
     }
 
-    /// Opens the breaker again after a failed probe. Lost when the breaker has changed.
+    /// Opens the breaker again after a failed probe. Lost if the breaker has changed.
     pub(in crate::subscriptions) async fn reopen(
         &self,
         entity: &AuthorizedEntity,
@@ -188,7 +188,7 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker again").await
     }
 
-    /// Ends a probe that failed before the end of the pause, which stays. Lost when its lease has expired and another
+    /// Ends a probe that failed before the end of the pause, which continues. Lost if its lease has expired and another
     /// attempt is the probe.
     pub(in crate::subscriptions) async fn end_probe(
         &self,
@@ -202,7 +202,7 @@ impl Healths {
 }
 
 /// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
-/// long is still disabled; only the count of incomplete attempts starts again. Lost when the breaker is closed.
+/// long is still disabled; only the count of incomplete attempts starts again. Lost if the breaker is closed.
 pub(in crate::subscriptions) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
@@ -233,25 +233,25 @@ fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     }
 }
 
-/// Adds to the streak of failures, if it has not ended. A tally with a success begins a new one.
+/// Adds to the streak of failures if it has not ended. A tally with a success begins a new one.
 fn continuing_streak(addition: Change, tally: &Tally, now: Time) -> Change {
     let addition = addition.only_if(absent("streakEnds").or(more("streakEnds", now)));
     if tally.succeeded { addition.set("streakSince", now) } else { addition.set_if_absent("streakSince", now) }
 }
 
-/// Begins a new streak, if the previous one has ended. The failures before it are kept.
+/// Begins a new streak if the previous one has ended. The failures before it are kept.
 fn beginning_streak(addition: Change, now: Time) -> Change {
     addition.set("streakSince", now).only_if(at_most("streakEnds", now))
 }
 
-/// A condition for a transaction: the transaction is lost when a success, a new address or a long silence has ended
-/// this streak of failures.
+/// A condition for a transaction: it is lost if a success, a new address or a long silence has ended this streak of
+/// failures.
 pub(in crate::subscriptions) fn still_failing(health: Change, since: Time) -> Change {
     health.set("failing", true).only_if(is("streakSince", since))
 }
 
-/// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. Lost when
-/// another dispatcher did it, or a success came in between.
+/// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. Lost if another
+/// dispatcher did so, or a success came in between.
 pub(in crate::subscriptions) fn failing(health: Change, streak: FailureStreak, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match streak.announce_after {

@@ -1,10 +1,10 @@
-//! *Operational* events: events of the service about webhooks, delivered like any other to the webhooks that subscribe.
+//! *Operational* events: the service's events about webhooks, delivered like any other to the webhooks that subscribe.
 //! Operational events never cause each other: none is delivered to a webhook that it is about, and an attempt that
 //! carries one changes no health and causes no event, regardless of the response. Their number per managing entity and
-//! hour is limited ([`super::announcing`]). A test event is not operational, even as the sample of an operational type:
-//! a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Its
-//! permanent failure is not announced, since that person watches the delivery. Attempts that carry events of payment
-//! connections count like any other.
+//! hour is limited ([`super::announcing`]). A test event is not operational, even with the sample of an operational
+//! type: a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Its
+//! permanent failure is not announced, since that person is watching the delivery. Attempts that carry events about
+//! payment connections count like any other.
 
 use std::iter;
 
@@ -22,7 +22,7 @@ const DISABLED: &EventType = catalogue::own("webhook.disabled");
 const UNREAD: &EventType = catalogue::own("webhook.unread");
 const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 
-/// The most webhooks that one event lists: an entity may have this many, and they fit into an event.
+/// The maximum number of webhooks that one event lists: an entity may have this many, and they fit into an event.
 const MAX_LISTED: usize = 200;
 
 /// A webhook whose last attempts have all failed.

@@ -1,4 +1,4 @@
-//! Operational events stay few, with any subscriptions, any responses of endpoints, and in any order. The simulated
+//! Operational events remain few, with any subscriptions, any responses of endpoints, and in any order. The simulated
 //! world handles each attempt like the dispatcher and the table, and decides nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +21,7 @@ use base::{DeliveryId, EventId, Time, WebhookId, testing::CountingRandom};
 
 const BEGIN: Time = Time::from_millis(1_795_167_900_000);
 const ATTEMPTS: u32 = 3;
-/// Types that an `eventList` may have here; an empty one means all.
+/// Types that an `eventList` may have here; an empty list means all.
 const KINDS: [&str; 5] =
     ["booking.created", "webhook.test", "webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
 
@@ -38,7 +38,7 @@ struct World {
     random: CountingRandom,
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
-    /// By webhook, and those of the whole entity without one.
+    /// By webhook; without one, those of the whole entity.
     announced: BTreeMap<(Option<usize>, String), Time>,
     /// By type and hour of the clock.
     counts: BTreeMap<(String, i64), u32>,
@@ -204,7 +204,7 @@ fn lists(most: usize) -> impl Strategy<Value = Vec<Vec<&'static str>>> {
     proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..most)
 }
 
-/// Which delivery is attempted, with which answer, whether the sweep runs then, and how many minutes go by.
+/// Which delivery is attempted, with which answer, whether the sweep runs then, and how many minutes pass.
 fn moves() -> impl Strategy<Value = Vec<(usize, Status, bool, u64)>> {
     let answer = prop_oneof![
         8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
@@ -242,14 +242,14 @@ proptest! {
                 world.sweep();
             }
             world.now = world.now + Duration::from_secs(minutes * 60);
-            // Three types of event: one about each webhook in any hour that begins with one, and few to the entity.
+            // Three types of event: one event of each type about each webhook per hour, and few to the entity.
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / ANNOUNCEMENT_INTERVAL.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
-            // An hour of these may touch two hours of the clock.
+            // An hour of these may overlap two hours of the clock.
             let to_entity = (2 * MAX_TO_ENTITY as usize) * (hours + 1) + hours;
             prop_assert!(announced <= to_entity, "{announced} events in {hours} hours");
-            // In any time, no more than the published events can cause: each of the three types needs an attempt that
+            // At any time, no more than the published events can cause: each of the three types needs an attempt that
             // counts.
             let counting = published.len() * webhooks * ATTEMPTS as usize;
             prop_assert!(announced <= 3 * counting, "{announced} events caused by {counting} attempts");

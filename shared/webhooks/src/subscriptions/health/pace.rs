@@ -27,7 +27,7 @@ impl Webhook {
         self.slow_until.is_some_and(|end| now < end)
     }
 
-    /// Whether a slow exchange now need not renew the mark.
+    /// Whether a slow exchange at this time does not need to renew the mark.
     fn has_fresh_mark(&self, now: Time) -> bool {
         self.slow_until.is_some_and(|end| now + FRESH < end)
     }
@@ -36,7 +36,8 @@ impl Webhook {
 impl Webhooks {
     /// Marks a webhook as slow, unless it has a fresh mark or was removed.
     pub async fn note_slow(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<(), TableError> {
-        // Many exchanges become slow at once, and most find another's mark: a read is cheaper than a lost write.
+        // Many exchanges become slow at once, and most find that another one has set the mark: a read is cheaper than a
+        // lost write.
         if self.find(entity, webhook).await?.is_none_or(|found| found.webhook.has_fresh_mark(now)) {
             return Ok(());
         }

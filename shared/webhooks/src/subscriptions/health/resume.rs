@@ -1,8 +1,8 @@
-//! Ending the pause of a webhook's breaker early: its owner resumes the webhook or gives it another address, or an
+//! Ends the pause of a webhook's breaker early: its owner resumes the webhook or gives it another address, or an
 //! attempt that a person requested is answered. The pause that an owner begins is in `webhook::pausing`.
 //!
 //! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
-//! that read the breaker just before may put its delivery off after the job has passed: that delivery is attempted at
+//! that read the breaker just before may postpone its delivery after the job has passed; that delivery is attempted at
 //! the end of the pause.
 
 use crate::{
@@ -18,9 +18,9 @@ use storage::{IdempotencyError, Record, Table};
 #[derive(Default)]
 pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
-    /// disable the webhook again, and no delivery waits for the former address.
+    /// disable the webhook again, and no delivery waits because of the former address.
     pub(in crate::subscriptions) failures: bool,
-    /// Makes the deliveries that wait for a breaker, for their slot or for the one before them due now.
+    /// Makes the deliveries due now that wait for a breaker, for their slot or for the preceding delivery.
     pub(in crate::subscriptions) put_off: bool,
     /// The job that takes deliveries out of a feed, or makes those of a paused webhook due, and its turn.
     pub(in crate::subscriptions) job: Option<[Write; 2]>,
@@ -28,7 +28,7 @@ pub(in crate::subscriptions) struct Reset {
     pub(in crate::subscriptions) record: Option<Record>,
 }
 
-/// The pauses of webhooks whose breakers are open.
+/// The breaker pauses of webhooks.
 #[derive(Debug, Clone)]
 pub struct Pauses {
     table: Table,
@@ -71,8 +71,8 @@ impl Pauses {
         Ok(self.jobs.expedite_put_off(entity, webhook, vec![closing], None, now).await?.is_done())
     }
 
-    /// Makes a change atomically with the writes of a reset. `None` if there is nothing to reset: then the caller makes
-    /// the change alone.
+    /// Makes a change atomically with the writes of a reset. Returns `None` if there is nothing to reset; the caller
+    /// then makes the change alone.
     pub(in crate::subscriptions) async fn change_and_reset(
         &self,
         entity: &AuthorizedEntity,
@@ -90,7 +90,7 @@ impl Pauses {
         let (job, turn) = job.map(|[job, turn]| (job, turn)).unzip();
         writes.extend(job);
         if put_off || health.is_some_and(|health| health.open_until.is_some()) {
-            // This writes the turn as well.
+            // This also writes the turn.
             return self.jobs.expedite_put_off(entity, webhook, writes, record, now).await.map(Some);
         }
         writes.extend(turn);

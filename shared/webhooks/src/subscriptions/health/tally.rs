@@ -11,7 +11,7 @@ pub struct AttemptOutcome {
     pub confirmed: bool,
     /// Whether it is the attempt of a reader of the webhook's feed.
     pub of_reader: bool,
-    /// Whether its worker ended before it recorded the outcome, which says nothing about the endpoint.
+    /// Whether its worker died before it recorded the outcome, which says nothing about the endpoint.
     pub interrupted: bool,
     /// Why the attempt never completed: a stable code and a sentence.
     pub error: Option<String>,
@@ -25,8 +25,8 @@ impl AttemptOutcome {
         self.confirmed || self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond: an attempt of its
-    /// reader counts as completed, so that it opens no breaker.
+    /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond, so an attempt of
+    /// its reader counts as completed, and opens no breaker.
     pub const fn completed(&self) -> bool {
         self.of_reader || self.http_status.is_some()
     }
@@ -35,13 +35,13 @@ impl AttemptOutcome {
 /// The sum of consecutive attempts, for a webhook's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Whether one succeeded: failures before it no longer count.
+    /// Whether one succeeded: earlier failures no longer count.
     pub succeeded: bool,
-    /// Whether one completed: incomplete attempts before it no longer count, and the breaker closes.
+    /// Whether one completed: earlier incomplete attempts no longer count, and the breaker closes.
     pub completed: bool,
     /// Attempts that failed after the last success.
     pub failures: u32,
-    /// Attempts that never completed, after the last that did.
+    /// Attempts that never completed, after the last one that did.
     pub incomplete: u32,
 }
 
@@ -66,7 +66,7 @@ impl Tally {
         tally
     }
 
-    /// Whether no failure is left.
+    /// Whether no failures are left.
     pub const fn is_clean(&self) -> bool {
         self.failures == 0
     }

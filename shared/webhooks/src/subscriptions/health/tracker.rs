@@ -20,7 +20,7 @@ use storage::{Table, TableError, table::Transaction};
 /// An exchange that took longer than this may have begun before others failed.
 const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 
-/// A webhook that began to fail less than this before an announced event may be missing from it.
+/// A webhook that began to fail less than this before an announced event may be missing from the event.
 const UNCERTAIN: Duration = Duration::from_secs(60);
 
 const DOING: &str = "recording that a webhook is failing";
@@ -51,9 +51,9 @@ impl HealthTracker {
         }
     }
 
-    /// Counts consecutive attempts on a webhook whose health was `was`, once per webhook and batch. A success on a
-    /// healthy webhook costs no write, and on any other it removes the item. Failures are one update, and further
-    /// writes only for their consequences. Returns whether a closed breaker opened.
+    /// Counts consecutive attempts of a webhook whose health was `was`, once per webhook and batch. A success costs no
+    /// write if the webhook is healthy, and otherwise removes the item. Failures cost one update, and further writes
+    /// only for their consequences. Returns whether a closed breaker opened.
     pub(crate) async fn count(
         &self,
         entity: &AuthorizedEntity,
@@ -70,7 +70,7 @@ impl HealthTracker {
             tracing::info!(webhookId = %webhook, entity = %entity.id(), "the breaker is closed");
         }
         if tally.is_clean() {
-            // A success also ends failures that other dispatchers counted during a slow exchange.
+            // A success also clears failures that other dispatchers counted during a slow exchange.
             let slow = outcomes.iter().any(|outcome| outcome.completed() && outcome.duration > LONG_EXCHANGE);
             let was_healthy = was.is_none() && !(slow && self.healths.find(entity, webhook).await?.is_some());
             if !was_healthy {
@@ -87,7 +87,7 @@ impl HealthTracker {
         Ok(opened)
     }
 
-    /// Carries a consequence out, and returns whether it opened the breaker.
+    /// Carries out a consequence, and returns whether it opened the breaker.
     async fn follow(
         &self,
         entity: &AuthorizedEntity,
@@ -144,7 +144,7 @@ impl HealthTracker {
             let announce_after = (!is_listed(streak, announced)).then(|| now + ANNOUNCEMENT_INTERVAL);
             return self.table.write(failing(announce_after), DOING).await.map(drop);
         }
-        // No event announces a webhook that was removed in the meantime.
+        // No event is published about a webhook that was removed in the meantime.
         let Some((name, others)) = self.others_failing(entity, webhook).await? else { return Ok(()) };
         let first = FailingEntry {
             webhook_identifier: webhook.clone(),
@@ -170,7 +170,7 @@ impl HealthTracker {
         self.table.write(failing(Some(now + ANNOUNCEMENT_INTERVAL)), DOING).await.map(drop)
     }
 
-    /// The webhook's name, and the other webhooks of its entity that are failing; `None` if there is no such webhook.
+    /// The webhook's name, and the other failing webhooks of its entity; `None` if there is no such webhook.
     async fn others_failing(
         &self,
         entity: &AuthorizedEntity,

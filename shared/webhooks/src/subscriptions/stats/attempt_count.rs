@@ -14,7 +14,7 @@ use crate::subscriptions::{
 #[derive(Debug, Deserialize)]
 pub(super) struct HourItem {
     pub(super) sk: String,
-    /// All other attributes; [`Count::add`] reads the counts among them.
+    /// All other attributes. [`Count::add`] reads the counts among them.
     #[serde(flatten)]
     pub(super) counts: HashMap<String, Value>,
 }

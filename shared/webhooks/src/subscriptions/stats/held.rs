@@ -1,9 +1,9 @@
-//! Attempts that a process has counted for the statistics of webhooks and not written yet, so that not every attempt of
+//! Attempts that a process has counted for the statistics of webhooks but not written yet, so that not every attempt of
 //! a busy webhook costs a write.
 //!
-//! Before it writes again, a process holds at most a twentieth of the webhook's attempts that it has written in the
-//! hour, and at most a hundred. A process that dies loses only these. So an hour's statistics lack at most a twentieth
-//! of its attempts, and none of a process that made fewer than forty.
+//! Between two writes, a process holds at most a twentieth of the webhook's attempts that it has written in the hour,
+//! and at most a hundred. A process that dies loses only these. So an hour's statistics lack at most a twentieth of its
+//! attempts, and none from a process that made fewer than forty.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use base::WebhookId;
 
 /// The share of the written attempts that may be held, as a divisor.
 const SHARE: u64 = 20;
-/// The maximum number of attempts that are held of a webhook.
+/// The maximum number of held attempts per webhook.
 const MAX_HELD: u64 = 100;
-/// From this number of webhooks on, those without held attempts are dropped.
+/// The number of webhooks from which those without held attempts are dropped.
 const MAX_WEBHOOKS: usize = 1_000;
 
 /// A webhook and its entity.
@@ -64,8 +64,8 @@ impl OfWebhook {
 }
 
 impl Held {
-    /// Adds attempts of an hour. Returns the counts to write now, and whether the webhook has held
-    /// attempts now and had none before.
+    /// Adds attempts of an hour. Returns the counts to write now, and whether the webhook has held attempts now but had
+    /// none before.
     pub(super) fn add(&mut self, key: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
         if self.0.len() >= MAX_WEBHOOKS {
             self.0.retain(|_, held| held.count.attempts > 0);

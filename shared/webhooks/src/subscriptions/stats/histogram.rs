@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The end of the last range, in milliseconds, which longer durations belong to: an exchange takes 15 s at most.
+/// The end of the last range, in milliseconds. Longer durations belong to this range, since an exchange takes 15 s at
+/// most.
 pub(super) const LONGEST: u64 = 20_000;
 
 /// The number of attempts in each range, by the range's shortest duration.
@@ -23,7 +24,7 @@ fn range_of(millis: u64) -> u64 {
 /// The geometric middle of a range, which represents all its durations.
 fn middle(least: u64) -> u64 {
     let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
-    // The root of a product of numbers below 20 000 is exact enough, and below 20 000.
+    // The root of a product of numbers below 20 000 is exact enough, and itself below 20 000.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -39,7 +40,7 @@ impl Histogram {
         *self.0.entry(range_of(millis)).or_default() += count;
     }
 
-    /// The percentile of the durations, by nearest rank; `None` when the histogram is empty.
+    /// The percentile of the durations, by nearest rank; `None` if the histogram is empty.
     pub(super) fn percentile(&self, percent: u64) -> Option<u64> {
         let total: u64 = self.0.values().sum();
         let rank = (total * percent).div_ceil(100).max(1);

@@ -1,12 +1,12 @@
 //! Statistics of a webhook per hour: attempts, successes and response times. An attempt without a response, such as a
-//! refused connection, has no response time: it would make a dead endpoint look fast.
+//! refused connection, has no response time, since it would make a dead endpoint look fast.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | an hour | `ENT#{entity}` / `STA#{webhook}#2026-11-20T09` |
-//! An hour has both counts, and a histogram: an attribute for each range of durations, named by its shortest duration
-//! in milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held.rs`). Hours are added
-//! up when the statistics are read.
+//! An hour contains both counts, and a histogram: an attribute for each range of durations, named after its shortest
+//! duration in milliseconds (`d14`). One update adds the counts that a process holds for a webhook (`held.rs`). Reading
+//! the statistics adds up the hours.
 
 mod attempt_count;
 mod held;
@@ -34,8 +34,8 @@ use storage::table::{Change, Query, Table, TableError};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long hours are kept: a day longer than they are shown.
 pub(super) const RETENTION: Duration = Duration::from_secs(8 * 24 * 60 * 60);
-/// How long a process holds counts that are not due to be written. A sandbox that is frozen meanwhile writes them with
-/// its next event.
+/// The maximum age of counts that a process holds although they are too few to be written. A sandbox that freezes in
+/// the meantime writes them at its next event.
 const HOLDING: Duration = Duration::from_secs(2);
 
 /// The statistics in the table.
@@ -57,7 +57,7 @@ pub struct WebhookStats {
     hours: Vec<Hour>,
 }
 
-/// The attempts of an hour.
+/// The attempts of one hour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Hour {
@@ -66,7 +66,7 @@ struct Hour {
     succeeded: u64,
 }
 
-/// The attempts of a period; without attempts there is no rate, and without responses there are no times.
+/// The attempts of a period. Without attempts there is no rate, and without responses there are no times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary {
@@ -102,7 +102,7 @@ impl Count {
 impl Stats {
     /// The statistics in this table.
     pub fn new(table: Table) -> Self {
-        // An addition that is repeated after a lost response would count twice.
+        // If the response is lost, a repeated addition would count twice.
         Self { table: table.once(), held: Arc::default() }
     }
 

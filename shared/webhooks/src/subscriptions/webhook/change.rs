@@ -1,11 +1,11 @@
-//! Changing a webhook. A change that names a version fails when that version is no longer current. A change without a
+//! Changes a webhook. A change that names a version fails if that version is no longer current. A change without a
 //! version sets only the members that it names: it undoes no concurrent change and loses no new secret.
 //!
-//! A mask in a change means the stored value: such a change is built from that value, and tried again when the value
-//! has changed. No stored value moves to another server with the webhook.
+//! A mask in a change means the stored value: such a change is built from that value, and tried again if the value has
+//! changed. No stored value moves to another server together with the webhook.
 //!
 //! A change of the signature adds a key pair to the current signing secret, or removes all key pairs. The secrets
-//! continue to sign, so that a receiver that knows them accepts every delivery before and after.
+//! continue to sign, so that a receiver that has them accepts every delivery before and after.
 
 use std::num::NonZeroU64;
 
@@ -32,7 +32,7 @@ use outbound::AddressRules;
 use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::{Changed, KeyRings, Once, Record, Written, table::Change};
 
-/// The number of tries of a change. One without a version is lost only when a concurrent change sets `enabled` or
+/// The number of tries of a change. A change without a version is lost only if a concurrent change sets `enabled` or
 /// `delivery`, or the endpoint or the secrets on which it depends.
 const TRIES: u32 = 10;
 
@@ -60,7 +60,7 @@ pub struct WebhookChange {
 }
 
 impl Changing {
-    /// Changes a webhook once for an idempotency key, and returns the owner's view of it.
+    /// Changes a webhook once per idempotency key, and returns the owner's view of it.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -98,7 +98,7 @@ impl Changing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Writes a change. Lost when an attribute that it depends on has changed since it was read.
+    /// Writes a change. Lost if an attribute that it depends on has changed since it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,
@@ -115,7 +115,7 @@ impl Changing {
             refuse_kept_values(members, &read.endpoint)?;
         }
         let endpoint = if pulled && !read.is_pulled() {
-            // An address and headers are credentials of an endpoint, and no reader of the feed must learn them.
+            // An address and headers are credentials of an endpoint, which no reader of the feed must learn.
             EndpointChange::none()
         } else {
             self.endpoint(read, members).await?
@@ -153,7 +153,7 @@ impl Changing {
         }
     }
 
-    /// The change of the endpoint. A concurrent change may lead to another server. So new headers require the address
+    /// The change of the endpoint. A concurrent change may lead to another server, so new headers require the address
     /// that was read, and a new address the headers that were read.
     async fn endpoint(&self, read: &Webhook, members: &Members) -> Result<EndpointChange, WebhookError> {
         let mut endpoint = EndpointChange {
@@ -169,7 +169,7 @@ impl Changing {
         Ok(endpoint)
     }
 
-    /// Writes a change that has no effect on deliveries.
+    /// Writes a change that does not affect deliveries.
     async fn write_alone(
         &self,
         entity: &AuthorizedEntity,
@@ -204,7 +204,7 @@ impl Changing {
         Ok(Written::Done(found.webhook))
     }
 
-    /// The signing secrets with the key pairs of this scheme; `None` when they stay as they are.
+    /// The signing secrets with the key pairs of this scheme; `None` if they do not change.
     async fn secrets(
         &self,
         found: &SigningWebhook,
@@ -225,7 +225,7 @@ impl Changing {
         Ok(Some(secrets))
     }
 
-    /// The change of a part of the endpoint; `None` when the part stays as it is.
+    /// The change of a part of the endpoint; `None` if the part does not change.
     async fn part<T: Part>(
         &self,
         read: &Webhook,
@@ -238,7 +238,7 @@ impl Changing {
         let was = match kept.open(&self.rings, context).await {
             Ok(was) => Some(was),
             Err(error) if needs_kept => return Err(error.into()),
-            Err(_) => None, // a part that cannot be opened can be replaced
+            Err(_) => None, // a part that cannot be opened can still be replaced
         };
         let whole = self.unmask_and_check(given, &was.clone().unwrap_or_default())?;
         if was.as_ref() == Some(&whole) {
@@ -248,7 +248,7 @@ impl Changing {
         Ok(Some(PartChange { kept: now_on, differs: true, made_of: needs_kept.then_some(kept) }))
     }
 
-    /// Replaces the masks of a part by the stored values, and checks it.
+    /// Replaces the masks of a part by the stored values, and checks the part.
     fn unmask_and_check<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);
@@ -258,7 +258,7 @@ impl Changing {
     }
 }
 
-/// Refuses an address and the settings of requests for a pull webhook, and a pushed webhook without an address.
+/// Refuses an address and request settings for a pull webhook, and a push webhook without an address.
 fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(), WebhookError> {
     let mut violations = Violations::default();
     if !pulled && read.temporary {
@@ -282,7 +282,7 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
 }
 
 /// Refuses a change to another server that would send stored values there. They are credentials of the original server,
-/// and a token that may change a webhook must not learn them.
+/// and a token that may change a webhook must not reveal them.
 fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
     const GIVE: &str = "must be given in full, not as `***`: eventUrl names another server, which must not get the \
                         stored value";
@@ -340,7 +340,7 @@ mod tests {
         WebhookChange::read(body.as_bytes(), &entity, &AddressRules::default())
     }
 
-    /// The fields of kept values that a change would send to another server than
+    /// The fields whose stored values a change would send to another server than
     /// `https://hotel.example.com/hook?key=***`.
     fn refused(body: &str, headers: &str) -> Vec<String> {
         let kept = format!(r#"{{"eventUrl":"https://hotel.example.com/hook?key=***","headers":{headers}}}"#);

@@ -1,4 +1,4 @@
-//! The members of a webhook that its owner sets, read and checked alike for new webhooks and for changes.
+//! The members of a webhook that its owner sets, read and checked in the same way for new webhooks and for changes.
 
 use std::fmt;
 
@@ -24,13 +24,13 @@ pub struct Members {
     pub name: Option<String>,
     pub delivery: Option<Delivering>,
     pub enabled: Option<bool>,
-    /// In a change it may have masks for stored values.
+    /// In a change, it may have masks for stored values.
     pub event_url: Option<String>,
     /// `Some(None)` for `null`, which means no filter.
     pub event_filter: Option<Option<EventFilter>>,
     /// Each type and each group once, as given.
     pub event_list: Option<Vec<String>>,
-    /// In a change they may have masks as well.
+    /// In a change, they may have masks as well.
     pub headers: Option<Headers>,
     /// `Some(None)` for `null`, which means no limit.
     pub max_attempts_per_second: Option<Option<PerSecond>>,
@@ -40,7 +40,7 @@ pub struct Members {
     pub order: Option<DeliveryOrder>,
     pub retries: Option<Retries>,
     pub signature: Option<SignatureScheme>,
-    /// Of a new webhook only.
+    /// For a new webhook only.
     pub temporary: Option<bool>,
     pub timeout_seconds: Option<TimeoutSeconds>,
 }
@@ -64,7 +64,7 @@ impl fmt::Debug for Members {
 pub enum About {
     /// A new webhook: members without a default are required.
     New,
-    /// An existing webhook: a missing member stays unchanged.
+    /// An existing webhook: a missing member does not change.
     Existing,
 }
 
@@ -195,8 +195,8 @@ impl Members {
         members
     }
 
-    /// Refuses the settings of requests, which a pull webhook does not send; `headers` says so of headers. Values that
-    /// mean none, or the default, are accepted.
+    /// Refuses the request settings for a pull webhook, which sends no requests; `headers` is the message about
+    /// headers. Values that mean none, or the default, are accepted.
     pub(super) fn refuse_settings_of_requests(&self, headers: &str, violations: &mut Violations) {
         if self.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
             violations.add("headers", Rule::Inconsistent, headers);
@@ -218,7 +218,7 @@ impl Members {
     }
 }
 
-/// Refuses the member `entity` with another managing entity than that of the path.
+/// Refuses a member `entity` that differs from the managing entity of the path.
 fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: &mut Violations) {
     if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
         let pointer = Pointer::from("entity").member("identifier");
@@ -226,7 +226,7 @@ fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: 
     }
 }
 
-/// The types and groups of the list, each once; unknown ones are violations.
+/// The types and groups of the list, each once. Unknown ones are violations.
 pub(crate) fn known_types(
     member: &'static str,
     list: Vec<String>,

@@ -92,14 +92,14 @@ pub struct Webhook {
     /// When it was disabled; absent while it is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_date: Option<Time>,
-    /// Why the service disabled it; absent while it is enabled or when its owner disabled it.
+    /// Why the service disabled it; absent while it is enabled or if its owner disabled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) disabled_reason: Option<String>,
     pub(crate) enabled: bool,
-    /// The data of the wanted events; absent if all are wanted.
+    /// The filter on the data of its events; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event_filter: Option<EventFilter>,
-    /// The wanted types and groups of types; empty for every type.
+    /// The types and groups of types of its events; empty for every type.
     pub(crate) event_list: Vec<String>,
     #[serde(flatten)]
     pub(crate) endpoint: KeptEndpoint,
@@ -114,7 +114,7 @@ pub struct Webhook {
     pub(crate) owner_identifier: EntityId,
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub(crate) payload: Payload,
-    /// The pause that its owner began; one with an end may be over.
+    /// The pause that its owner began. A pause with an end may be over.
     #[serde(flatten)]
     pub(crate) pause: Option<Pause>,
     /// The maximum rate of its attempts; absent if there is no limit.
@@ -188,7 +188,7 @@ pub struct WebhookView {
     max_attempts_per_second: Option<u32>,
     metadata: Metadata,
     name: String,
-    /// When the oldest delivery in its feed was published; shown with a single webhook.
+    /// When the oldest delivery in its feed was published; only shown with a single webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_unread_date: Option<Time>,
     order: DeliveryOrder,
@@ -285,14 +285,14 @@ impl Webhook {
         if has_current { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
     }
 
-    /// The context that its endpoint is sealed for.
+    /// The context for which its endpoint is sealed.
     pub fn seal_context(&self) -> SealContext<'_> {
         SealContext { owner: &self.owner_identifier, webhook: &self.id }
     }
 }
 
 impl WebhookView {
-    /// The cause that holds up the whole webhook, if any.
+    /// The cause that blocks the whole webhook, if any.
     pub fn held_up_by(&self) -> Option<Cause> {
         self.status.held_up_by()
     }
@@ -303,10 +303,10 @@ impl WebhookView {
         Some((filter, &self.event_list))
     }
 
-    /// When the oldest delivery in its feed was published, if no reader has come since.
+    /// When the oldest delivery in its feed was published, if the feed was not read since.
     pub(crate) fn without_reader_since(&self, now: Time) -> Option<Time> {
         let oldest = self.oldest_unread_date?;
-        // A reader that comes often has read at most a few minutes after the time that is noted.
+        // A reader that comes often has read at most a few minutes after the noted time.
         let has_reader = |read: Time| oldest <= read || now.since(oldest) < READER_GRACE;
         (!self.last_read_date.is_some_and(has_reader)).then_some(oldest)
     }
@@ -316,7 +316,7 @@ impl WebhookView {
         self.last_read_date
     }
 
-    /// Why its last attempt failed; `None` when it succeeded, or there was none.
+    /// Why its last attempt failed; `None` if it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
         self.status.last_failure()
     }

@@ -10,7 +10,7 @@ pub struct Pause {
     /// When it began.
     #[serde(rename = "pausedSince")]
     pub(crate) since: Time,
-    /// When it ends by itself; otherwise only its owner ends it.
+    /// When it ends by itself. Without it, only the owner ends the pause.
     #[serde(rename = "pausedUntil", default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Time>,
 }

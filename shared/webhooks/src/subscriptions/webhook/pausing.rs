@@ -1,8 +1,8 @@
-//! Pausing and resuming a webhook by its owner. During a pause its deliveries wait, and none is lost. The pause of a
+//! Pausing and resuming a webhook by its owner. During a pause, its deliveries wait, and none is lost. The pause of a
 //! breaker, which the service begins, is in `subscriptions::health`.
 //!
-//! A job makes the waiting deliveries due. One transaction ends the pause and writes the job. A pause with an end has the
-//! job from the beginning, due at that end.
+//! A job makes the waiting deliveries due. One transaction ends the pause and writes the job. A pause with an end has
+//! the job from the beginning, due at that end.
 
 use crate::subscriptions::{
     error::WebhookError,
@@ -25,10 +25,9 @@ pub struct PauseRequest {
 }
 
 impl PauseRequest {
-    /// Reads the request from a body; an empty body means a pause without an end.
+    /// Reads the request from a body. An empty body means a pause without an end.
     ///
-    /// # Errors
-    /// A `Problem` for a body with other members or values, and for a time that is over.
+    /// # Errors A `Problem` for a body with other members or values, and for a time in the past.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
         let mut body = JsonBody::read(body)?;
@@ -83,8 +82,8 @@ impl Pausing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Ends the pause of a webhook, by its owner or by its breaker, and attempts the waiting deliveries. Returns the
-    /// owner's view of the webhook.
+    /// Ends the pause of a webhook, whether by its owner or its breaker, and attempts the waiting deliveries. Returns
+    /// the owner's view of the webhook.
     pub async fn resume(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
         self.limits.count(Allowance::Recoveries, entity, self.clock.now()).await?;
         for _ in 0..TRIES {
@@ -95,7 +94,7 @@ impl Pausing {
                 return Ok(self.showing.read(entity, &webhook, now).await?);
             };
             let job = Some(self.pauses.jobs.resumption(entity, id, now, now)?);
-            // The time of the pause must not count as a time of failures, which would disable the webhook.
+            // The time of the pause must not count as failing, which would disable the webhook.
             let reset = Reset { failures: true, job, ..Reset::default() };
             let change = revision::resume(&webhook, pause, now);
             let written = self.pauses.change_and_reset(entity, id, &change, reset, now).await?;

@@ -40,7 +40,7 @@ pub struct Registration {
 /// A requested webhook.
 pub struct NewWebhook {
     name: String,
-    /// Empty if it is pulled.
+    /// Empty for a pull webhook.
     event_url: String,
     event_list: Vec<String>,
     /// The members that have a default.
@@ -60,7 +60,7 @@ impl NewWebhook {
         Self { name: name.to_owned(), event_url, event_list: Vec::new(), members: Members::default() }
     }
 
-    /// `None` when a member without a default is missing.
+    /// `None` if a member without a default is missing.
     fn of(mut members: Members) -> Option<Self> {
         let is_pulled = members.delivery == Some(Delivering::Pull);
         let event_url = if is_pulled { String::new() } else { members.event_url.take()? };
@@ -113,7 +113,7 @@ impl NewWebhook {
 }
 
 impl Registration {
-    /// Registers a webhook, and returns the owner's view of it. Only this response has the signing secret.
+    /// Registers a webhook, and returns the owner's view of it. Only this response contains the signing secret.
     pub async fn register(
         &self,
         entity: &AuthorizedEntity,
@@ -129,7 +129,8 @@ impl Registration {
         new: NewWebhook,
         once: Option<&IdempotentRequest>,
     ) -> Result<WebhookView, WebhookError> {
-        // Two concurrent registrations may exceed the limit by one, which is harmless: the limit keeps publishing fast.
+        // Two concurrent registrations may exceed the limit by one. That is harmless: the limit only keeps publishing
+        // fast.
         if self.webhooks.of(entity).await?.len() >= MAX_WEBHOOKS {
             return Err(WebhookError::TooMany);
         }
@@ -241,7 +242,7 @@ mod tests {
         assert!(NewWebhook::of(Members::default()).is_none());
     }
 
-    /// The filter that takes most bytes in a response.
+    /// The filter that takes the most bytes in a response.
     fn largest_filter() -> EventFilter {
         let around = r#"{"a":[""]}"#.len();
         let quotes = "\\\"".repeat((filter::MAX_BYTES - around) / 2);
@@ -256,7 +257,7 @@ mod tests {
         let now = Time::from_millis(0);
         let random = CountingRandom::default();
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // A quote grows most: it takes four bytes, since the response is a string within JSON.
+        // Quotes grow most, to four bytes each, since the response is a string within JSON.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =

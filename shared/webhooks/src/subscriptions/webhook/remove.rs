@@ -1,4 +1,4 @@
-//! Removing a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
+//! Removes a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
 //! deliveries. If an attempt in progress fails, the next attempt finds no webhook and cancels the delivery, or a late
 //! pass of the job does. A delivery that is published at this moment is cancelled by its first attempt.
 

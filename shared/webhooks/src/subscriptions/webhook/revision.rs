@@ -1,5 +1,5 @@
 //! Changes of an existing webhook: the attributes that they set, and those that must not have changed since they were
-//! read. Attributes that a change does not name stay, so that concurrent changes never undo each other.
+//! read. A change leaves other attributes alone, so that concurrent changes never undo each other.
 
 use crate::events::payload::Payload;
 use crate::subscriptions::{
@@ -12,7 +12,7 @@ use crate::subscriptions::{
 use base::Time;
 use storage::table::{Change, Condition, TableError, Value, absent, is};
 
-/// The change of an endpoint; a missing part stays unchanged.
+/// The change of an endpoint. A missing part does not change.
 #[derive(Default)]
 pub struct EndpointChange {
     pub url: Option<PartChange<String>>,
@@ -20,7 +20,7 @@ pub struct EndpointChange {
 }
 
 impl EndpointChange {
-    /// The change to no endpoint.
+    /// The change of no part.
     pub fn none() -> Self {
         Self {
             url: Some(PartChange { kept: Kept { shown: String::new(), sealed: None }, differs: true, made_of: None }),
@@ -39,7 +39,7 @@ pub struct PartChange<T> {
     pub kept: Kept<T>,
     /// Whether the new part differs from the stored one.
     pub differs: bool,
-    /// The stored part that it is derived from, which must not have changed.
+    /// The stored part from which it is derived, and which must not have changed.
     pub made_of: Option<Kept<T>>,
 }
 
@@ -53,7 +53,7 @@ impl<T: Clone> PartChange<T> {
 const CHANGING: &str = "changing a webhook";
 
 /// The change that an owner requests. Its conditions are the attributes that it depends on, and the version if it names
-/// one. So concurrent changes without a version are all made.
+/// one. So concurrent changes without a version all take effect.
 pub fn change(
     read: &Webhook,
     members: &Members,
@@ -72,7 +72,7 @@ pub fn change(
         .set_some("order", order.map(DeliveryOrder::as_str))
         .set("lastUpdate", now)
         .only_if(is("enabled", read.enabled))
-        // An address belongs to the way in which the events are delivered.
+        // Whether an address is allowed depends on how the events are delivered.
         .only_if(of_delivery(read.delivery));
     if let Some(filter) = event_filter {
         change = change.set_or_remove("eventFilter", filter.as_ref().map(EventFilter::as_str));
@@ -103,7 +103,7 @@ pub fn change(
     Ok(change.add("version", 1_u32))
 }
 
-/// Begins a pause, or gives it another end. The version stays, as with [`secrets`].
+/// Begins a pause, or gives it another end. The version does not change, as with [`secrets`].
 pub fn pause(read: &Webhook, Pause { since, until }: Pause, now: Time) -> Change {
     let [was_since, was_until] = of_pause(read.pause);
     Change::of(key(&read.owner_identifier, &read.id))
@@ -161,13 +161,13 @@ fn with_attempt_settings(change: Change, members: &Members) -> Change {
     }
 }
 
-/// The condition that a webhook delivers its events in this way. Items of the first release do not have the attribute.
+/// The condition that a webhook delivers its events in this way. Items of the first release lack the attribute.
 fn of_delivery(delivery: Delivering) -> Condition {
     let condition = is("delivery", delivery.as_str());
     if delivery == Delivering::Push { condition.or(absent("delivery")) } else { condition }
 }
 
-/// Adds the change of a part of the endpoint, which is two attributes: the shown text and the sealed one.
+/// Adds the change of a part of the endpoint, which consists of two attributes: the shown text and the sealed one.
 fn with_part<T: Part>(
     change: Change,
     [shown, sealed]: [&'static str; 2],
@@ -182,8 +182,8 @@ fn with_part<T: Part>(
     }))
 }
 
-/// Replaces the signing secrets that were read. The version stays: it guards the members that a change sets, and a new
-/// secret makes no change obsolete.
+/// Replaces the signing secrets that were read. The version does not change: it guards the members that a change sets,
+/// and a new secret makes no change obsolete.
 pub fn secrets(read: &SigningWebhook, new: &[SealedSecret], now: Time) -> Result<Change, TableError> {
     let webhook = &read.webhook;
     let change = Change::of(key(&webhook.owner_identifier, &webhook.id)).set("lastUpdate", now);

@@ -1,4 +1,4 @@
-//! Showing webhooks, each with its health, and the statistics of their attempts.
+//! Shows webhooks, each with its health, and the statistics of their attempts.
 
 use crate::{
     deliveries::Deliveries,
@@ -60,7 +60,7 @@ impl Showing {
         Ok(self.stats.of(entity, id, now).await?)
     }
 
-    /// Shows a webhook that was read already.
+    /// Shows a webhook that was already read.
     pub(in crate::subscriptions) async fn read(
         &self,
         entity: &AuthorizedEntity,

@@ -22,7 +22,7 @@ pub enum DeliveryState {
     Failing,
     /// Deliveries wait: the owner paused the webhook, or the last attempts never completed.
     Paused,
-    /// The webhook is disabled, so that nothing is sent to it.
+    /// The webhook is disabled, so nothing is sent to it.
     Disabled,
 }
 
@@ -44,7 +44,7 @@ pub struct WebhookStatus {
     /// When the first attempt after the last success failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failing_since: Option<Time>,
-    /// Attempts that failed since the last that succeeded.
+    /// The number of failed attempts since the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures_in_row: Option<u32>,
     /// The older form of `delivery_state`, whose value `open` is misleading. Version 3.0 of the contract removes it.
@@ -61,18 +61,18 @@ pub struct WebhookStatus {
     /// When its owner paused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_since: Option<Time>,
-    /// The end of the pause of an enabled webhook, unless only its owner ends it. A past time means that a probe is due
-    /// or under way.
+    /// The end of the pause of an enabled webhook, unless only its owner ends it. A time in the past means that a probe
+    /// is due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
 }
 
-/// Why the last failed attempt at a webhook never completed.
+/// Why the last failed attempt of a webhook never completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LastError {
     #[serde(rename = "lastErrorCode")]
     code: ErrorCode,
-    /// The sentence for it.
+    /// The explanation in a sentence.
     #[serde(rename = "lastErrorDetail")]
     detail: String,
 }
@@ -113,7 +113,7 @@ impl WebhookStatus {
         }
     }
 
-    /// The cause that holds up the whole webhook, if any.
+    /// The cause that blocks the whole webhook, if any.
     pub fn held_up_by(&self) -> Option<Cause> {
         match self.delivery_state {
             DeliveryState::Disabled => Some(Cause::Disabled),
@@ -123,7 +123,7 @@ impl WebhookStatus {
         }
     }
 
-    /// Why the last attempt failed; `None` when it succeeded, or there was none.
+    /// Why the last attempt failed; `None` if it succeeded, or there was none.
     pub fn last_failure(&self) -> Option<Cause> {
         Cause::of_failure(self.last_http_status, self.last_error.as_ref().map(|error| error.code))
     }

@@ -1,4 +1,4 @@
-//! Webhooks in the table: all webhooks of an entity are in one partition, so that one query reads them.
+//! Webhooks in the table. All webhooks of an entity are in one partition, so that one query reads them.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl From<WebhookItem> for Webhook {
 #[derive(Debug)]
 pub(crate) struct SigningWebhook {
     pub(crate) webhook: Webhook,
-    /// The secrets that sign, newest first, and perhaps some that no longer do.
+    /// The secrets that sign, newest first, and possibly some that no longer do.
     pub(in crate::subscriptions) secrets: Vec<SealedSecret>,
 }
 
@@ -55,7 +55,7 @@ impl SigningWebhook {
         Self { secrets, webhook: with_key(item.into(), entity, webhook) }
     }
 
-    /// The URL that its events go to, and the headers that are sent along.
+    /// The URL to which its events go, and the headers that are sent along.
     pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
         let context = self.webhook.seal_context();
         let url = self.webhook.endpoint.url().open(rings, context).await?;
@@ -126,13 +126,13 @@ impl Webhooks {
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
-    /// A webhook that events can be sent to; fails if it is missing or disabled.
+    /// A webhook to which events can be sent. Fails if it is missing or disabled.
     pub(crate) async fn sendable(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Webhook, WebhookError> {
         let webhook = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
         if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
     }
 
-    /// Changes a webhook, and returns the new state. Lost when a condition of the change fails, or the webhook is gone.
+    /// Changes a webhook, and returns the new state. Lost if a condition of the change fails, or the webhook is gone.
     pub(in crate::subscriptions) async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -161,7 +161,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
-    /// Notes that the feed of a webhook is read. At most one write in five minutes.
+    /// Notes that the feed of a webhook was read, with at most one write in five minutes.
     pub(crate) async fn note_read(
         &self,
         entity: &AuthorizedEntity,
@@ -186,7 +186,7 @@ impl Webhooks {
     }
 
     /// Removes a webhook, atomically with these writes and with the record of a request that has an idempotency key.
-    /// Lost when there is no such webhook.
+    /// Lost if there is no such webhook.
     pub(in crate::subscriptions) async fn remove(
         &self,
         entity: &AuthorizedEntity,
@@ -199,8 +199,8 @@ impl Webhooks {
     }
 }
 
-/// Owner and id come from the key, not from the row's attributes: secrets are sealed for the key, and a copied row must
-/// not change its owner.
+/// Owner and id come from the key, not from the item's attributes: secrets are sealed for the key, and a copied item
+/// must not change its owner.
 fn with_key(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }
