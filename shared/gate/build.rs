@@ -1,4 +1,4 @@
-//! Generates tables of the routes in template.yaml, which is the only file that declares them.
+//! Generates tables of the routes in template.yaml, the only file that declares them.
 
 use std::{env, fmt::Write, fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Admitted requests, as handlers get them.
+//! Admitted requests, as handlers receive them.
 
 use std::{fmt::Display, net::IpAddr, ops::Deref, sync::Arc};
 
@@ -52,7 +52,7 @@ impl EntityCall {
     }
 }
 
-/// The type in which a handler gets an admitted request.
+/// The type in which a handler receives an admitted request.
 pub trait Admitted: Sized + Send + 'static {
     /// Makes the value from a call and the managing entity in its path, if there is one.
     ///
@@ -100,7 +100,7 @@ impl Call {
         self.request.raw_http_path()
     }
 
-    /// The route that matched, as template.yaml has it. A function with several routes chooses by it.
+    /// The route that matched, as template.yaml declares it. A function with several routes distinguishes them by it.
     pub fn route(&self) -> &'static str {
         routes::route_of(self.whole_path()).unwrap_or_default()
     }
@@ -136,7 +136,7 @@ impl Call {
     }
 }
 
-/// The values of all cookies with this name. The cookies of other programs for the same site may have any bytes, so
+/// The values of all cookies with this name. The cookies of other programs for the same site may contain any bytes, so
 /// each pair is decoded separately.
 fn cookies<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));

@@ -1,5 +1,5 @@
-//! The challenge of a refusal, with the scope and metadata that a client needs for a sufficient token (RFC 6750 §3,
-//! RFC 9728 §5.1).
+//! The challenge of a refusal, with the scope and the metadata that a client needs to get a sufficient token (RFC 6750
+//! §3, RFC 9728 §5.1).
 
 use http::{HeaderValue, header::WWW_AUTHENTICATE};
 
@@ -10,7 +10,7 @@ use problem::Problem;
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 /// Adds the resource's metadata to the challenge of a Problem, and the endpoint's scope if the challenge names none.
-/// Challenges of other schemes stay unchanged.
+/// Challenges of other schemes do not change.
 pub(crate) fn completed(mut problem: Problem, endpoint: &Declaration, base_url: &str) -> Problem {
     let challenges = problem.headers.iter_mut().filter(|(name, _)| *name == WWW_AUTHENTICATE);
     for (_, challenge) in challenges {

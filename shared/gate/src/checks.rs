@@ -14,8 +14,9 @@ use problem::{Problem, ProblemKind, Query, Rule, Violation};
 /// The name of the path parameter with the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 
-/// Checks that the path has this verb; a path without a route passes. A gateway that matches path and verb together
-/// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, but the path belongs to another route.
+/// Checks that the path has this verb. A path without a route passes. A gateway that matches path and verb together
+/// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, although the path belongs to another
+/// route.
 pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     let allowed = verbs::verbs_of(request.raw_http_path());
     if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
@@ -25,7 +26,7 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
 }
 
-/// Whether a browser asks if a script of another origin may read a document that is open to all.
+/// Whether a browser asks if a script of another origin may read a public document.
 pub(crate) fn is_preflight(request: &Request<Body>) -> bool {
     request.method() == Method::OPTIONS && verbs::is_open(request.raw_http_path())
 }
@@ -123,7 +124,7 @@ pub(crate) fn media_type(request: &Request<Body>) -> Result<(), Problem> {
     let Some(value) = request.headers().get(CONTENT_TYPE) else {
         return if request.body().is_empty() { Ok(()) } else { Err(Problem::not_json()) };
     };
-    // A parameter may have bytes beyond ASCII.
+    // A parameter may contain non-ASCII bytes.
     let value = String::from_utf8_lossy(value.as_bytes());
     let media_type = value.split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Problem::not_json()) }

@@ -29,8 +29,8 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
-    /// Whether it makes a credential, a secret or a link. These outlive the token, so even a token that was revoked
-    /// just now is refused.
+    /// Whether it creates a credential, a secret or a link. These outlive the token, so even a token that was revoked a
+    /// moment ago is refused.
     pub gives_credentials: bool,
     /// Whether the media type of a body must be JSON.
     pub takes_json: bool,
@@ -64,7 +64,7 @@ pub enum Access {
 pub enum ErrorStyle {
     /// `application/problem+json`.
     Problem,
-    /// RFC 6749 §5.2, with the Problem's members in addition.
+    /// RFC 6749 §5.2, with the Problem's members added.
     OAuth,
     /// Problems, except that a 500 is the empty object.
     EmptyInternalError,
@@ -168,7 +168,7 @@ impl<C> Endpoint<C> {
         Self::declaring(Declaration { publishes: true, ..self.declaration })
     }
 
-    /// Declares that the endpoint makes a credential, a secret or a link. These outlive the token, so the revocations
+    /// Declares that the endpoint creates a credential, a secret or a link. These outlive the token, so the revocations
     /// are read for each request.
     ///
     /// # Panics
@@ -214,8 +214,7 @@ impl<C> Endpoint<C> {
 
     /// Allows scripts of every origin to read responses.
     ///
-    /// # Panics
-    /// If the endpoint is not public: its responses are for the bearer of the token.
+    /// # Panics If the endpoint is not public: its responses are only for the bearer of the token.
     pub const fn readable_from_any_origin(self) -> Self {
         assert!(!self.declaration.access.reads_tokens(), "only a public endpoint may be read from every origin");
         Self::declaring(Declaration { any_origin: true, ..self.declaration })

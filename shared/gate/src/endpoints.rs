@@ -1,5 +1,5 @@
 //! All endpoints of the service in one table: access, formats of requests and errors, and the action in the audit
-//! trail. The paths and verbs are in template.yaml, at the functions of the same names.
+//! trail. The paths and verbs are in template.yaml, at the functions with the same names.
 
 use auth::Resource;
 use auth::scope::Scope::{
@@ -64,7 +64,7 @@ endpoints! {
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).taking_json().with_deadline(20);
-    /// Records the answers of a reader, and extends its leases.
+    /// Records a reader's answers, and extends its leases.
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Events and their deliveries.
@@ -110,7 +110,7 @@ endpoints! {
         Endpoint::any_scope().taking_json().with_empty_internal_errors().with_deadline(27);
 
     // Agents.
-    /// Each tool checks the scopes that it needs in addition to this one. Some tools make secrets.
+    /// Each tool checks the scopes that it needs in addition to this one. Some tools create secrets.
     MCP: Call = "mcp",
         Endpoint::needs_without_entity(McpRead).giving_credentials().at(Resource::Mcp).for_own_origin().taking_json().with_json_rpc_errors();
 

@@ -24,7 +24,7 @@ pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> Strin
             let slug = problem.kind.slug();
             content += &match problem.violations().len() {
                 0 | 1 => format!("<p>{}</p>\n", prose(&problem.detail)),
-                // The detail names only the first one, and refers programs to the list in the Problem.
+                // The detail names only the first fault, and refers programs to the list in the Problem.
                 several => format!("<p>{several} values are invalid:</p>\n<ul>\n{}</ul>\n", listed(problem)),
             };
             content += &format!(

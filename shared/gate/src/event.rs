@@ -1,6 +1,6 @@
 //! The request in an event of API Gateway's HTTP API (payload format 2.0), and the response for it.
 //!
-//! `lambda_http` can convert both, but it panics for a query with a character that an address must not have, and for a
+//! `lambda_http` can convert both, but it panics on a query with a character that an address must not contain, and on a
 //! body that is not valid Base64. Clients choose both, so this module reads events itself.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use lambda_http::{
 };
 use serde::Deserialize;
 
-/// Marks a request whose body is not in the encoding that its event names. The gate refuses it.
+/// Marks a request whose body is not in the encoding that its event declares. The gate refuses it.
 #[derive(Debug, Clone, Copy)]
 pub struct UnreadableBody;
 
@@ -39,8 +39,8 @@ struct Event {
     is_base64_encoded: bool,
 }
 
-/// The request in an event. Its address is empty: the gate uses the path and the query as the event has them. Headers
-/// and cookies that HTTP does not allow are left out.
+/// The request in an event. Its address is empty, since the gate uses the path and the query as they are in the event.
+/// Headers and cookies that HTTP does not allow are left out.
 ///
 /// # Errors
 /// The event is not one of API Gateway.

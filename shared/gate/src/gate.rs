@@ -1,8 +1,9 @@
 //! The gate: the only code that admits a request by its access token, and that turns Problems into responses.
 //!
-//! `Gate::admit` runs the contract's checks in their order, from the second to the seventh (numbers as in openapi.yaml,
-//! *Order of checks*). Of the seventh it does only the path's managing entity and the query of operations that take
-//! none; the handler does the rest, and the later checks. Unknown paths and most wrong verbs reach the `fallback` function, which uses the same gate.
+//! `Gate::admit` runs the contract's checks in order, from the second to the seventh (numbered as in openapi.yaml,
+//! *Order of checks*). Of the seventh, it checks only the path's managing entity and the query of operations that take
+//! none; the handler does the rest, and the later checks. Unknown paths and most wrong verbs reach the `fallback`
+//! function, which uses the same gate.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -159,7 +160,7 @@ impl Gate {
         }
     }
 
-    /// Lambda's identifier of the invocation, a UUID; a new one for a request without it.
+    /// Lambda's identifier of the invocation, a UUID. A request without one gets a new one.
     fn request_id(&self, request: &Request) -> String {
         match request.lambda_context_ref() {
             Some(context) if !context.request_id.is_empty() => context.request_id.clone(),
@@ -181,7 +182,7 @@ impl Gate {
         response
     }
 
-    /// Counts a server error for the alarm that rolls an update back.
+    /// Counts a server error for the alarm that rolls back an update.
     fn count_server_error(&self) {
         let numbers = &[Number::count(Name::ServerErrors, 1)];
         Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();
@@ -216,8 +217,8 @@ fn log(problem: &Problem) {
     }
 }
 
-/// The names of the invalid values for the log. Clients choose the names of unknown members, so the log gets only a few
-/// short ones: a secret that was sent as a name is longer.
+/// The names of the invalid values for the log. Clients choose the names of unknown members, so the log contains only a
+/// few short ones: a secret that was sent as a name is longer.
 fn fields(problem: &Problem) -> Option<String> {
     const MOST: usize = 10;
     const LONGEST: usize = 40;

@@ -26,5 +26,5 @@ pub use reply::Reply;
 
 pub use base::version::{SERVICE_VERSION, SERVICE_VERSION_HEADER};
 
-/// The spellings of the version that a request may use.
+/// The forms of the version that a request may use.
 pub const ACCEPTED_VERSIONS: [&str; 2] = ["2.0", "2.0.0"];

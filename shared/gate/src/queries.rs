@@ -1,5 +1,5 @@
-//! The operations under `/api/managing-entity` that take a query. The gate refuses every parameter of the others: a
-//! filter that was ignored would look like one that matches everything.
+//! The operations under `/api/managing-entity` that take a query. The gate refuses every parameter of the others, since
+//! an ignored filter would look like one that matches everything.
 
 /// Verb and route of each operation whose handler reads the query. Its reader (`Call::read_query`) refuses unknown
 /// parameters together with invalid values, so that one response lists all violations. Tests compare this table and the

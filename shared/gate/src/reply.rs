@@ -45,8 +45,8 @@ impl Reply {
         Ok(Self::text(status, "application/json", body))
     }
 
-    /// 201 for a resource that was made, at this address. Caches must not store the reply, which shows the resource's
-    /// secret.
+    /// 201 for a resource that was created, at this address. Caches must not store the reply, which shows the
+    /// resource's secret.
     pub fn created(value: &impl Serialize, address: &str) -> Result<Self, Problem> {
         Self::json(StatusCode::CREATED, value)?.uncached().with_computed_header(LOCATION, address)
     }
@@ -95,7 +95,7 @@ impl Reply {
         Self::bare(StatusCode::NO_CONTENT)
     }
 
-    /// 204 for OPTIONS of a document that scripts of every origin may read. A browser asks before it sends a header of
+    /// 204 for OPTIONS of a document that scripts of every origin may read. A browser sends OPTIONS before a header of
     /// the script's choice, such as `MCP-Protocol-Version`.
     pub fn preflight() -> Self {
         const VERBS: &str = "GET, HEAD, OPTIONS";
@@ -107,7 +107,7 @@ impl Reply {
             .with_header(ACCESS_CONTROL_MAX_AGE, "86400")
     }
 
-    /// 304: the client has this representation already.
+    /// 304: the client already has this representation.
     pub fn unchanged() -> Self {
         Self::bare(StatusCode::NOT_MODIFIED)
     }
@@ -126,7 +126,7 @@ impl Reply {
         self.with_header(CACHE_CONTROL, "no-store")
     }
 
-    /// Marks a repeated reply to a request whose `Idempotency-Key` came before.
+    /// Marks a repeated reply to a request whose `Idempotency-Key` was used before.
     pub fn replayed(self, is_repeated: bool) -> Self {
         if is_repeated { self.with_header(HeaderName::from_static("idempotency-replayed"), "true") } else { self }
     }

@@ -17,8 +17,8 @@ pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
 
-/// The route of a path, as template.yaml has it, such as `…/webhook/{webhookIdentifier}`; `None` if no route matches. By
-/// it, a function with several routes chooses the operation.
+/// The route of a path, as template.yaml declares it, such as `…/webhook/{webhookIdentifier}`; `None` if no route
+/// matches. A function with several routes selects the operation by it.
 pub fn route_of(path: &str) -> Option<&'static str> {
     nearest_among(ROUTES, &decoded_segments(path))
 }
@@ -39,7 +39,7 @@ fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(end, _)| end).rev();
     ends.map(|end| format!("{}/list", &path[..end])).find(|list| {
         let segments = decoded_segments(list);
-        // Not of a resource that would have the name `list`.
+        // A literal `/list` only, and not a resource with the identifier `list`.
         routes.iter().any(|(verb, route)| *verb == "GET" && route.ends_with("/list") && matches(route, &segments))
     })
 }
@@ -56,12 +56,12 @@ fn nearest_among(routes: &[(&'static str, &'static str)], segments: &[Cow<'_, st
     routes.iter().map(|(_, route)| *route).filter(|route| matches(route, segments)).min_by_key(|route| kinds(route))
 }
 
-/// The kinds of a route's segments. The least of several routes is the most literal.
+/// The kinds of a route's segments. Of several routes, the smallest is the most literal.
 fn kinds(route: &str) -> Vec<Segment> {
     route.split('/').map(Segment::of).collect()
 }
 
-/// The kind of a route's segment; the most literal first.
+/// The kind of a route's segment, the most literal first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     /// Matches itself.
@@ -102,7 +102,7 @@ fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
     }
 }
 
-/// The segments of a path, decoded once and not once per route.
+/// The segments of a path, decoded only once and not for each route.
 fn decoded_segments(path: &str) -> Vec<Cow<'_, str>> {
     path.split('/').map(decoded).collect()
 }

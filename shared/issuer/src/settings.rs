@@ -8,7 +8,7 @@ use base::{Environment, FromEnvironment};
 /// Settings for issuing tokens: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSettings {
-    /// The life of tokens, in seconds; an hour by default, and at most.
+    /// The lifetime of tokens, in seconds: an hour by default and at most.
     pub lifetime: u32,
 }
 
@@ -18,7 +18,7 @@ impl FromEnvironment for TokenSettings {
     }
 }
 
-/// The life of tokens, in seconds.
+/// The lifetime of tokens, in seconds.
 struct Lifetime(u32);
 
 impl FromStr for Lifetime {

@@ -15,9 +15,9 @@ pub struct BuiltIn {
     pub name: ProviderName,
     /// The provider's name for people.
     pub label: String,
-    /// The addresses of its sandbox; `None` if the sandbox has the same addresses.
+    /// The addresses of its sandbox; `None` if the sandbox uses the same addresses.
     pub sandbox: Option<Map<String, Value>>,
-    /// The pages that the description is based on.
+    /// The pages on which the description is based.
     pub sources: Vec<String>,
     /// The questions that those pages leave open, and the assumptions made.
     pub unconfirmed: Vec<String>,

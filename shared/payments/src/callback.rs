@@ -1,12 +1,12 @@
 //! The return from a provider: from a code to a connection.
 //!
 //! The state is spent after all checks on this side and before the exchange. The exchange is attempted once, since some
-//! providers revoke everything when a code is sent twice.
+//! providers revoke everything if a code is sent twice.
 //!
 //! After a crash:
 //!
 //! - state not spent: the table has the state. The person reloads the page, and the callback starts again.
-//! - state spent, code not exchanged: the table has a spent state. A reloaded page says that the link was used already,
+//! - state spent, code not exchanged: the table has a spent state. A reloaded page says that the link was already used,
 //!   and the person connects again; the code expires.
 //! - code exchanged, connection not stored: as before, and the provider's tokens are lost. They are not revoked,
 //!   because with most providers that would end an older connection that still works.
@@ -72,7 +72,7 @@ pub struct Callback {
     random: SharedRandom,
 }
 
-/// A completed callback. Not `Debug`, since the address names the account and proves it.
+/// A completed callback. Not `Debug`, since the address contains and proves the account.
 pub struct Answered {
     /// How the authorization ended.
     pub outcome: AuthorizationOutcome,
@@ -98,7 +98,7 @@ pub enum CallbackError {
     /// The state belongs to this browser and has ended.
     #[error(transparent)]
     Ended(Ended),
-    /// The request's token does not cover the managing entity that asked.
+    /// The request's token does not cover the managing entity that requested the connection.
     #[error("the token does not cover the managing entity")]
     EntityNotCovered,
     /// The authorization could not be read.
@@ -148,7 +148,7 @@ impl CallbackError {
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
-            // All of them get the same response, so that a stranger learns nothing from it.
+            // All of them get the same response, which reveals nothing to a stranger.
             CallbackError::InvalidState(_) | CallbackError::Ended(_) => invalid_state(error),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
@@ -201,7 +201,7 @@ impl Callback {
         }
     }
 
-    /// Accepts a browser that returns from a provider, and finishes its authorization. A token in the request must
+    /// Accepts a browser that returns from a provider, and completes its authorization. A token in the request must
     /// cover the managing entity.
     pub async fn take(
         &self,
@@ -332,7 +332,7 @@ impl Callback {
             return Ok((AuthorizationOutcome::Connected, granted.account));
         }
         // Do not revoke the access: most providers would revoke the account's whole access, and another entity may be
-        // connected to it. The page says that the owner of the account may withdraw it.
+        // connected to it. The page says that the owner of the account can withdraw it.
         tracing::warn!(provider = %provider.name, "another account is already connected, and stays connected");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
@@ -343,7 +343,7 @@ impl Callback {
             return Err(CallbackError::TooSlow);
         }
         let by = random::uuid(&*self.random);
-        // After a timeout the state may be spent, so the callback ends here.
+        // After a timeout, the state may be spent, so the callback ends here.
         let spent = timeout(SPENDING, self.pending.spend(state, provider, &by, self.clock.now())).await;
         match spent.map_err(|_| CallbackError::Late)?.map_err(CallbackError::Spend)? {
             Written::Done(()) => Ok(()),

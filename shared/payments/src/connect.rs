@@ -50,7 +50,7 @@ pub struct NewConnection {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionLink {
-    /// The identifier that the connection will have. It exists once the person has allowed the access.
+    /// The identifier that the connection will have. It exists once the person has granted access.
     pub connection_identifier: ConnectionId,
     /// The address of the start page. It contains the state, so it is secret.
     pub authorization_url: String,
@@ -83,9 +83,9 @@ impl Connecting {
         self.answers.once(once, self.clock.now(), self.make(entity, name, new, once)).await
     }
 
-    /// Creates the link. The person's choice of an account is not known yet, so the request must allow the replacement
-    /// of a working connection. A broken one may always be connected again; the callback checks that the account is the
-    /// same.
+    /// Creates the link. The account that the person will choose is not known yet, so the request must allow the
+    /// replacement of a working connection. A broken one may always be connected again; the callback checks that the
+    /// account is the same.
     async fn make(
         &self,
         entity: &AuthorizedEntity,

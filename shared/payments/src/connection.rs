@@ -1,4 +1,5 @@
-//! Connections as their owners see them: a managing entity's account at a payment provider. Nothing here holds a token.
+//! Connections as their owners see them: a managing entity's account at a payment provider. Nothing here contains a
+//! token.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ pub const REMOVED: &EventType = event_type("payment.connection.removed");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
-    /// Its identifier. Connecting again makes a new one.
+    /// Its identifier. Connecting again creates a new one.
     pub id: ConnectionId,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
@@ -41,7 +42,7 @@ pub struct Connection {
     /// Why it broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_reason: Option<BreakReason>,
-    /// Why the last refresh gave no new tokens; absent after a success.
+    /// Why the last refresh returned no new tokens; absent after a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastError>,
 }
@@ -70,9 +71,9 @@ impl ConnectionStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BreakReason {
-    /// The provider no longer accepts the refresh token: the permission was withdrawn, or it ended.
+    /// The provider no longer accepts the refresh token: the permission was withdrawn, or it expired.
     Refused,
-    /// The access token ended, and there is no refresh token.
+    /// The access token expired, and there is no refresh token.
     Expired,
 }
 

@@ -26,7 +26,7 @@ const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "san
 /// The default of `accountFields`.
 const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];
 
-/// A fault of a description. It names a member and never shows its value.
+/// A fault in a description. It names a member and never shows its value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
@@ -162,7 +162,7 @@ fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<
     let members = layers.into_iter().flatten().flatten().chain(own);
     let mut members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
     members.retain(|_, value| !value.is_null());
-    // Show only the path: serde's message could repeat a value.
+    // Show only the path, since serde's message could repeat a value.
     serde_path_to_error::deserialize(Value::Object(members))
         .map_err(|error| Fault(format!("`{}` is unknown or has the wrong form", error.path())))
 }

@@ -1,12 +1,12 @@
 //! Disconnecting: revokes the access at the provider, then removes the connection.
 //!
-//! In the reverse order, a crash would leave access at the provider without a connection here, and it would go
-//! unnoticed. A lease keeps a refresh from fetching new tokens during the revocation. After a crash:
+//! In the reverse order, a crash would leave access at the provider without a connection here, and the access would go
+//! unnoticed.
 //!
 //! - held, not revoked: the connection has a lease and still works; the client repeats the request when the lease is
 //!   over.
 //! - revoked, not removed: the connection has a lease and dead tokens. If the client repeats the request, the provider
-//!   says that nothing is left to revoke, and the connection is removed. Otherwise the next refresh finds it broken.
+//!   says that nothing is left to revoke, and the connection is removed. Otherwise, the next refresh finds it broken.
 //! - removed: the outbox has an event. A repeated request finds no connection, or its response if it has an idempotency
 //!   key.
 
@@ -69,7 +69,7 @@ pub enum ProviderAccess {
     Revoked,
     /// It had ended before.
     AlreadyRevoked,
-    /// The provider was not asked, so that a person has to revoke it there.
+    /// The provider was not asked, so a person has to revoke it there.
     NotRevoked,
     /// The provider was asked and did not confirm it.
     Unknown,
@@ -87,7 +87,7 @@ enum GivenBack {
     Dead,
     /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
-    /// The tokens cannot be opened, so the provider cannot be asked: the row was damaged or copied from elsewhere, or
+    /// The tokens cannot be opened, so the provider cannot be asked: the item was damaged or copied from elsewhere, or
     /// its key is lost.
     Unreadable,
 }
@@ -105,8 +105,8 @@ impl ProviderAccess {
 }
 
 impl Disconnecting {
-    /// Revokes an entity's access at a provider and removes the connection, once for an idempotency key. A request that
-    /// removes nothing does not use its key.
+    /// Revokes an entity's access at a provider and removes the connection, once per idempotency key. A request that
+    /// removes nothing does not use up its key.
     pub async fn disconnect(
         &self,
         entity: &AuthorizedEntity,

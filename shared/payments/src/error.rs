@@ -11,7 +11,7 @@ use auth::EntityId;
 use problem::{Problem, ProblemKind, near};
 use storage::{IdempotencyError, SealError, TableError};
 
-/// The `Retry-After` after a failed revocation, in seconds. A provider that fails needs more time than this service.
+/// The `Retry-After` after a failed revocation, in seconds. A failing provider needs more time than this service.
 const REVOKE_AGAIN_SECONDS: u64 = 30;
 
 /// Why a use case of connections failed. The callback has a separate error that names its stage.
@@ -52,7 +52,7 @@ pub enum ConnectionError {
     Ended {
         /// Why it has ended.
         why: Ended,
-        /// The managing entity that asked for the connection.
+        /// The managing entity that requested the connection.
         entity: EntityId,
     },
     /// The stored address of the provider is invalid.

@@ -13,17 +13,17 @@ use storage::SecretText;
 #[derive(Debug)]
 pub struct GrantedTokens {
     pub access_token: SecretText,
-    /// Absent if the provider gives none, or if the old one stays valid.
+    /// Absent if the provider returns none, or if the old one stays valid.
     pub refresh_token: Option<SecretText>,
     /// When the access token expires, if the provider says so.
     pub expires: Option<Time>,
-    /// The scopes that the provider names. After an exchange that names none, the requested ones.
+    /// The scopes that the provider returns. If an exchange returns none, the requested ones.
     pub scopes: Vec<String>,
     /// The account, if the provider names it.
     pub account: Option<String>,
 }
 
-/// Why no tokens were granted. It holds no text of the provider.
+/// Why no tokens were granted. It contains no text of the provider.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     #[error("the provider did not answer")]

@@ -27,7 +27,7 @@ impl LastError {
         Self { code: code.to_owned(), detail: detail.into() }
     }
 
-    /// A fault of this service, which its operator has to mend.
+    /// A fault of this service, which its operator has to fix.
     pub fn of_service() -> Self {
         Self::new(
             SERVICE,

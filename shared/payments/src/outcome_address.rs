@@ -1,7 +1,7 @@
 //! The address of the page for a person who returns from a provider, and the facts that the page may show.
 //!
-//! The address holds the outcome and a tag, which the callback made with the browser's cookie. Without a valid tag, the
-//! page shows no outcome, entity or account, so a forged address shows nothing.
+//! The address contains the outcome and a tag, which the callback made with the browser's cookie. Without a valid tag,
+//! the page shows no outcome, entity or account, so a forged address reveals nothing.
 
 use form_urlencoded::Serializer;
 
@@ -10,13 +10,13 @@ use crate::{browser::Browser, provider::ProviderName};
 /// The outcome of an authorization for the person who returns from a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthorizationOutcome {
-    /// The person gave the permission, and the connection was made.
+    /// The person granted access, and the connection was created.
     Connected,
     /// The person declined.
     Denied,
     /// The provider failed.
     Failed,
-    /// The person gave the permission for an account that may not replace the connected one.
+    /// The person granted access to an account that may not replace the connected one.
     OtherAccount,
 }
 

@@ -1,5 +1,5 @@
 //! Pages of lists. The lists of this crate are short and sorted, so a page is cut from the whole list. A cursor is the
-//! key of the last item before its page, encoded, so that no client makes one from a name.
+//! encoded key of the last item before its page, so that clients do not construct one from a name.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use problem::{Problem, Query};
 
-/// How many items a page has unless the query says otherwise.
+/// How many items a page has by default.
 const DEFAULT_LIMIT: usize = 25;
 /// The maximum number of items that a page may have.
 const MAX_LIMIT: usize = 100;
@@ -44,8 +44,8 @@ impl<K> PageRequest<K> {
 }
 
 impl<T> Page<T> {
-    /// Cuts a page from the whole list. `follows` says whether the item with the first key is after the item with the
-    /// second one.
+    /// Cuts a page from the whole list. `follows` says whether the item with the first key comes after the item with
+    /// the second one.
     pub(crate) fn cut<K: Display>(
         list: Vec<T>,
         request: &PageRequest<K>,
@@ -75,7 +75,7 @@ mod tests {
     use problem::ProblemKind;
 
     fn page(limit: usize, after: Option<u8>) -> Page<u8> {
-        // 5 is gone, since its cursor was given.
+        // 5 was removed after its cursor was issued.
         Page::cut(vec![9, 7, 4, 1], &PageRequest { limit, after }, |item| item, |item, after| item < after)
     }
 

@@ -4,7 +4,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rustls::pki_types::PrivateKeyDer;
 
-/// Why a text is not a usable private key, as the end of a sentence that begins with the member. It shows nothing of
+/// Why a text is not a usable private key, as the end of a sentence that begins with the member. It reveals nothing of
 /// the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPrivateKey {
@@ -47,7 +47,7 @@ pub fn private_key(text: &str) -> Result<PrivateKeyDer<'static>, BadPrivateKey> 
 }
 
 /// Decodes the Base64 of a block, without white space and without the escapes that replace it in JSON. A text that was
-/// put into JSON twice has several backslashes before each letter. PHP also escapes slashes.
+/// escaped twice for JSON has several backslashes before each letter. PHP also escapes slashes.
 fn decode(body: &str) -> Result<Vec<u8>, BadPrivateKey> {
     let mut base_64 = String::with_capacity(body.len());
     let mut characters = body.chars();

@@ -25,14 +25,14 @@ const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingAuthorization {
-    /// The managing entity that asked.
+    /// The managing entity that requested it.
     pub entity: EntityId,
     /// The requested provider.
     pub provider: ProviderName,
-    /// The identifier that the connection will have; absent if release 1.0.0 took the request.
+    /// The identifier that the connection will have; absent if release 1.0.0 handled the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionId>,
-    /// The sealed PKCE verifier; absent if the provider has no PKCE.
+    /// The sealed PKCE verifier; absent if the provider does not support PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
     /// The content of the start page.
@@ -57,7 +57,7 @@ pub struct Onward {
     pub authorization_url: String,
     /// The scopes that are requested at the provider.
     pub scopes: Vec<String>,
-    /// The connection that the entity had when it asked.
+    /// The entity's connection at the time of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<Predecessor>,
 }
@@ -87,7 +87,7 @@ impl PendingAuthorization {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
     }
 
-    /// The browser that returned, if it is the one that continued from the start page; otherwise the reason.
+    /// The browser that returned, if it is the one that continued from the start page; otherwise the reason why not.
     pub fn returned(&self, browser: Option<Browser>) -> Result<Browser, StateFault> {
         match browser {
             _ if self.browser.is_none() => Err(StateFault::NotBegun),

@@ -37,7 +37,7 @@ pub struct Provider {
     pub token_url: Url,
     pub revoke_url: Option<Url>,
     pub issuer: Option<String>,
-    /// Whether every answer of its authorization endpoint names the issuer (RFC 9207 §3).
+    /// Whether every answer of its authorization endpoint contains the issuer (RFC 9207 §3).
     pub names_issuer: bool,
     pub client: Client,
     pub scopes: Vec<String>,
@@ -56,12 +56,12 @@ pub struct Provider {
 /// How the token endpoint's responses are read where they differ from RFC 6749.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The members that may name the account; the first present one is used.
+    /// The members that may contain the account; the first present one is used.
     pub account_fields: Vec<String>,
     /// The member with the expiry of the access token, and its form, in addition to RFC 6749's `expires_in`.
     pub expiry: Option<Expiry>,
     /// JSON pointers (RFC 6901) to an error's code, in addition to `/error`; the first present one is used. In a
-    /// response with an access token only `/error` is read.
+    /// response with an access token, only `/error` is read.
     pub error_fields: Vec<String>,
     /// The provider's equivalents of RFC 6749's `invalid_grant`.
     pub dead_grant_codes: Vec<String>,
@@ -100,7 +100,7 @@ pub struct Revocation {
     pub parameters: Option<BTreeMap<String, Template>>,
     /// The error codes that mean that nothing is left to revoke.
     pub gone_codes: Vec<String>,
-    /// The words in `error_description` that mean the same, if the code is not specific enough.
+    /// Words in `error_description` with the same meaning, if the code is not specific enough.
     pub gone_words: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! The list of the providers that are set up in this deployment. A provider is set up if it has a secret. Only the
-//! names of the secrets are read, so that the function behind the list needs no right to read a secret. A malformed
-//! secret is therefore listed as well.
+//! names of the secrets are read, so that the list's function needs no right to read a secret. A malformed secret is
+//! therefore listed as well.
 
 use serde::Serialize;
 

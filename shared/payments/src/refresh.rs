@@ -1,17 +1,17 @@
-//! Refreshing: replaces tokens before they end.
+//! Refreshes tokens before they expire.
 //!
 //! Claims a connection, asks the provider once, and writes the result. After a crash:
 //!
 //! - not claimed: the connection is still due, and the next run refreshes it.
 //! - claimed, provider not asked: the connection has a lease, and is due again at its end.
 //! - provider asked, result not written: the connection has a lease, and the provider may have replaced the tokens. The
-//!   next refresh sends the old refresh token. Most providers accept it; otherwise the connection breaks, and its owner
-//!   connects again. So the write is repeated until just before the lease ends.
+//!   next refresh sends the old refresh token. Most providers accept it; otherwise, the connection breaks, and its
+//!   owner connects again. So the write is repeated until just before the lease ends.
 //! - result written: the table has the new tokens and due time, or, in one transaction, the break and its event in the
 //!   outbox.
 //!
 //! A connection breaks only if the provider says that its refresh token is dead, or if a token that cannot be refreshed
-//! ends. Every other failure is retried: it may be temporary, or the operator can correct it.
+//! expires. Every other failure is retried: it may be temporary, or the operator can correct it.
 
 use std::{
     collections::HashMap,
@@ -53,8 +53,8 @@ const PAGE: i32 = 100;
 /// The time after which a run begins no more refreshes, so that it ends within the function's timeout. The next run
 /// continues.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// The number of consecutive refreshes without an answer after which a run skips the provider's other connections, so
-/// that they do not delay those of other providers. The next run tries them.
+/// The number of consecutive refreshes without an answer after which a run skips the provider's remaining connections,
+/// so that they do not delay those of other providers. The next run tries them again.
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before a failed write of new tokens is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -79,7 +79,7 @@ pub struct Refresher {
     pub environment: String,
 }
 
-/// Why a refresh gave no new tokens.
+/// Why a refresh returned no new tokens.
 #[derive(Debug, thiserror::Error)]
 enum RefreshError {
     #[error("the provider's description could not be used")]
@@ -132,7 +132,7 @@ impl Refresher {
     }
 
     /// Refreshes one connection. Returns false if another caller holds it, if it is no longer due, or if its provider
-    /// does not answer at the moment.
+    /// is currently not answering.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {

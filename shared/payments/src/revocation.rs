@@ -21,9 +21,9 @@ pub struct Revocations(ProviderRequests);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     Done,
-    /// The access had ended before.
+    /// The access had already ended.
     AlreadyGone,
-    /// The provider has no endpoint for revocation, so a person must do it there.
+    /// The provider has no endpoint for revocation, so a person must revoke it there.
     NotOffered,
 }
 
@@ -112,7 +112,7 @@ fn rfc_7009(token: &SecretText, hint: &str) -> Vec<(&'static str, String)> {
     vec![("token", token.expose().to_owned()), ("token_type_hint", hint.to_owned())]
 }
 
-/// Whether a refusal means that the access is already gone, and not that this service made a mistake.
+/// Whether a refusal means that the access is already gone, rather than that this service made a mistake.
 fn says_gone(answer: &HttpResponse, revocation: &Revocation, error_fields: &[String]) -> bool {
     if !answer.status.is_client_error() {
         return false;

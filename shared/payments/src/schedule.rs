@@ -6,16 +6,16 @@ use base::Time;
 
 /// The wait after the first failure; it doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
-/// The shortest wait, for a token that is about to end.
+/// The shortest wait, for a token that is about to expire.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait after a failure, even if the provider requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 /// When new tokens are refreshed; `None` for never.
 ///
-/// The time is between half and three quarters of their life, depending on `dice` (0 to 1), so that connections that
-/// were made together are not refreshed together, and enough life is left for retries. It is earlier if the provider
-/// requires it. Tokens that cannot be refreshed are due when they expire.
+/// The time is between half and three quarters of their lifetime, depending on `dice` (0 to 1), so that connections
+/// that were created together are not refreshed together, and enough time is left for retries. It is earlier if the
+/// provider requires it. Tokens that cannot be refreshed are due when they expire.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -32,7 +32,7 @@ pub fn refresh_at(
 }
 
 /// The expiry of tokens that were refreshed now, if the provider does not state one: they live as long as the previous
-/// tokens, which were given at `given_before`.
+/// tokens, which were issued at `given_before`.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
@@ -40,9 +40,9 @@ pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time)
 
 /// When a refresh that failed now is retried, after `failures_before` earlier consecutive failures.
 ///
-/// The pause is a minute, then doubles each time, up to an hour. While the token lives, it is at most half of the
-/// remaining life, so that a long pause does not cost the connection. `Retry-After`, up to an hour, takes precedence if
-/// it is longer.
+/// The pause is a minute, then doubles each time, up to an hour. While the token is valid, it is at most half of the
+/// remaining lifetime, so that a long pause does not cost the connection. `Retry-After`, up to an hour, takes
+/// precedence if it is longer.
 pub fn retry_at(failures_before: u32, now: Time, expires: Option<Time>, retry_after: Option<Duration>) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(2u32.saturating_pow(failures_before.min(16))).min(LONGEST_PAUSE);
     let left = expires.map(|end| end.since(now)).filter(|left| !left.is_zero());
@@ -81,7 +81,7 @@ mod tests {
     fn without_an_end_or_a_providers_rule_tokens_are_never_refreshed() {
         assert_eq!(refresh_at(NOW, None, None, true, 0.5), None);
         assert_eq!(refresh_at(NOW, None, Some(DAY), false, 0.5), None);
-        // Without a refresh token, they are due at their end.
+        // Without a refresh token, they are due when they expire.
         assert_eq!(refresh_at(NOW, Some(NOW + HOUR), Some(DAY), false, 0.5), Some(NOW + HOUR));
     }
 

@@ -1,8 +1,8 @@
 //! The start page, which names the managing entity before a person continues to the provider.
 //!
-//! Without it, a stranger could make a victim complete the stranger's connection, and get access to the victim's
+//! Without it, a stranger could make a victim complete the stranger's connection, and gain access to the victim's
 //! account (RFC 9700 §4.7). So the state records the browser that continues from this page, and the callback accepts no
-//! other browser. A stranger can try to:
+//! other browser. A stranger may try to:
 //!
 //! - send the provider's address to a victim: the victim's browser has not continued from the page;
 //! - send this page to a victim: the page names the stranger's entity;
@@ -92,7 +92,7 @@ impl Start {
     ) -> Result<Opened, ConnectionError> {
         let state = State::parse(query.state).ok_or(StateFault::Malformed)?;
         let pending = self.pending.find(&state, provider).await??;
-        // The error may name the entity, since the page shows it to every holder of the state.
+        // The error may contain the entity, since the page shows it to every holder of the state.
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }

@@ -39,10 +39,10 @@ pub enum StateFault {
     /// The table does not have the state, or no longer has it.
     #[error("the state is unknown, or expired more than an hour ago")]
     Unknown,
-    /// The state was made for another provider than the one in the path.
+    /// The state was created for a provider other than the one in the path.
     #[error("the state was made for another provider")]
     OtherProvider,
-    /// The path names no provider of this deployment.
+    /// The path contains no provider of this deployment.
     #[error("no provider with this name is set up")]
     NoProvider,
     /// The state has ended.
@@ -57,15 +57,15 @@ pub enum StateFault {
     /// Another browser was the last to continue from the start page.
     #[error("another browser continued from the start page")]
     OtherBrowser,
-    /// The redirect names no issuer, although this provider always does.
+    /// The redirect contains no issuer, although this provider always sends one.
     #[error("the answer has no `iss`, which this provider always sends")]
     NoIssuer,
-    /// The redirect names an issuer that is not the provider's.
+    /// The redirect contains an issuer that is not the provider's.
     #[error("the answer's `iss` belongs to another provider")]
     OtherIssuer,
 }
 
-/// The response to an invalid state. Only the log has the reason, so that a stranger learns nothing from the response.
+/// The response to an invalid state. Only the log has the reason; the response reveals nothing to a stranger.
 pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Problem {
     let detail = "The link to or from the payment provider is invalid, has expired, or belongs to another browser. Go \
         back and connect again.";
@@ -81,7 +81,7 @@ impl State {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// Parses a state; `None` for a string of another form.
+    /// Parses a state; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let ours = text.len() == LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ours.then(|| Self(text.to_owned()))

@@ -148,7 +148,7 @@ impl Connections {
             Written::Lost(None) => return Ok(Claim::Missing),
         };
         let mut stored = StoredConnection::from(item);
-        // Owner and provider come from the key, for which the tokens are sealed: a copied row must not change them.
+        // Owner and provider come from the key, for which the tokens are sealed: a copied item must not change them.
         stored.connection.owner_identifier = entity.id().clone();
         stored.connection.provider = provider.clone();
         Ok(Claim::Held(Box::new(HeldConnection { stored, until, lease })))
@@ -182,8 +182,8 @@ impl Connections {
         self.write(change, None).await
     }
 
-    /// Marks a connection as broken and never due, and releases the lease. The tokens stay for a later disconnection,
-    /// since some providers require even dead ones.
+    /// Marks a connection as broken and never due, and releases the lease. The tokens are kept for a later
+    /// disconnection, since some providers require even dead ones.
     pub async fn break_off(
         &self,
         held: &HeldConnection,

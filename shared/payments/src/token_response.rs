@@ -1,5 +1,5 @@
 //! Parses the responses of a token endpoint (RFC 6749 §5). The access token decides whether a response is a grant.
-//! Every other member is optional: the code or the refresh token is spent, so a grant discarded because of one
+//! Every other member is optional: the code or the refresh token is spent, so discarding a grant because of one
 //! malformed member would cost the connection. From a refusal, only a known code is kept.
 
 use std::time::Duration;
@@ -16,11 +16,11 @@ use outbound::HttpResponse;
 use problem::Members;
 use storage::SecretText;
 
-/// The longest accepted life of an access token: ten years.
+/// The longest accepted lifetime of an access token: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 /// The longest name of an account, in bytes.
 const MAX_ACCOUNT: usize = 255;
-/// The most scopes, and the longest, that are kept.
+/// The maximum number of scopes that are kept, and their maximum length.
 const MAX_SCOPES: usize = 200;
 const MAX_SCOPE: usize = 255;
 /// The media type of a form.
@@ -176,7 +176,7 @@ fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let code = code_of(&body, if granted { &[] } else { &reading.error_fields })?;
     let dead = code == "invalid_grant" || reading.dead_grant_codes.contains(&code);
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-    // A response with an access token is a grant, even with an error code for a temporary fault. Otherwise the tokens
+    // A response with an access token is a grant, even with an error code for a temporary fault. Otherwise, the tokens
     // would be lost.
     let refused = status.is_success() && !granted || status.is_client_error() && !passing;
     (dead || refused)

@@ -306,7 +306,7 @@ fn an_error_with_a_status_of_success_is_a_refusal() {
     }
     let error = read(r#"{"error":"incorrect_client_credentials"}"#).expect_err("refused");
     assert!(matches!(error, GrantError::Refused(RefusalCode::Other, StatusCode::OK)), "{error:?}");
-    // The description's fields may mean something else in a grant, and here RFC 6749's has no code.
+    // The description's fields may mean something else in a grant, and here RFC 6749's error field has no code.
     for beside in [r#""type":"UNAUTHORIZED""#, r#""error":null"#, r#""error":"""#, r#""error":false"#, r#""error":{}"#]
     {
         assert!(read(&format!(r#"{{"access_token":"at",{beside}}}"#)).is_ok(), "{beside}");

@@ -1,7 +1,7 @@
 //! A provider's tokens: in memory during one request, and sealed in the table.
 //!
-//! They are sealed for one entity at one provider, so that a copied row cannot be opened. Only [`ProviderTokens::seal`]
-//! writes them.
+//! They are sealed for one entity at one provider, so that a copied item cannot be opened. Only
+//! [`ProviderTokens::seal`] writes them.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ impl ProviderTokens {
     /// Opens the stored tokens of this entity at this provider.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, provider: &ProviderName) -> Result<Self, SealError> {
         let plain = ring.open(&context(owner, provider), sealed)?;
-        // The text was sealed under our key, but not by this program.
+        // The text was sealed with our key, but not by this program.
         let kept: Kept = serde_json::from_slice(plain.expose()).map_err(|_| SealError::NotOurs)?;
         Ok(Self { access: SecretText::new(kept.access_token), refresh: kept.refresh_token.map(SecretText::new) })
     }

@@ -16,34 +16,35 @@ const HOUR: u32 = 60 * MINUTE;
 /// The kinds of limited action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
-    /// Applications, secrets and keys made for a managing entity. Removing one adds an entry to the list of revocations
-    /// and is never refused, so making them is limited instead.
+    /// Applications, secrets and keys created for a managing entity. Removing one adds an entry to the list of
+    /// revocations and is never refused, so their creation is limited instead.
     Credentials,
-    /// Revocations of an application's single tokens.
+    /// Revocations of single tokens of an application.
     OwnTokens,
-    /// Revocations of single tokens beyond the applications' own allowances, for all applications of an owner together.
+    /// Revocations of single tokens beyond the applications' allowances, for all applications of an owner together.
     SharedTokens,
-    /// Panel links made for a managing entity. One response lists all valid links, and removing one adds an
-    /// entry to the list of revocations.
+    /// Panel links created for a managing entity. One response lists all valid links, and removing one adds an entry to
+    /// the list of revocations.
     PanelLinks,
     /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
-    /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events,
-    /// and may cause thousands of attempts.
+    /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events
+    /// and cause thousands of attempts.
     Replays,
     /// Test events of a managing entity.
     Tests,
-    /// Deliveries that a managing entity sends again.
+    /// Deliveries that a managing entity resends.
     Resends,
     /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
     FilterChecks,
-    /// Webhooks whose open deliveries a managing entity lists all together. A page reads three parts of an index for
-    /// each webhook.
+    /// Webhooks whose open deliveries a managing entity lists together. A page reads three parts of an index for each
+    /// webhook.
     OpenLists,
     /// Requests of a managing entity that read feeds.
     FeedReads,
     /// Reads of a managing entity's feeds that wait because the feed is empty. Each occupies an invocation for up to
-    /// ten seconds, and all functions share the account's concurrency. The limit is the most webhooks of an entity.
+    /// ten seconds, and all functions share the account's concurrency. The limit is the maximum number of an entity's
+    /// webhooks.
     FeedWaits,
     /// Publications of a managing entity that wait for their turn in the line of a subject. Each occupies an invocation
     /// for a few seconds.
@@ -123,11 +124,11 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts `many` more actions on an account. If they exceed the limit, counts nothing and returns the beginning of
+    /// Counts `many` more actions of an account. If they exceed the limit, counts nothing and returns the beginning of
     /// the next window.
     ///
-    /// The count and the action are not in one transaction, since transactions of one account would cancel each other.
-    /// So an action that fails later stays counted.
+    /// The count and the action are not in one transaction, since the transactions of one account would cancel each
+    /// other. So an action that fails later remains counted.
     pub async fn spend(
         &self,
         what: Allowance,

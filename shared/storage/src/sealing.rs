@@ -1,4 +1,4 @@
-//! Sealing: encrypts customers' secrets in the table, and binds them to their item.
+//! Sealing: encrypts customers' secrets in the table, and binds them to their items.
 //!
 //! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
 //! that a copy in another item cannot be opened. The data key's name precedes the sealed bytes, so that keys can
@@ -19,8 +19,8 @@ use problem::Problem;
 /// The secret with the key ring.
 pub const SECRET: &str = "data-keys";
 
-/// Minimum time between two reads of the ring because it lacks a key. A key is in the secret before it seals anything,
-/// so only texts of removed keys are affected.
+/// Minimum time between two reads of the ring because a key is missing from it. A key is in the secret before it seals
+/// anything, so only texts of removed keys are affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a text may wait for its key: shorter than the lease of a delivery that waits for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
@@ -95,8 +95,8 @@ impl KeyRings {
         self.0.get().await
     }
 
-    /// The ring for opening this text. A ring that lacks the text's key is read again, so that a rotation never makes a
-    /// text unreadable.
+    /// The ring for opening this text. If it lacks the text's key, the ring is read again, so that a rotation never
+    /// makes a text unreadable.
     pub async fn for_text(&self, sealed: &str) -> Result<Arc<KeyRing>, SealError> {
         let read = self.0.suitable(UNKNOWN_KEY_PAUSE, |ring| ring.knows_key_of(sealed));
         timeout(READ_LIMIT, read).await.unwrap_or_else(|late| {
@@ -133,7 +133,7 @@ impl KeyRing {
         format!("{}.{}", self.current, BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// Seals a text of an older key again, for the same context; `None` if the current key sealed it.
+    /// Reseals a text that an older key sealed, for the same context; `None` if the current key sealed it.
     pub fn reseal(&self, random: &dyn Random, context: &str, sealed: &str) -> Result<Option<String>, SealError> {
         if key_of(sealed) == Some(&self.current) {
             return Ok(None);
@@ -143,7 +143,7 @@ impl KeyRing {
     }
 
     fn knows_key_of(&self, sealed: &str) -> bool {
-        // A text without a key's name is not sealed; another ring would not make it so.
+        // A text without a key's name is not sealed; another ring would not help.
         key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
     }
 

@@ -28,7 +28,7 @@ pub struct Application {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// The texts that its owner keeps with it. An application of release 1.0 has none.
+    /// The texts that its owner stores with it. Applications of release 1.0 have none.
     #[serde(default)]
     pub metadata: Metadata,
     /// Its secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
@@ -36,18 +36,18 @@ pub struct Application {
     /// Its public keys, oldest first.
     pub keys: Vec<ClientKey>,
     /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's
-    /// name. Written even when empty, so that an update can set an entry in it.
+    /// name. Written even if empty, so that an update can set an entry in it.
     pub last_used: BTreeMap<String, String>,
     /// The version, which each change increments, from 1. The use of a credential is not a change.
     pub version: u64,
-    /// When it was made.
+    /// When it was created.
     pub created_date: Time,
     /// When it was last changed.
     pub last_update: Time,
 }
 
 impl Application {
-    /// The account that the application's actions are counted on: its owner, or itself if it has no owner.
+    /// The account for which the application's actions are counted: its owner, or itself if it has no owner.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }

@@ -1,5 +1,5 @@
-//! Callers and the applications that they may manage: making, changing or removing an application needs a token with
-//! all its rights. Otherwise a token with few rights could make an application with all rights, or remove the
+//! Callers and the applications that they may manage. Creating, changing or removing an application requires a token
+//! with all its rights. Otherwise, a token with few rights could create an application with all rights, or remove the
 //! applications of others.
 
 use super::{application::Application, error::ApplicationError};
@@ -39,8 +39,8 @@ impl<'a> Caller<'a> {
         self.0.map_or(Scopes::ALL, |(_, token)| token.scopes)
     }
 
-    /// Fails unless the token has all these scopes for all these entities, and the right to publish if `may_publish`.
-    /// Only a token for every entity covers `*`.
+    /// Fails unless the token has all these scopes for all these entities, and the right to publish if `may_publish` is
+    /// set. Only a token for every entity covers `*`.
     pub fn check(&self, scopes: Scopes, entities: &Entities, may_publish: bool) -> Result<(), ApplicationError> {
         let Some((_, token)) = self.0 else { return Ok(()) };
         let lacking = scopes.without(token.scopes);
@@ -59,7 +59,7 @@ impl<'a> Caller<'a> {
         self.check(application.scopes, &application.entities, application.may_publish)
     }
 
-    /// Charges the caller's entity for the applications, secrets and keys that are about to be made
+    /// Charges the caller's entity for the applications, secrets and keys that are about to be created
     /// ([`Allowance::Credentials`]).
     pub(super) async fn spend_credentials(
         &self,

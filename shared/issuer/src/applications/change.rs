@@ -21,7 +21,7 @@ const FIXED: [(&str, &str); 3] = [
     ("publicKeys", "cannot be changed here; add one with `POST …/application/{clientId}/key`"),
 ];
 
-/// A change of an application. A missing property stays as it is.
+/// A change of an application. A missing property does not change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ApplicationChange {
     /// The new name.
@@ -71,12 +71,13 @@ impl ApplicationChange {
 }
 
 impl Applications {
-    /// Changes an application once for an idempotency key, and returns the changed application. Changes nothing when
-    /// nothing is set.
+    /// Changes an application once per idempotency key, and returns the changed application. Changes nothing if nothing
+    /// is set.
     ///
     /// The caller needs all rights of the application, before and after the change: it cannot give more than it has.
-    /// Tokens carry the scopes, so that a change that takes one also revokes the issued tokens, in the same transaction.
-    /// The application continues with its next token. An application that takes scopes from itself must confirm it.
+    /// Tokens carry the scopes, so a change that takes one away also revokes the issued tokens, in the same
+    /// transaction. The application continues with its next token. An application that takes scopes away from itself
+    /// must confirm it.
     pub async fn change(
         &self,
         caller: &Caller<'_>,

@@ -13,11 +13,11 @@ use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-/// The algorithms that the keys can be used with, by name (RFC 8414 §2). That of Ed25519 has two names.
+/// The algorithms with which the keys can be used, by name (RFC 8414 §2). Ed25519 has two names.
 pub const ALGORITHMS: [&str; 6] = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
-/// The prefix of identifiers of secrets. A key's name must not have it.
+/// The prefix of secrets' identifiers. A key's name must not have it.
 const SECRET_PREFIX: &str = "sec_";
 
 /// How many keys an application may have.
@@ -39,7 +39,7 @@ pub struct ClientKey {
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The only algorithm that the application wants to use with it. `Ed25519` is stored as `EdDSA`.
+    /// The only algorithm with which the application wants to use it. `Ed25519` is stored as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }
@@ -95,14 +95,13 @@ impl ClientKey {
 
     /// The key, ready for verification.
     ///
-    /// # Errors
-    /// When the table holds a key that [`ClientKey::parse`] would refuse.
+    /// # Errors If the table contains a key that [`ClientKey::parse`] would refuse.
     pub fn public(&self) -> Result<DecodingKey, jsonwebtoken::errors::Error> {
         self.jwk.material.public()
     }
 }
 
-/// The fault of a key or a set of keys with a member of a private key; `None` without one.
+/// The fault of a key or a set of keys that contains a member of a private key; `None` if it contains none.
 pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let in_set = members.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
     let mut keys = iter::once(members).chain(in_set);
@@ -120,7 +119,7 @@ fn is_kid(text: &str) -> bool {
     (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
-/// The algorithm that the key is restricted to, if any. Refuses keys for other purposes than verifying signatures.
+/// The algorithm to which the key is restricted, if any. Refuses keys for purposes other than verifying signatures.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
         return Err("must omit `use`, or set it to `sig`".to_owned());

@@ -11,10 +11,11 @@ use auth::revocations::TOKENS_REVOKED;
 use base::{ClientSecretId, Random, Time, random};
 use storage::{SecretBytes, SecretText};
 
-/// The length of a secret. It has letters and digits only, so that the Basic encodings of all client libraries agree.
+/// The length of a secret. It contains only letters and digits, so that the Basic encodings of all client libraries
+/// agree.
 const LENGTH: usize = 43;
 
-/// How many secrets may be accepted at once.
+/// How many secrets may be accepted at the same time.
 pub const MAX_SECRETS: usize = 2;
 
 /// A client secret without its text.
@@ -25,7 +26,7 @@ pub struct ClientSecret {
     pub id: ClientSecretId,
     /// HMAC-SHA256 in Base64.
     pub(super) hash: String,
-    /// When it was made.
+    /// When it was created.
     pub created_date: Time,
     /// When it stops being accepted; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use base::{ClientSecretId, Time, audit::Notes};
 use problem::Removed;
 use storage::{Once, Written};
 
-/// The credential to remove, by the text with which the caller names it.
+/// The credential to remove, by the text with which the caller identifies it.
 #[derive(Debug, Clone, Copy)]
 pub enum CredentialName<'a> {
     /// A secret's identifier.
@@ -28,7 +28,7 @@ pub struct CredentialRemoval<'a> {
 /// The result of removing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRemoved {
-    /// The application has neither a live secret nor a key left, so it gets no tokens.
+    /// The application has neither a live secret nor a key left, so it gets no more tokens.
     pub was_the_last: bool,
 }
 
@@ -41,7 +41,7 @@ impl CredentialName<'_> {
 }
 
 impl CredentialRemoved {
-    /// A sentence on the consequences.
+    /// A sentence about the consequences.
     pub const fn message(self) -> &'static str {
         if self.was_the_last {
             "The credential is removed, and tokens issued with it stop working within a minute. It was the \

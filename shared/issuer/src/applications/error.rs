@@ -11,7 +11,7 @@ use base::{ClientSecretId, Time};
 use problem::{Problem, ProblemKind};
 use storage::{Allowance, IdempotencyError, SecretError, TableError};
 
-/// Why an application was not shown, made, changed or removed.
+/// Why an application was not shown, created, changed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     /// The caller has no such application. Another entity's application looks the same.
@@ -26,13 +26,13 @@ pub enum ApplicationError {
     /// The application may act for managing entities that the caller's token does not cover.
     #[error("the caller's token does not cover all managing entities of the application")]
     ExceedsEntities(Vec<String>),
-    /// The application may publish events, and the caller's token may not.
+    /// The application may publish events, but the caller's token may not.
     #[error("the application may publish events, and the caller's token may not")]
     ExceedsPublishing,
     /// The application's own token would end or narrow its access, and the request does not confirm that.
     #[error("the request would end or reduce the application's own access, and does not confirm this")]
     Unconfirmed,
-    /// A concurrent change won; the application has this version now.
+    /// A concurrent change was faster; the application has this version now.
     #[error("another request changed the application; its version is now {0}")]
     Changed(u64),
     /// The entity has the maximum number of applications.
@@ -47,7 +47,7 @@ pub enum ApplicationError {
     /// The application already has a key with this name.
     #[error("the application already has a key with the name `{0}`")]
     KeyExists(String),
-    /// The allowance of this hour is spent; the next hour begins after this time.
+    /// The allowance of this hour is used up; the next hour begins after this time.
     #[error("the entity has reached its hourly limit for new credentials, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The idempotency key was used with another request, or its response is not repeated.
@@ -151,7 +151,7 @@ impl From<ApplicationError> for Problem {
     }
 }
 
-/// How a client gets another secret if it lost the response with the one that its request made.
+/// How a client gets another secret if it lost the response with the one that its request created.
 fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
         let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` removes this one");

@@ -1,5 +1,5 @@
-//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2), and the checks that signing for it needs the
-//! private half.
+//! The material of an application's public key (RFC 7518 §6, RFC 8037 §2). Checks that only the holder of the private
+//! half can sign for it.
 
 use aws_lc_rs::{
     digest,
@@ -113,8 +113,7 @@ impl Material {
     }
 }
 
-/// Checks the lengths of the coordinates. Some programs encode a coordinate as a number, and lose the zeros at its
-/// beginning.
+/// Checks the lengths of the coordinates. Some programs encode a coordinate as a number, and lose its leading zeros.
 fn check_lengths(curve: &str, length: usize, x: &[u8], y: &[u8]) -> Result<(), String> {
     check_length("x", x, length, "RFC 7518 section 6.2.1.2", curve)?;
     check_length("y", y, length, "RFC 7518 section 6.2.1.3", curve)
@@ -130,15 +129,15 @@ fn check_length(name: &str, octets: &[u8], wanted: usize, rule: &str, curve: &st
     ))
 }
 
-/// Checks that the coordinates are a point on the curve. Without this check, the owner would learn of a bad key only
-/// when it verifies nothing.
+/// Checks that the coordinates are a point on the curve. Without this check, the owner would notice a bad key only when
+/// it verifies nothing.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
     ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is not a point on its curve".to_owned())
 }
 
-/// Checks that signing for this Ed25519 key needs the private half. The verifying library accepts any point. With a
-/// point of small order, a signature of zeros is valid for at least one message in eight.
+/// Checks that only the holder of the private half can sign for this Ed25519 key. The verifying library accepts any
+/// point. With a point of small order, a signature of zeros is valid for at least one message in eight.
 fn edwards(x: Vec<u8>) -> Result<(), String> {
     check_length("x", &x, 32, "RFC 8032 section 5.1.5", "Ed25519")?;
     let fault = || "is not a key on the curve Ed25519".to_owned();
@@ -208,8 +207,8 @@ mod tests {
         Material::parse(jwk.as_object().expect("an object"))
     }
 
-    /// Every encoding of a point of a small order, including those that a strict parser refuses: 2²⁵⁵ − 19 and the
-    /// number after it are 0 and 1 again. Each with and without the bit that distinguishes a point from its negative.
+    /// Every encoding of a point of small order, including those that a strict parser refuses: 2²⁵⁵ − 19 and the number
+    /// after it are 0 and 1 again. Each with and without the bit that distinguishes a point from its negative.
     fn small_order() -> impl Iterator<Item = [u8; 32]> {
         let mut beyond = FIELD;
         beyond[31] += 1;
@@ -229,9 +228,9 @@ mod tests {
         }
     }
 
-    /// Shows why such keys must be refused, and that the table is right: with each of the eight points, the library
-    /// that verifies accepts a signature of zeros for at least one message in eight. The other values are further
-    /// encodings of the same points.
+    /// Shows why such keys must be refused, and that the table is right: with each of the eight points, the verifying
+    /// library accepts a signature of zeros for at least one message in eight. The other values are further encodings
+    /// of the same points.
     #[test]
     fn with_a_key_of_a_small_order_a_signature_of_zeros_is_good() {
         let identity = number(b"0100000000000000000000000000000000000000000000000000000000000000");

@@ -82,7 +82,7 @@ impl KeyAddition {
     }
 }
 
-/// The credentials that remain after removing the key with this name; `None` when the application has no such key.
+/// The credentials that remain after removing the key with this name; `None` if the application has no such key.
 pub fn without(application: &Application, kid: &str) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) = application.keys.iter().cloned().partition(|key| key.kid == kid);
     let gone = vec![gone.pop()?.thumbprint()];

@@ -19,7 +19,7 @@ impl Applications {
         Ok(application)
     }
 
-    /// Finds out why a change of an application lost, by reading it again.
+    /// Finds out why a change of an application was lost, by reading the application again.
     pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
         match self.show(caller, client_id, notes).await {
             Ok(now) => ApplicationError::Changed(now.version),
@@ -27,8 +27,8 @@ impl Applications {
         }
     }
 
-    /// Grants or withdraws an application's right to publish events. Returns the current application. Writes nothing
-    /// when nothing changes.
+    /// Grants or withdraws an application's right to publish events. Returns the current application. Writes nothing if
+    /// nothing changes.
     ///
     /// Tokens carry the right, so withdrawing it also revokes the issued tokens, in the same transaction. The
     /// application continues with its next token.
@@ -55,7 +55,7 @@ impl Applications {
     ///
     /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the idempotency
     /// record of its request, if any, so that a crash leaves nothing half removed. Other requests cannot make it fail:
-    /// it has no allowance, and needs no version.
+    /// it has no allowance and requires no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,

@@ -1,4 +1,4 @@
-//! New applications, requested over HTTP or by the operator: checking their properties, and making them.
+//! New applications, requested over HTTP or by the operator: checks their properties and creates them.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ pub const MAX_APPLICATIONS: usize = 100;
 
 const MAX_NAME_LENGTH: usize = 100;
 const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
-/// The maximum number of managing entities of an application, and the maximum number of bytes of their identifiers
-/// together: every token carries them all.
+/// The maximum number of managing entities of an application, and the maximum total number of bytes of their
+/// identifiers: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
-/// The length of a client identifier after `app`. It has letters and digits only, so that the Basic encodings of all
-/// client libraries agree.
+/// The length of a client identifier after `app`. It contains only letters and digits, so that the Basic encodings of
+/// all client libraries agree.
 const CLIENT_ID_LENGTH: usize = 22;
 
 /// The properties of a new application.
@@ -32,7 +32,7 @@ const CLIENT_ID_LENGTH: usize = 22;
 pub struct NewApplication {
     /// The name that people see.
     pub name: String,
-    /// The managing entity that manages it over HTTP, if one does.
+    /// The managing entity that manages it over HTTP, if any.
     pub owner: Option<EntityId>,
     /// The scopes that it may request.
     pub scopes: Scopes,
@@ -40,7 +40,7 @@ pub struct NewApplication {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// The texts that its owner keeps with it.
+    /// The texts that its owner stores with it.
     pub metadata: Metadata,
     /// The keys with which it can prove its identity.
     pub keys: Vec<ClientKey>,
@@ -59,7 +59,7 @@ impl NewApplication {
         Self { may_publish, ..self }
     }
 
-    /// The number of credentials that it is made with.
+    /// The number of credentials that it is created with.
     pub fn credentials(&self) -> u32 {
         let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         keys.saturating_add(self.with_secret.into())
@@ -100,15 +100,15 @@ impl NewApplication {
         Ok(Self { name, owner: Some(owner.clone()), scopes, entities, may_publish, metadata, keys, with_secret })
     }
 
-    /// An application with a secret, as the operator requests it. The first of its managing entities manages it; only
-    /// the operator manages an application for every entity. It may not publish events.
+    /// An application with a secret, as the operator requests it. The first of its managing entities manages it; an
+    /// application for every entity is managed only by the operator. It may not publish events.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
         let metadata = Metadata::default();
         Self { name, owner, scopes, entities, may_publish: false, metadata, keys: Vec::new(), with_secret: true }
     }
 
-    /// The application, made at this time, and its secret if it gets one. The secret is shown once.
+    /// The application, created at this time, and its secret if it gets one. The secret is shown once.
     pub fn make(self, pepper: &SecretBytes, now: Time, random: &dyn Random) -> (Application, Option<SecretText>) {
         let secret = self.with_secret.then(|| client_secret::fresh(random));
         let kept = secret.as_ref().map(|secret| ClientSecret::of(secret, pepper, now, random));
@@ -176,7 +176,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", rule, checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-/// Parses texts as scopes, and notes each fault at its index in the list `scopes`.
+/// Parses texts as scopes, and adds each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", Rule::Required, "must have at least one element");
@@ -199,7 +199,7 @@ pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
 
 fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<ClientKey> {
     let Some(list) = given.as_array() else {
-        // Some clients send a JWK Set, and some of these have the private keys.
+        // Some clients send a JWK Set, and some of these sets contain private keys.
         let fault = given.as_object().and_then(client_key::private_fault);
         violations.add("publicKeys", Rule::InvalidType, fault.unwrap_or_else(|| format!("must be {PUBLIC_KEYS}")));
         return Vec::new();
@@ -224,8 +224,8 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 
 /// Takes the members that published clients of a similar platform send with an application: the owner, as an
 /// identifier, a name and a type, and redirect addresses, which no grant of this service uses. Their requests have no
-/// member for scopes. Returns whether such a client sent the body, which redirect addresses show. A given owner must be
-/// this entity.
+/// member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. A given owner must
+/// be this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
     for name in ["ownerName", "ownerType"] {

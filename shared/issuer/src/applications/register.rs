@@ -14,7 +14,7 @@ use base::{SharedRandom, Time, audit::Notes};
 use serde::{Serialize, Serializer};
 use storage::{Allowances, Answered, IdempotencyStore, IdempotentRequest, SecretText};
 
-/// Makes applications, and further secrets for them (`secrets.rs`).
+/// Creates applications, and further secrets for them (`secrets.rs`).
 pub struct Registration {
     /// The stored applications.
     pub applications: Applications,
@@ -38,7 +38,7 @@ pub struct Created {
 }
 
 impl Registration {
-    /// Makes an application, once per idempotency key.
+    /// Creates an application, once per idempotency key.
     pub async fn create_once(
         &self,
         caller: &Caller<'_>,
@@ -47,7 +47,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<Created>, ApplicationError> {
-        // A repetition needs the rights too: its response shows the secret.
+        // A repetition needs the rights, too, since its response shows the secret.
         caller.check(new.scopes, &new.entities, new.may_publish)?;
         let answered = self.answers.once(once, now, self.make(caller, new, once, notes, now)).await?;
         notes.subject(&answered.id(|created| created.application.client_id.clone()));
@@ -74,7 +74,7 @@ impl Registration {
         now: Time,
     ) -> Result<Created, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
-        // Two concurrent requests may both pass. The limit only keeps lists short, so one more does no harm.
+        // Two concurrent requests may both pass. That is harmless: the limit only keeps lists short.
         if let Some(entity) = caller.entity()
             && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
         {
@@ -90,10 +90,10 @@ impl Registration {
         Ok(created)
     }
 
-    /// Makes an application with an identifier and a secret that its clients already know, unless it exists. Returns
+    /// Creates an application with an identifier and a secret that its clients already know, unless it exists. Returns
     /// whether the application accepts the secret: the owner of an existing one may have ended it.
     ///
-    /// A removed application is made again. Tokens that it gets within five minutes after the removal are refused.
+    /// A removed application is created again. Tokens that it gets within five minutes after the removal are refused.
     pub async fn ensure(
         &self,
         caller: &Caller<'_>,
@@ -119,7 +119,7 @@ impl Created {
     }
 }
 
-/// Serializes the application as its owner sees it when it is made.
+/// Serializes the application as its owner sees it at its creation.
 impl Serialize for Created {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.view(self.application.created_date).serialize(serializer)

@@ -2,7 +2,7 @@
 //! previous one for the overlap that the owner chooses.
 //!
 //! An ended secret is kept while tokens obtained with it may be valid, so that its removal can revoke them. The number
-//! of kept secrets is limited: beyond it, the secret that ended first is removed with its tokens.
+//! of kept secrets is limited: beyond it, the secret that ended first is removed, together with its tokens.
 
 use std::{cmp::Reverse, time::Duration};
 
@@ -63,7 +63,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<AddedSecret>, ApplicationError> {
-        // A repetition needs the rights too: its response shows the secret.
+        // A repetition needs the rights, too, since its response shows the secret.
         let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         let work = self.with_secret(caller, application, overlap, once, notes, now);
@@ -118,8 +118,8 @@ impl Registration {
 }
 
 /// The credentials with a new secret at the front. The previous one ends after the overlap, or at its earlier end.
-/// Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are removed with
-/// their tokens, since an unknown secret could not be removed later.
+/// Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are removed,
+/// together with their tokens, since an unknown secret could not be removed later.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,
@@ -130,7 +130,7 @@ pub fn with_new(
         application.kept_secrets(now).cloned().partition(|secret| secret.is_live(now));
     if live.len() >= MAX_SECRETS {
         let ends = live.iter().filter_map(|secret| secret.expires_date).min();
-        return Err(ApplicationError::TooManySecrets(ends.unwrap_or(now))); // the older of two has an end, always
+        return Err(ApplicationError::TooManySecrets(ends.unwrap_or(now))); // the older of two always has an end
     }
     let end = now + overlap;
     let previous = live.into_iter().map(|secret| {
@@ -145,8 +145,8 @@ pub fn with_new(
     Ok(Rotated { left: RemainingCredentials { secrets, keys: application.keys.clone(), gone }, previous_ends })
 }
 
-/// The credentials that remain without this secret; `None` when the application has no such secret. An ended secret can
-/// be removed too, since its tokens may still be valid.
+/// The credentials that remain without this secret; `None` if the application has no such secret. An ended secret can
+/// be removed, too, since its tokens may still be valid.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);

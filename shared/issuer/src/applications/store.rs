@@ -128,8 +128,8 @@ impl Applications {
     }
 
     /// Sets the application's name, scopes and metadata to those of the changed one, if it has not changed since it was
-    /// read, together with the idempotency record of its request, if any. A change that takes scopes revokes the issued
-    /// tokens.
+    /// read, together with the idempotency record of its request, if any. A change that takes scopes away revokes the
+    /// issued tokens.
     pub(super) async fn replace(
         &self,
         read: &Application,
@@ -173,8 +173,8 @@ impl Applications {
         self.table.write_all(Transaction::new().with_all(revoked).with(change), DOING).await
     }
 
-    /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief who keeps
-    /// changing it must not be able to keep it alive. Lost when it was already removed.
+    /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief must not be
+    /// able to keep it alive by changing it repeatedly. Lost if it was already removed.
     pub(super) async fn delete(
         &self,
         read: &Application,

@@ -16,14 +16,14 @@ pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::O
     serializer.serialize_str(secret.expose())
 }
 
-/// An application on the wire. Not `Debug`, since it may hold a secret.
+/// An application on the wire. Not `Debug`, since it may contain a secret.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationView<'a> {
     client_id: &'a str,
     /// The client identifier again, under the name that published clients read.
     id: &'a str,
-    /// Shown once, in the response that makes it.
+    /// Shown once, in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<&'a str>,
     /// The secret again, under the name that published clients read.

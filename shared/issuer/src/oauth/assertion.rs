@@ -19,7 +19,7 @@ use storage::table::{Put, Table, TableError, Written, is, is_new};
 /// The only `client_assertion_type` (RFC 7523 §2.2).
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The longest assertion, in bytes: more than all claims and a signature of the largest key need.
+/// The maximum length of an assertion, in bytes: more than all claims and a signature of the largest key need.
 const LONGEST: usize = 8 * 1024;
 /// The accepted `typ` values; `typ` may also be absent. An access token's type is never accepted.
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
@@ -52,7 +52,8 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. Only the log shows it: the response says that the client was not authenticated.
+/// Why an assertion is not accepted. Only the log shows the reason: the response only says that the client was not
+/// authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
     /// It is not a signed text of the right form.
@@ -64,7 +65,7 @@ pub enum AssertionFault {
     /// Its issuer, its subject and the requesting client differ.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
-    /// It names another audience, alone or in addition to this issuer.
+    /// It has another audience, alone or in addition to this issuer.
     #[error("the assertion is for another audience")]
     Audience,
     /// It has expired, is not valid yet, or is valid for too long.
@@ -98,7 +99,7 @@ impl ClientAssertion {
         Ok(Self { text: SecretText::new(text), claims })
     }
 
-    /// The client that the assertion names.
+    /// The client named in the assertion.
     pub fn client_id(&self) -> &str {
         &self.claims.sub
     }
@@ -118,9 +119,9 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. A failure has always tried as many keys as an application may have, or one if
-    /// the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the application
-    /// exists nor how it authenticates.
+    /// The key that made its signature. Before a failure, it has always tried as many keys as an application may have,
+    /// or one if the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the
+    /// application exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =
@@ -144,7 +145,7 @@ fn candidates<'k>(header: &Header, keys: &'k [ClientKey]) -> (Vec<&'k ClientKey>
     (theirs, DECOYS.iter().filter(fits).cycle().take(missing).collect())
 }
 
-/// Parses the decoys, so that the first request with an assertion need not.
+/// Parses the decoys, so that the first request with an assertion does not have to.
 pub fn prepare() {
     LazyLock::force(&DECOYS);
 }
@@ -166,7 +167,7 @@ impl UsedAssertions {
     }
 
     /// Records that a request uses an assertion. The assertion must be verified before, since unauthenticated callers
-    /// must not write here. Lost when another request used it.
+    /// must not write here. Lost if another request used it.
     pub async fn note(
         &self,
         assertion: &ClientAssertion,
@@ -181,7 +182,7 @@ impl UsedAssertions {
             request: request_id,
             expires_at: (now + RETENTION).as_seconds(),
         };
-        // The SDK may repeat the write of a request when a response is lost.
+        // The SDK may repeat a request's write if a response is lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
         self.0.write(put, DOING).await
     }

@@ -55,7 +55,8 @@ pub struct Credential {
     pub id: String,
 }
 
-/// Why credentials are not accepted. Only the log shows it: the response says that the client was not authenticated.
+/// Why credentials are not accepted. Only the log shows the reason: the response only says that the client was not
+/// authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The application does not exist, or the secret is not one of its active secrets.
@@ -131,8 +132,8 @@ impl ClientAuthentication {
         }
     }
 
-    /// Authenticates a client. Returns its application and the credential that it used. Every fault in the credentials
-    /// gets the same response.
+    /// Authenticates a client. Returns its application and the credential that it used. The response is the same for
+    /// every fault in the credentials.
     pub async fn authenticate(
         &self,
         credentials: &Credentials,
@@ -192,7 +193,7 @@ impl ClientAuthentication {
         Ok(Authenticated { application, credential })
     }
 
-    /// Notes a use once a day, so that a token costs no write. After a failure, the next use is noted instead.
+    /// Notes a use once a day, so that a token costs no write. If that fails, the next use is noted instead.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
         let today = now.day();
         let credential = &credential.name;

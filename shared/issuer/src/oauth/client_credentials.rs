@@ -23,7 +23,7 @@ pub struct ClientCredentials {
     pub issuer: SigningKeyCache,
     /// The issuer and the audience of tokens.
     pub audience: Audience,
-    /// The life of tokens, in seconds.
+    /// The lifetime of tokens, in seconds.
     pub lifetime: u32,
     /// Generates the identifiers of tokens.
     pub random: SharedRandom,
@@ -35,12 +35,12 @@ pub struct TokenRequest {
     grant_type: String,
     /// The scopes, separated by spaces.
     scope: Option<String>,
-    /// The addresses of the resources that the token is to be used at.
+    /// The addresses of the resources at which the token will be used.
     resources: Vec<String>,
     credentials: Credentials,
 }
 
-/// The response with a token (RFC 6749 §5.1). Not `Debug`, since it holds a token.
+/// The response with a token (RFC 6749 §5.1). Not `Debug`, since it contains a token.
 #[derive(Serialize)]
 pub struct TokenResponse {
     access_token: String,
@@ -75,7 +75,7 @@ pub enum GrantError {
     /// The token could not be signed.
     #[error(transparent)]
     NotIssued(#[from] NotIssued),
-    /// The token would be longer than the maximum.
+    /// The token would exceed the maximum length.
     #[error("the application covers more managing entities than a token can hold")]
     TooLong,
 }
@@ -86,7 +86,7 @@ pub enum ScopeError {
     /// There is no such scope.
     #[error("Each word of the scope parameter {}.", Scope::none_is(.0))]
     Unknown(String),
-    /// The parameter names no scope.
+    /// The parameter contains no scope.
     #[error("The scope parameter is empty; omit it to get all scopes of the application.")]
     Empty,
     /// The application is not registered for the scope.
@@ -158,8 +158,8 @@ impl ClientCredentials {
     }
 }
 
-/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted fails the
-/// whole request.
+/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted makes the
+/// whole request fail.
 fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeError> {
     let Some(requested) = requested else {
         return Ok(registered);
@@ -174,8 +174,8 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
     }
 }
 
-/// The resource of the token: the most powerful of the named resources, and the whole API where none is named (RFC 8707
-/// §2.2). An address that is not one of this API fails the whole request.
+/// The resource of the token: the most powerful of the requested resources, or the whole API if none is requested (RFC
+/// 8707 §2.2). An address that is not one of this API makes the whole request fail.
 fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     let mut wanted = Vec::new();
     for text in named {

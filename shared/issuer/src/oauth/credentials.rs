@@ -79,7 +79,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
-    /// An assertion names its client. A `client_id` in the same request must be equal (RFC 7521 §4.2).
+    /// An assertion contains its client. A `client_id` in the same request must be equal (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),

@@ -92,7 +92,7 @@ impl Form {
         taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
-    /// Takes the requested scopes. Without them a token has all scopes of its application, so a misspelled name of the
+    /// Takes the requested scopes. A token without them has all scopes of its application, so a misspelled name of the
     /// parameter must not be ignored.
     ///
     /// # Errors
@@ -106,15 +106,14 @@ impl Form {
 
     /// Takes a required parameter.
     ///
-    /// # Errors
-    /// 400 with `missing` as its detail when the parameter is absent.
+    /// # Errors 400 with `missing` as its detail if the parameter is absent.
     pub fn required(&mut self, name: &str, missing: &str) -> Result<String, Problem> {
         self.take(name).ok_or_else(|| malformed(missing))
     }
 }
 
-/// Whether a parameter's name is not `scope`, but is probably meant to be: in other letters, in the plural, or as an
-/// element of a list (`scope[]`, `scope[0]`, `scope.0`), as libraries for forms write it.
+/// Whether a parameter's name is not `scope`, but is probably meant to be: in another case, in the plural, or as an
+/// element of a list (`scope[]`, `scope[0]`, `scope.0`), as form libraries write it.
 fn looks_like_scope(name: &str) -> bool {
     let word = name.split(['[', '.']).next().unwrap_or_default().trim();
     name != SCOPE && ["scope", "scopes"].iter().any(|known| word.eq_ignore_ascii_case(known))

@@ -1,7 +1,7 @@
 //! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
 //! address and for each address alone. After too many failures the address is blocked for a few minutes, even with
-//! valid credentials; other addresses are not affected. Attempts never count for a client identifier alone: a stranger
-//! could lock its client out.
+//! valid credentials; other addresses are not affected. Attempts are never counted for a client identifier alone, since
+//! a stranger could lock its client out.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -32,9 +32,9 @@ const MINUTES: i64 = 5;
 const WINDOW: u32 = (MINUTES as u32 + 1) * 60;
 /// The longest time that one response asks a client to wait. A client that returns too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long a count stays in the table after its last attempt.
+/// How long a count is kept in the table after its last attempt.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
-/// How many counts are removed at once: an address may have tried many client identifiers.
+/// How many counts are removed concurrently: an address may have tried many client identifiers.
 const REMOVED_AT_ONCE: usize = 16;
 /// The sort key of all attempts from an address. No hash equals it.
 const ALL: &str = "*";
@@ -125,8 +125,8 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// The limit that blocks this client identifier from this address longer; `None` while the attempts are below the
-    /// limits.
+    /// The limit that blocks this client identifier from this address for longer; `None` while the attempts are below
+    /// the limits.
     pub fn blocked(&self, now: Time) -> Option<Blocked> {
         let blocked = |name, attempts: &Attempts, limit| {
             let wait = attempts.wait(limit, now).min(LONGEST_WAIT);
@@ -137,7 +137,7 @@ impl Tally {
         [by_address, by_client].into_iter().max_by_key(|blocked| blocked.wait).filter(|blocked| !blocked.wait.is_zero())
     }
 
-    /// Whether more attempts than the limit were counted, which can happen when many arrive at once.
+    /// Whether more attempts than the limit were counted, which can happen if many arrive at once.
     pub fn exceeded(&self, now: Time) -> bool {
         let minute = minute_of(now);
         let over = |attempts: &Attempts, limit| attempts.at(minute) > u64::from(limit);
@@ -167,9 +167,8 @@ impl Guesses {
 
     /// Counts a failed attempt, and returns the new counts.
     ///
-    /// # Errors
-    /// When the attempt could not be counted. The caller must then not reveal its result, or guessing would be
-    /// unlimited while the table is unreachable.
+    /// # Errors If the attempt could not be counted. The caller must then not reveal its result; otherwise, guessing
+    /// would be unlimited while the table is unreachable.
     pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
         let (for_client, from_address) = tokio::join!(
             self.add(&tally.pk, &tally.client, &tally.for_client, now),
@@ -178,8 +177,9 @@ impl Guesses {
         Ok(Tally { for_client: for_client?, from_address: from_address?, ..tally.clone() })
     }
 
-    /// Removes the failed attempts from an address for one client identifier or, by default, for all. For one, the
-    /// attempts from the address as a whole still count. Returns the number of client identifiers that had any.
+    /// Removes the failed attempts from an address for one client identifier or, by default, for all. If only one is
+    /// removed, the attempts from the address as a whole still count. Returns the number of client identifiers that had
+    /// any.
     pub async fn forget(&self, source: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
         const DOING: &str = "forgetting failed attempts";
         let pk = partition(Some(source));
@@ -203,7 +203,7 @@ impl Guesses {
     }
 }
 
-/// The partition of an address. An IPv6 client has a whole network of addresses (RFC 6177), so they count together.
+/// The partition of an address. An IPv6 client has a whole network of addresses (RFC 6177), which count together.
 fn partition(source: Option<IpAddr>) -> String {
     match source.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => format!("GUESSES#{address}"),
@@ -215,8 +215,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// The hash of a client identifier. People send their secret instead by mistake, and strangers any string, so the
-/// string must neither be readable in the table nor exceed the length of a key.
+/// The hash of a client identifier. By mistake, people send their secret instead, and strangers send any text, so the
+/// text must neither be readable in the table nor exceed the length of a key.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }
@@ -268,7 +268,7 @@ mod tests {
         };
         let by_client = |wait| Some(("failed-authentications-of-client", wait));
         let by_address = |wait| Some(("failed-authentications-of-address", wait));
-        // The two of five minutes ago no longer count when this minute ends.
+        // The two from five minutes ago no longer count when this minute ends.
         assert_eq!(blocked(attempts(&[(0, 2), (5, 2)]), none()), by_client(Duration::from_secs(30)));
         assert_eq!(blocked(attempts(&[(4, 3)]), none()), by_client(LONGEST_WAIT));
         let of_several = attempts(&[(0, 3), (5, 3)]);

@@ -17,7 +17,7 @@ struct PepperSecret {
     pepper: SecretBytes,
 }
 
-/// Parses the pepper from a secret's value, for a check before any client needs it. The error names members and shows
+/// Parses the pepper from a secret's value, to check it before any client needs it. The error names members and shows
 /// no value.
 pub fn read(secret: &Value) -> Result<SecretBytes, serde_json::Error> {
     PepperSecret::deserialize(secret).map(|secret| secret.pepper)

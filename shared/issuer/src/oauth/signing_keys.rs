@@ -11,7 +11,7 @@ use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 
 /// Minimum time between two reads of the secret because its key may no longer sign: the key is about to be replaced, or
-/// just was.
+/// was just replaced.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why no key can sign.
@@ -56,8 +56,8 @@ impl SigningKeyCache {
         Self { secret, tokens }
     }
 
-    /// The keys, whose current one stays valid until `end`. If the cached key does not, it was replaced or revoked, so
-    /// the secret is read again at once.
+    /// The keys, whose current one remains valid until `end`. If the cached key does not, it was replaced or revoked,
+    /// so the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;
         if self.is_valid_until(&keys.current, end).await? {

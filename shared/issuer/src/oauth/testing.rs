@@ -22,14 +22,13 @@ pub enum AssertionKey {
     Rsa(RsaKeyPair, &'static str),
 }
 
-/// Why making and using a key cannot fail in a test.
+/// Why creating and using a key cannot fail in a test.
 const WORKS: &str = "the cryptographic library makes and uses keys of this type";
 
 impl AssertionKey {
     /// A new key for this algorithm.
     ///
-    /// # Panics
-    /// For an algorithm that is not one of an application's key.
+    /// # Panics For an algorithm that applications' keys cannot have.
     pub fn generate(algorithm: &str) -> Self {
         let elliptic = |signing: &'static EcdsaSigningAlgorithm, name| {
             Self::Ecdsa(EcdsaKeyPair::generate(signing).expect(WORKS), name)
@@ -74,7 +73,7 @@ impl AssertionKey {
         format!("{text}.{signature}")
     }
 
-    /// A string with these claims, and only the algorithm in the header.
+    /// A text with these claims, and only the algorithm in the header.
     pub fn assertion(&self, claims: &Value) -> String {
         self.sign(&json!({ "alg": self.algorithm() }).to_string(), &claims.to_string())
     }

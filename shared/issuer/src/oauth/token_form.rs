@@ -4,7 +4,7 @@ use super::{client_authentication::AuthenticationError, credentials::Credentials
 use problem::{Problem, ProblemKind};
 use storage::TableError;
 
-/// A token that a client sends. Not `Debug`, since it holds a token.
+/// A token that a client sends. Not `Debug`, since it contains a token.
 pub struct TokenForm {
     pub(super) credentials: Credentials,
     pub(super) token: String,

@@ -2,8 +2,8 @@
 
 use super::{frame_ancestors::FrameAncestors, key::PanelKey, new_link::LONGEST_LIFETIME};
 
-/// The cookie's names in a local run, without TLS. A cookie for frames has another name: otherwise a browser could send
-/// both kinds after a change of the setting, and neither would count.
+/// The cookie's names in a local run, without TLS. A cookie for frames has another name: otherwise, a browser could
+/// send both kinds after a change of the setting, and neither would count.
 const NAME: &str = "waypost-panel";
 const FRAMED_NAME: &str = "waypost-panel-framed";
 /// The cookie's names over TLS. Because of the prefix, browsers accept it only from this host, so that no neighbouring
@@ -34,8 +34,8 @@ impl SessionCookies {
         }
     }
 
-    /// The session's key, if there is exactly one cookie of this name. A page of another subdomain may have planted one
-    /// of several, and nothing shows which (RFC 6265 §8.6).
+    /// The session's key, if there is exactly one cookie with this name. If there are several, a page of another
+    /// subdomain may have planted one, and nothing shows which (RFC 6265 §8.6).
     pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
         match values {
             [only] => Some(only),

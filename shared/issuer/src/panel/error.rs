@@ -14,16 +14,16 @@ use crate::oauth::signing_keys::SigningKeyError;
 /// Why a use case of the panel failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
-    /// A session of the panel cannot make or renew a link.
+    /// A session of the panel cannot create or renew a link.
     #[error("a panel session cannot create or renew links")]
     BySession,
-    /// The link would have scopes that its maker lacks.
+    /// The link would have scopes that its creator lacks.
     #[error("the link would have scopes that its creator lacks: {0}")]
     ExceedsScopes(Scopes),
-    /// The link's session could publish events, and its maker may not.
+    /// The link's session could publish events, but its creator may not.
     #[error("the link's session could publish events, but its creator may not")]
     ExceedsPublishing,
-    /// The allowance of this hour is spent; the next hour begins after this time.
+    /// The allowance of this hour is used up; the next hour begins after this time.
     #[error("the entity has reached its hourly limit for panel links, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The entity has no such link. Another entity's link looks the same.
@@ -55,7 +55,7 @@ pub enum PanelError {
 /// Why a code is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodeFault {
-    /// This service did not make it, or its link was removed.
+    /// This service did not create it, or its link was removed.
     #[error("the code is unknown")]
     Unknown,
     /// Its link was already opened.
@@ -64,7 +64,7 @@ pub enum CodeFault {
     /// It has expired.
     #[error("the code has expired")]
     Expired,
-    /// The application or the credential that the link was made with was removed, or the application lost the
+    /// The application or the credential with which the link was created was removed, or the application lost the
     /// link's rights.
     #[error("the link's application was removed or lost its access")]
     Unbacked,
@@ -73,7 +73,7 @@ pub enum CodeFault {
 /// Why there is no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionFault {
-    /// The browser brought no cookie.
+    /// The browser sent no cookie.
     #[error("the browser sent no cookie")]
     NoCookie,
     /// The cookie belongs to no existing session.
@@ -82,10 +82,10 @@ pub enum SessionFault {
     /// The session has ended.
     #[error("the session has ended")]
     Over,
-    /// The cookie holds a key that was replaced more than a minute ago.
+    /// The cookie contains a key that was replaced more than a minute ago.
     #[error("a browser sent an outdated key of the session, so the session was ended")]
     Replayed,
-    /// The application or the credential that the link was made with was removed, or the application lost the
+    /// The application or the credential with which the link was created was removed, or the application lost the
     /// link's rights.
     #[error("the session's application was removed or lost its access")]
     Unbacked,

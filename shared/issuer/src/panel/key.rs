@@ -1,7 +1,7 @@
-//! The key of a link or of a session: a secret, with the entity and the link that it opens.
+//! The key of a link or of a session: a secret, together with the entity and the link that it opens.
 //!
-//! A link has its key as a code in its fragment, and a session as a cookie. The table stores only hashes, so that a
-//! reader of the table cannot open the panel.
+//! A link has its key as a code in its fragment, and a session has it as a cookie. The table stores only hashes, so
+//! that a reader of the table cannot open the panel.
 
 use aws_lc_rs::{constant_time, digest, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -13,7 +13,7 @@ use storage::SecretText;
 /// The number of characters for 256 bits, in Base64 or as letters and digits.
 const LENGTH: usize = 43;
 
-/// A key. Its text is `{entity}/{link}/{secret}`, in characters that a fragment and a cookie need not encode.
+/// A key. Its text is `{entity}/{link}/{secret}`, in characters that need no encoding in a fragment or a cookie.
 #[derive(Debug, Clone)]
 pub struct PanelKey {
     /// The managing entity that the panel shows.
@@ -29,7 +29,7 @@ impl PanelKey {
         Self { entity, link, secret: SecretText::new(random_secret(random)) }
     }
 
-    /// Parses a key; `None` for a string of another form.
+    /// Parses a key; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let entity = parts.next()?;
@@ -61,7 +61,7 @@ impl PanelKey {
     }
 
     /// The key after this one. It is deterministic, so that concurrent and repeated requests get the same key. It
-    /// depends on the seed and on this key, so that neither the table nor an old key is sufficient.
+    /// depends on both the seed and this key, so that neither the table nor an old key is sufficient.
     pub(super) fn next(&self, seed: &str) -> Self {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, seed.as_bytes()), self.secret.expose().as_bytes());
         Self { secret: SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(tag)), ..self.clone() }

@@ -1,4 +1,4 @@
-//! Panel links: their rights, their lives, and the sessions that they opened.
+//! Panel links: their rights, their lifetimes, and the sessions that they opened.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 pub struct PanelLink {
     /// The managing entity that the panel shows.
     pub entity: EntityId,
-    /// The link's identifier, which is also its session's in tokens.
+    /// The link's identifier, which also identifies its session in tokens.
     pub id: PanelLinkId,
     /// The rights of its session.
     pub grant: PanelGrant,
@@ -51,10 +51,10 @@ pub struct PanelGrant {
     /// The name that people see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The page that it opens, if not the first.
+    /// The page that it opens, if not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_date: Time,
 }
 
@@ -71,7 +71,7 @@ impl PanelLink {
         }
     }
 
-    /// When the link can be neither opened nor used.
+    /// When the link can be neither opened nor used any more.
     pub fn ends(&self) -> Time {
         self.session.as_ref().map_or(self.expires_date, |session| session.ends_date)
     }

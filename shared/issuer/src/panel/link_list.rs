@@ -1,4 +1,4 @@
-//! Listing links, newest first, a page at a time.
+//! Lists links, newest first, one page at a time.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use auth::AuthorizedEntity;
 use base::{PanelLinkId, Time};
 use problem::{Problem, Query};
 
-/// How many links a page has unless the query says otherwise.
+/// How many links a page has by default.
 const DEFAULT_LIMIT: usize = 25;
 /// The maximum number of links that a page may have.
 const MAX_LIMIT: usize = 100;

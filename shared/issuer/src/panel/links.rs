@@ -1,4 +1,4 @@
-//! Making, showing and removing links.
+//! Creates, shows and removes links.
 
 use super::{
     error::PanelError,
@@ -26,7 +26,7 @@ pub struct LinkMaking {
 /// The stored links.
 pub struct PanelLinks(pub(super) LinkStore);
 
-/// The maker of a link: a managing entity with a token that covers it, or the operator of the deployment on behalf of
+/// The creator of a link: a managing entity with a token that covers it, or the operator of the deployment on behalf of
 /// an application.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkMaker<'a> {
@@ -40,7 +40,7 @@ enum MakersProof<'a> {
     Operator(&'a Application),
 }
 
-/// The rights that a link grants, or that a maker can grant.
+/// The rights that a link grants, or that a creator can grant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkRights {
     pub(super) scopes: Scopes,
@@ -50,8 +50,7 @@ pub(super) struct LinkRights {
 impl LinkRights {
     /// The rights of a token with these claims.
     ///
-    /// # Errors
-    /// When the token belongs to a session, which could extend itself indefinitely.
+    /// # Errors If the token belongs to a session, which could extend itself indefinitely.
     pub(super) fn of_token(claims: &Claims) -> Result<Self, PanelError> {
         if claims.session_id.is_some() {
             return Err(PanelError::BySession);
@@ -93,10 +92,9 @@ impl<'a> LinkMaker<'a> {
         Self { entity, by: MakersProof::Operator(application) }
     }
 
-    /// The grant of a link that the maker makes now.
+    /// The grant of a link that the creator makes now.
     ///
-    /// # Errors
-    /// When the link would grant more than its maker has, or its maker is a session.
+    /// # Errors If the link would grant more than its creator has, or its creator is a session.
     fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
         let (client_id, credential_id, own) = match self.by {
             MakersProof::Token(claims) => {
@@ -122,12 +120,12 @@ impl<'a> LinkMaker<'a> {
 }
 
 impl LinkMaking {
-    /// Creates a maker of links in this table, for the panel below this address.
+    /// A creator of links in this table, for the panel below this address.
     pub fn new(table: Table, answers: IdempotencyStore, random: SharedRandom, base_url: String) -> Self {
         Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
     }
 
-    /// Makes a link, once per idempotency key.
+    /// Creates a link, once per idempotency key.
     pub async fn create_once(
         &self,
         maker: &LinkMaker<'_>,
@@ -138,7 +136,7 @@ impl LinkMaking {
     ) -> Result<Answered<CreatedLink>, PanelError> {
         let grant = maker.grant(new, now)?;
         // The response shows the code, so a repetition by a token with fewer scopes must not get it. A request without
-        // scopes means the token's.
+        // scopes means those of the token.
         let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
         let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
@@ -180,8 +178,8 @@ impl LinkMaking {
     }
 }
 
-/// The address that opens the panel. The code is in its fragment, which browsers send to no server: no log and no
-/// `Referer` contains it, and a preview of the link does not use it up.
+/// The address that opens the panel. The code is in its fragment, which browsers do not send to any server: no log and
+/// no `Referer` contains it, and a preview of the link does not use it up.
 fn address(base_url: &str, code: &PanelKey) -> SecretText {
     SecretText::new(format!("{base_url}/panel#code={}", code.expose()))
 }

@@ -7,19 +7,19 @@ use crate::applications::new_application::{checked_name, checked_scopes};
 use auth::Scopes;
 use problem::{JsonBody, Problem, Rule};
 
-/// The shortest and the longest life of a session, in seconds.
+/// The shortest and the longest lifetime of a session, in seconds.
 const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
-/// The longest life of a session, from its opening or from its last renewal by its application.
+/// The longest lifetime of a session, from its opening or from its last renewal by its application.
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(86_400);
-/// The life of a session unless the request sets one.
+/// The default lifetime of a session.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The longest `place`, the page that a link opens, in characters.
+/// The maximum length of `place`, the page that a link opens, in characters.
 const MAX_PLACE: usize = 1000;
 
 /// The properties of a new link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPanelLink {
-    /// The scopes of its session; `None` means all that its maker has.
+    /// The scopes of its session; `None` means all that its creator has.
     pub scopes: Option<Scopes>,
     /// How long the session lasts.
     pub lifetime: Duration,
@@ -38,7 +38,7 @@ impl Default for NewPanelLink {
 }
 
 impl NewPanelLink {
-    /// Parses a maker's request. An empty body means the defaults.
+    /// Parses a creator's request. An empty body means the defaults.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
             return Ok(Self::default());
@@ -66,14 +66,14 @@ pub(super) fn optional_lifetime(body: &mut JsonBody) -> Option<Duration> {
     body.violations.note("lifetimeSeconds", Rule::OutOfRange, checked)
 }
 
-/// Checks the life of a session in seconds; `None` if it is too short or too long.
+/// Checks the lifetime of a session in seconds; `None` if it is too short or too long.
 pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
     LIFETIMES.contains(&seconds).then(|| Duration::from_secs(seconds.into()))
 }
 
 const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
-/// Checks a string as the address of a view of the panel, optionally with a query. No browser may read it as an address
+/// Checks a text as the address of a view of the panel, optionally with a query. No browser may read it as an address
 /// elsewhere.
 ///
 /// # Errors

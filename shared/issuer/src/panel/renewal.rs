@@ -34,8 +34,8 @@ impl LinkRenewal {
 }
 
 impl PanelLinks {
-    /// Prolongs the session of a link, counted from now, for the holder of a token with these claims, which must have
-    /// the rights of the link. A session that lasts longer stays unchanged, so that a repetition changes nothing.
+    /// Extends the session of a link, counted from now, for the holder of a token with these claims, which must have
+    /// the rights of the link. A session that lasts longer does not change, so that a repetition changes nothing.
     /// Another entity's link, and a link whose session has ended, look like missing ones.
     pub async fn renew(
         &self,

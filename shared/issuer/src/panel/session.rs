@@ -1,8 +1,8 @@
 //! Sessions of the panel. A browser begins one by opening a link.
 //!
-//! The browser has a key as a cookie, and each renewal replaces the key. The replaced key is accepted for one more
+//! The browser holds a key as a cookie, and each renewal replaces the key. The replaced key is accepted for one more
 //! minute, for tabs that renew at the same time and for lost responses. A replaced key that comes later was copied:
-//! either its sender copied it, or a thief's renewal replaced the browser's key. In both cases the session ends.
+//! either its sender copied it, or a thief's renewal replaced the browser's key. In both cases, the session ends.
 
 use std::{iter::successors, time::Duration};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{PanelKey, random_secret};
 use base::{Random, Time};
 
-/// How long a replaced key is still accepted; the response carries the current key.
+/// How long a replaced key is still accepted; the response contains the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
 /// The maximum number of renewals of a session. A page renews it about 150 times a day, and whenever it is loaded.

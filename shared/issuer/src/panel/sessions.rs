@@ -17,7 +17,7 @@ use problem::{JsonBody, Problem};
 use std::time::Duration;
 use storage::{SecretText, Table, TableError};
 
-/// Attempts of a renewal while other tabs renew concurrently.
+/// Number of tries of a renewal while other tabs renew concurrently.
 const RENEWING: usize = 3;
 
 /// Opens, renews and ends sessions. The secret in a code or a cookie is the credential.
@@ -56,7 +56,7 @@ pub struct OpenSession {
     pub link: PanelLink,
     /// Its token.
     pub access_token: SecretText,
-    /// When the token ends.
+    /// When the token expires.
     pub expires: Time,
     /// When the session ends.
     pub session_ends: Time,
@@ -103,8 +103,8 @@ impl PanelSessions {
         Err(SessionFault::Unknown.into())
     }
 
-    /// Renews a session unless it changes between read and write; `None` if another tab was faster, or the session was
-    /// extended or removed.
+    /// Renews a session unless it changes between read and write. Returns `None` if another tab was faster, or the
+    /// session was extended or removed.
     async fn renew_as_read(
         &self,
         cookie: Option<&str>,
@@ -146,8 +146,7 @@ impl PanelSessions {
         }
     }
 
-    /// The session that a cookie names. The caller must check that the cookie is its key. Without a cookie nothing is
-    /// read.
+    /// The session of a cookie. The caller must check that the cookie is its key. Without a cookie, nothing is read.
     async fn of_cookie(
         &self,
         cookie: Option<&str>,

@@ -22,8 +22,8 @@ use storage::{IdempotencyError, Record};
 
 /// How long an item is kept after its link has ended, so that people who open the link too late learn why.
 const KEPT: Duration = Duration::from_secs(60 * 60);
-/// How much longer tokens are revoked, for clock differences and for tokens that were being issued when their session
-/// ended.
+/// How much longer tokens are revoked, to allow for clock differences and for tokens that were being issued when their
+/// session ended.
 const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The links in the table.
@@ -32,7 +32,7 @@ pub(super) struct LinkStore {
     table: Table,
 }
 
-/// The item in the table. Its key names the entity and the link.
+/// The item in the table. Its key contains the entity and the link.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LinkItem {
@@ -80,8 +80,8 @@ impl LinkStore {
         Ok(item.map(|item| item.of_entity(entity.clone())))
     }
 
-    /// The newest links of an entity that can be opened or have a valid session, older than the one before them: this
-    /// many, or fewer at the end.
+    /// The newest links of an entity that can be opened or have a valid session, older than the one given: this many,
+    /// or fewer at the end.
     pub async fn good_of(
         &self,
         entity: &EntityId,
@@ -104,14 +104,14 @@ impl LinkStore {
         }
     }
 
-    /// Begins the session of a link. Lost when the link was opened or removed in the meantime. If the SDK repeats the
-    /// write because a response was lost, the session's key identifies the first write as this one.
+    /// Begins the session of a link. Lost if the link was opened or removed in the meantime. If the SDK repeats the
+    /// write because a response was lost, the session's key shows that the first write was this one.
     pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
         self.write_session(link, session, unopened, "opening a panel link").await
     }
 
-    /// Replaces the key of a session. Lost when another key replaced it, the session was extended, or the link was
+    /// Replaces the key of a session. Lost if another key replaced it, the session was extended, or the link was
     /// removed.
     pub async fn renew(
         &self,
@@ -122,9 +122,9 @@ impl LinkStore {
         self.write_session(link, session, is_session(from), "renewing a panel session").await
     }
 
-    /// Prolongs the session of a link until this time, and returns the link. Lost when the session lasts longer or has
+    /// Extends the session of a link until this time, and returns the link. Lost if the session lasts longer or has
     /// ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's key,
-    /// so that a renewal by the page does not get in the way.
+    /// so that a renewal by the page does not interfere.
     pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
         let change = Change::of(key(link))
             .set(ENDS_DATE, ends)
@@ -149,7 +149,7 @@ impl LinkStore {
     }
 
     /// Removes a link and revokes the tokens of its session, together with the idempotency record of its request, if
-    /// any. Lost when it was already removed.
+    /// any. Lost if it was already removed.
     pub async fn remove(
         &self,
         link: &PanelLink,

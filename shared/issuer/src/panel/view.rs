@@ -6,12 +6,12 @@ use super::{link::PanelLink, links::CreatedLink, sessions::OpenSession};
 use auth::EntityId;
 use base::{PanelLinkId, Time};
 
-/// A link, as its managing entity sees it. Not `Debug`, since it may hold a code.
+/// A link, as its managing entity sees it. Not `Debug`, since it may contain a code.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkView<'a> {
     id: &'a PanelLinkId,
-    /// Shown once, in the response that makes it.
+    /// Shown once, in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
     client_id: &'a str,
@@ -31,7 +31,7 @@ pub struct LinkView<'a> {
     session_ends_date: Option<Time>,
 }
 
-/// A session, for its page. Not `Debug`, since it holds a token.
+/// A session, for its page. Not `Debug`, since it contains a token.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionView<'a> {

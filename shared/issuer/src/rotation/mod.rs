@@ -1,17 +1,17 @@
 //! The rotation of the keys that sign tokens, in the four steps of Secrets Manager.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/rotate-secrets_lambda-functions.html>
 //!
-//! The next key was published by the previous rotation, so every verifier knows it before it signs. A rotation changes
-//! only which key signs. The old key stays published until its last token has expired.
+//! The previous rotation published the next key, so every verifier knows it before it signs. A rotation changes only
+//! which key signs. The old key stays published until its last token has expired.
 //!
 //! | step | effect |
 //! |---|---|
-//! | `createSecret` | makes a version in which the next key is the current one, and a new key the next |
+//! | `createSecret` | creates a version in which the next key is the current one, and a new key the next |
 //! | `setSecret` | publishes the new key |
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
 //! | `finishSecret` | makes the version the current one, and sets the end of the old key |
 //!
-//! Each step can be repeated, so that a stopped rotation can continue.
+//! Each step can be repeated, so that an interrupted rotation can continue.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -37,7 +37,7 @@ pub struct RotationEvent {
     pub step: Step,
     /// The secret's name or ARN.
     pub secret_id: String,
-    /// The name of the version that the rotation makes.
+    /// The name of the version that the rotation creates.
     pub client_request_token: String,
 }
 
@@ -45,7 +45,7 @@ pub struct RotationEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
-    /// Makes the new version.
+    /// Creates the new version.
     CreateSecret,
     /// Publishes its new key.
     SetSecret,
@@ -92,8 +92,8 @@ impl Publication for PublishedKeys {
     }
 }
 
-/// How long a key is published before it signs. Verifiers, including third parties', may keep published keys for five
-/// minutes, and refuse tokens of unknown keys. Twice as long leaves room for a cache in between.
+/// How long a key is published before it signs. Verifiers, including those of third parties, may keep published keys
+/// for five minutes, and refuse tokens of unknown keys. Twice as long leaves room for a cache in between.
 const LEAD: Duration = Duration::from_secs(10 * 60);
 
 /// Rotates the keys of a deployment.
@@ -101,7 +101,7 @@ pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
     secret: S,
     published: P,
     settings: SigningSettings,
-    /// The life of tokens, in seconds.
+    /// The lifetime of tokens, in seconds.
     lifetime: u32,
     environment: String,
     clock: SharedClock,
@@ -198,8 +198,8 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(())
     }
 
-    /// The version that the rotation made, if it is the current one or can still become it. If its keys do not follow
-    /// the current ones, as after an emergency, it loses its label, so that the next rotation can begin.
+    /// The version that the rotation created, if it is the current one or can still become it. If its keys do not
+    /// follow the current ones, as after an emergency, it loses its label, so that the next rotation can begin.
     async fn pending(&self, id: &str) -> Result<Pending, RotationError> {
         let made = self.secret.version(id).await?.ok_or(RotationError::NotPending)?;
         let current = self.secret.current().await?;
@@ -250,7 +250,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 }
 
-/// Why a step failed. Secrets Manager or the operator tries again.
+/// Why a step failed. Secrets Manager or the operator retries it.
 #[derive(Debug, thiserror::Error)]
 pub enum RotationError {
     /// The event names another secret.
@@ -265,7 +265,7 @@ pub enum RotationError {
     /// The secret has no valid keys.
     #[error(transparent)]
     Key(#[from] BadSigningKey),
-    /// The version is not one that a rotation makes.
+    /// The version is not one that a rotation creates.
     #[error("no version of this name is labelled {PENDING} and follows the current one; begin with createSecret")]
     NotPending,
     /// The key was revoked.
@@ -311,7 +311,7 @@ impl RotationError {
     }
 }
 
-/// The version that a rotation made.
+/// The version that a rotation created.
 struct Pending {
     made: Version,
     /// The name of the version that it replaces; its own name after the replacement.

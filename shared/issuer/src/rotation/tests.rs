@@ -1,4 +1,4 @@
-//! The steps of a rotation, each done twice, and stopped at every external call.
+//! The steps of a rotation, each done twice, and interrupted at every external call.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ const LIFETIME: u32 = 3600;
 enum Stop {
     /// Stops before this call.
     Before(usize),
-    /// Stops after this call: it has its effect, and its response is lost.
+    /// Stops after this call: it takes effect, but its response is lost.
     After(usize),
 }
 
@@ -145,7 +145,7 @@ struct Deployment {
 }
 
 impl Deployment {
-    /// A deployment that was provided an hour ago.
+    /// A deployment that was provisioned an hour ago.
     fn new(algorithm: SigningAlgorithm) -> Self {
         let world = World::default();
         let clock = FixedClock::at(START);
@@ -171,7 +171,7 @@ impl Deployment {
     async fn step(&self, step: Step, id: &str) -> Result<(), RotationError> {
         let event = RotationEvent { step, secret_id: SECRET.to_owned(), client_request_token: id.to_owned() };
         let outcome = self.rotation.step(event).await;
-        // At every time, all verifiers know the key that signs.
+        // At any time, all verifiers know the key that signs.
         let current = self.world.current().current;
         let now = self.clock.now();
         let published = self.world.published();
@@ -225,7 +225,7 @@ async fn a_rotation_lets_the_next_key_sign_and_publishes_the_one_after_it() {
         deployment.assert_rotated(&before, "once");
         assert_eq!(deployment.world.current().next.algorithm(), algorithm);
 
-        // The retired key is removed when its last token has expired; the next rotation does that.
+        // A retired key is removed by the first rotation after its last token has expired.
         deployment.clock.set(last_token_of_a_retired_key(LIFETIME, START));
         let before = deployment.world.current();
         deployment.rotate("third").await.expect("rotated");
@@ -281,7 +281,7 @@ async fn the_next_rotation_cleans_up_after_an_abandoned_one() {
     assert_eq!(deployment.world.current().current.kid(), before.next.kid());
     assert!(deployment.world.published().get(orphan.kid(), START).expect("for a while").until.is_some());
 
-    // The last write of this one is lost, and the old key still gets its end.
+    // The last write of this rotation is lost, but the old key still gets its end.
     let deployment = Deployment::new(SigningAlgorithm::Es256);
     let before = deployment.world.current();
     for step in &Step::ALL[..3] {

@@ -27,12 +27,12 @@ use base::{Environment, FromEnvironment, logging};
 
 const ROOTS: &str = include_str!("roots.pem");
 
-/// Makes AWS clients, which share one pool of connections.
+/// Creates AWS clients that share one pool of connections.
 #[derive(Debug, Clone)]
 pub struct Aws {
     config: SdkConfig,
     settings: AwsSettings,
-    /// Whether each client has a separate budget of retries.
+    /// Whether each client has a separate retry budget.
     separate_retries: bool,
 }
 
@@ -48,7 +48,7 @@ impl Aws {
         Self::over(settings, http)
     }
 
-    /// Clients that use this HTTP client. A simulation responds to their requests in its own process.
+    /// Clients that use this HTTP client. A simulation responds to their requests within its own process.
     pub fn over(settings: AwsSettings, http: impl HttpClient + 'static) -> Self {
         let AwsSettings { region, access_key_id, secret_access_key, session_token, .. } = settings.clone();
         let credentials = Credentials::new(access_key_id, secret_access_key, session_token, None, "environment");
@@ -69,14 +69,14 @@ impl Aws {
     }
 
     /// Clients for a simulated sandbox. They use these timers for timeouts and backoffs, since a sandbox can be frozen,
-    /// and separate retry budgets. Otherwise all clients of the process would share a budget, and one sandbox would use
-    /// up the retries of others.
+    /// and separate retry budgets. Otherwise, all clients of the process would share one budget, and one sandbox would
+    /// use up the retries of others.
     pub fn in_sandbox(self, timers: impl AsyncSleep + 'static) -> Self {
         let config = self.config.into_builder().sleep_impl(SharedAsyncSleep::new(timers));
         Self { config: config.build(), separate_retries: true, ..self }
     }
 
-    /// The budget of retries of a new client; `None` for the one that the SDK shares.
+    /// The retry budget of a new client; `None` for the one that the SDK shares.
     fn retries(&self) -> Option<RetryPartition> {
         self.separate_retries.then(|| RetryPartition::custom("separate").build())
     }
@@ -97,7 +97,7 @@ impl Aws {
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
-    /// A client of S3, with time enough for large objects.
+    /// A client of S3, with enough time for large objects.
     pub fn s3(&self) -> aws_sdk_s3::Client {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(Duration::from_secs(2))
@@ -107,7 +107,7 @@ impl Aws {
         let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());
         config.set_retry_partition(self.retries());
-        // An emulator has no host name for each bucket.
+        // An emulator has no host name per bucket.
         config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
         aws_sdk_s3::Client::from_conf(config.build())
     }
@@ -142,7 +142,7 @@ pub struct AwsSettings {
     pub secrets_manager_endpoint: Option<String>,
     /// `AWS_ENDPOINT_URL_S3`, for an endpoint outside of AWS.
     pub s3_endpoint: Option<String>,
-    /// The trusted authorities of these endpoints: Amazon's, or the ones in the file `AWS_CA_BUNDLE`.
+    /// The trusted authorities of these endpoints: Amazon's, or those in the file `AWS_CA_BUNDLE`.
     pub authorities: Authorities,
 }
 
@@ -160,7 +160,7 @@ impl Default for Authorities {
 impl FromStr for Authorities {
     type Err = String;
 
-    /// Reads the file of this name. The SDK would panic at an unreadable certificate.
+    /// Reads the file with this name. The SDK would panic at an unreadable certificate.
     fn from_str(file: &str) -> Result<Self, Self::Err> {
         let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
         let mut roots = RootCertStore::empty();

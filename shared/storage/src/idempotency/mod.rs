@@ -1,10 +1,10 @@
 //! Idempotency keys: a request with a key is carried out once, even if it is sent several times.
 //!
 //! The table stores a record of the key for a day. The record contains the response, and is written in the same
-//! transaction as the items that the request makes. After a crash before the transaction, a repetition carries the
+//! transaction as the items that the request creates. After a crash before the transaction, a repetition carries the
 //! request out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
-//! and the others find its record. The record of a change has no response: a repetition gets the state of the resource
-//! at that moment ([`Once::change`]).
+//! and the others find its record. The record of a change has no response: a repetition gets the current state of the
+//! resource ([`Once::change`]).
 //!
 //! A repetition must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!

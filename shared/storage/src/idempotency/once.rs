@@ -10,7 +10,7 @@ use super::{
 };
 use base::Time;
 
-/// The idempotency key of a request with the store of its response, if it has a key.
+/// The idempotency key of a request, if it has one, with the store of its response.
 #[derive(Clone, Copy)]
 pub struct Once<'a>(Option<(&'a IdempotencyStore, &'a IdempotentRequest)>);
 

@@ -37,8 +37,7 @@ pub struct IdempotencyKey<'a>(&'a str);
 impl<'a> IdempotencyKey<'a> {
     /// Reads the key from all values of the header, if there are any.
     ///
-    /// # Errors
-    /// The fault, as the second half of a sentence that begins with the header's name.
+    /// # Errors The fault, as the second half of a sentence that begins with the header's name.
     pub fn read(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Self>, String> {
         let fault = || format!("must be sent only once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
         let mut values = values.into_iter();
@@ -57,7 +56,7 @@ impl<'a> IdempotencyKey<'a> {
     }
 }
 
-/// The sender of a request, and its path. Equal keys of different senders or paths are different keys.
+/// The sender of a request, and its path. Equal keys with different senders or paths are different keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
     /// The managing entity of the request.
@@ -100,7 +99,7 @@ impl<T> RecordItem<T> {
 impl IdempotentRequest {
     /// A sender's request with this key and this body.
     pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
-        // No part has a line break, so that different parts make different texts.
+        // No part contains a line break, so that different parts always give different texts.
         let text = format!("{client}\n{path}\n{}", key.0);
         let form = canonical::of_body(body);
         Self {
@@ -116,7 +115,7 @@ impl IdempotentRequest {
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }
     }
 
-    /// Adds a fact that is not in the body, such as rights from the token. Requests that differ in `more` are different
+    /// Adds a fact that is not in the body, such as rights from the token. Requests with different `more` are different
     /// requests.
     #[must_use]
     pub fn meaning(self, more: &str) -> Self {
@@ -132,13 +131,13 @@ impl IdempotentRequest {
         Self { partition: format!("{}#{verb}", self.partition), ..self }
     }
 
-    /// Whether a record is that of a request with an equal body.
+    /// Whether a record belongs to a request with an equal body.
     pub(super) fn is_of<T>(&self, item: &RecordItem<T>) -> bool {
         [&self.request_hash, &self.hash_of_bytes].contains(&&item.request_hash)
     }
 
-    /// Writes and returns a plan, or returns that of an earlier request with the key; `None` if that request had
-    /// another body. Of several concurrent requests the first wins, and all continue with its plan.
+    /// Writes and returns a plan, or returns that of an earlier request with the key; `None` if that request had a
+    /// different body. Of several concurrent requests the first wins, and all continue with its plan.
     pub async fn claim<T>(&self, table: &Table, plan: T, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
@@ -146,8 +145,8 @@ impl IdempotentRequest {
         self.claim_with(table, self.put(PUBLICATION, plan, now, CLAIMING)?).await
     }
 
-    /// Writes and returns the batch of a read of a feed, or returns that of an earlier request with the key; `None` if
-    /// that request had another body. The key is free again at `end`.
+    /// Writes and returns the batch of a feed read, or returns that of an earlier request with the key; `None` if that
+    /// request had a different body. The key is free again at `end`.
     pub async fn claim_batch<T>(&self, table: &Table, batch: T, end: Time, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
@@ -171,10 +170,9 @@ impl IdempotentRequest {
         Ok(item.is_some_and(|item| item.is_valid(now)))
     }
 
-    /// The batch of an earlier read of a feed with the key, until its end.
+    /// The batch of an earlier feed read with the key, until its end.
     ///
-    /// # Errors
-    /// [`IdempotencyError::Conflict`] if that request had another body.
+    /// # Errors [`IdempotencyError::Conflict`] if that request had a different body.
     pub async fn batch<T: DeserializeOwned>(&self, table: &Table, now: Time) -> Result<Option<T>, IdempotencyError> {
         let item: Option<RecordItem<T>> = table.read(self.key(BATCH), LOOKING).await?;
         let item = item.filter(|item| item.is_valid(now));
@@ -228,20 +226,20 @@ fn hash(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
-/// A request with an idempotency key was not carried out, or its first response not repeated.
+/// Why a request with an idempotency key was not carried out, or its first response not repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError {
-    /// The key came before with another body.
+    /// The key was used before with a different body.
     #[error("the idempotency key was used for another request")]
     Conflict,
     /// The first response shows a secret, and the time for repeating it is over.
     #[error("the first response shows a secret, and is too old to repeat")]
     SecretOver {
-        /// The identifier of the resource that the request made.
+        /// The identifier of the resource that the request created.
         id: String,
     },
-    /// A concurrent repetition of the request has written its record first. [`super::IdempotencyStore::once`] turns
-    /// this error into the response of that repetition.
+    /// A concurrent repetition of the request was the first to write its record. [`super::IdempotencyStore::once`]
+    /// turns this error into the response of that repetition.
     #[error("a repetition of the request ran at the same time")]
     Overtaken,
     /// A response could not be serialized or parsed.
@@ -257,7 +255,7 @@ pub enum IdempotencyError {
 
 impl IdempotencyError {
     /// The Problem. `another` describes how a client that lost a secret gets another one; its argument is the
-    /// identifier of the resource that the request made.
+    /// identifier of the resource that the request created.
     pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
         match self {
             Self::Conflict => {

@@ -1,7 +1,7 @@
 //! The store of responses to requests with an idempotency key.
 //!
 //! A response with a secret is sealed, and repeated for ten minutes: long enough for a client that lost its connection,
-//! too short for a leaked key to be useful.
+//! and too short for a leaked key to be useful.
 
 use std::{fmt::Display, future::Future};
 
@@ -31,7 +31,7 @@ pub struct IdempotencyStore {
     seal: Option<(KeyRings, SharedRandom)>,
 }
 
-/// The record of a request, which is written together with the items that the request makes.
+/// The record of a request, which is written together with the items that the request creates.
 #[derive(Debug, Clone)]
 pub struct Record(Put);
 
@@ -47,7 +47,7 @@ pub enum Answered<T> {
 /// The first response to a request.
 #[derive(Debug)]
 pub struct FirstResponse {
-    /// The identifier of the resource that the request made or changed.
+    /// The identifier of the resource that the request created or changed.
     pub id: String,
     json: SecretText,
 }
@@ -56,7 +56,7 @@ pub struct FirstResponse {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StoredResponse {
-    /// The identifier of the resource that the request made or changed.
+    /// The identifier of the resource that the request created or changed.
     made: String,
     answered_date: Time,
     /// The response's body; absent if it is sealed.
@@ -79,9 +79,9 @@ impl IdempotencyStore {
     }
 
     /// Carries out a request, or repeats its first response. The work must write the [`Record`] of the request with the
-    /// items that it makes; a request without a key has no record.
+    /// items that it creates; a request without a key has no record.
     ///
-    /// If the work fails because a concurrent repetition overtook it, returns the response of the repetition.
+    /// If the work fails because a concurrent repetition was faster, returns the response of that repetition.
     pub async fn once<T, E>(
         &self,
         request: Option<&IdempotentRequest>,
@@ -101,7 +101,7 @@ impl IdempotencyStore {
         }
     }
 
-    /// The record of a request with its response, and with the identifier of the resource that it makes or changes.
+    /// The record of a request with its response, and with the identifier of the resource that it creates or changes.
     pub async fn record(
         &self,
         request: Option<&IdempotentRequest>,
@@ -114,7 +114,7 @@ impl IdempotencyStore {
         self.record_of(request, json, made.to_string(), now).await.map(Some)
     }
 
-    // Boxed like the futures of `Table`: their code is compiled here, and not in each function's binary.
+    // Boxed like the futures of `Table`, so that their code is compiled here and not in each function's binary.
     fn record_of<'a>(
         &'a self,
         request: &'a IdempotentRequest,
@@ -172,11 +172,10 @@ fn context(request: &IdempotentRequest) -> String {
 }
 
 impl Table {
-    /// Writes items and the record of the request that makes them in one transaction; without a record, as
-    /// [`Table::write`] and [`Table::write_all`] do. `Lost` if a condition other than the record's did not hold.
+    /// Writes items and the record of the request that creates them in one transaction; without a record, like
+    /// [`Table::write`] and [`Table::write_all`]. `Lost` if a condition other than the record's did not hold.
     ///
-    /// # Errors
-    /// [`IdempotencyError::Overtaken`] if the record exists already.
+    /// # Errors [`IdempotencyError::Overtaken`] if the record already exists.
     pub fn write_recorded(
         &self,
         writes: Transaction,
@@ -208,7 +207,7 @@ impl<T> Answered<T> {
         matches!(self, Self::Again(_))
     }
 
-    /// The identifier of the resource that the request made; `of` takes it from a new response.
+    /// The identifier of the resource that the request created; `of` takes it from a new response.
     pub fn id(&self, of: impl FnOnce(&T) -> String) -> String {
         match self {
             Self::First(answer) => of(answer),
@@ -217,7 +216,7 @@ impl<T> Answered<T> {
     }
 }
 
-/// A repeated body is equal to the first one, byte for byte.
+/// A repeated body equals the first one, byte for byte.
 impl<T: Serialize> Serialize for Answered<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -20,7 +20,7 @@ use base::{Environment, FromEnvironment};
 use problem::Problem;
 
 /// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
-/// `==`, since its time would reveal the bytes: compare in constant time. In JSON they are Base64.
+/// `==`, whose duration would reveal the bytes: compare in constant time. In JSON they are Base64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -84,7 +84,7 @@ pub struct Secrets {
 /// A secret could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The secret does not exist, or waits for its deletion.
+    /// The secret does not exist, or is scheduled for deletion.
     #[error("there is no secret `{name}`")]
     Missing {
         /// Its name, prefix included.
@@ -103,7 +103,7 @@ pub enum SecretError {
     Malformed {
         /// Its name, prefix included.
         name: String,
-        /// The fault; serde names members and types, never the value of a secret member.
+        /// The fault; serde names members and types, but never the value of a secret member.
         #[source]
         source: serde_json::Error,
     },
@@ -115,7 +115,7 @@ impl Secrets {
         Self::new(aws.secrets_manager(), prefix)
     }
 
-    /// The secrets whose names begin with the prefix, by this client: for programs outside of Lambda.
+    /// The secrets whose names begin with the prefix, read by this client: for programs outside of Lambda.
     pub fn new(client: Client, prefix: impl Into<String>) -> Self {
         Self { client, prefix: prefix.into() }
     }
@@ -168,9 +168,8 @@ impl Secrets {
     }
 }
 
-/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, in which a read is an
-/// invalid request.
-/// <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
+/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, during which a read
+/// is an invalid request. <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }

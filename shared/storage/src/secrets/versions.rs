@@ -1,5 +1,5 @@
-//! The versions of one secret in Secrets Manager during a rotation: each has a name and staging labels, and functions
-//! read the version with the label `AWSCURRENT`.
+//! The versions of one secret in Secrets Manager during a rotation. Each has a name and staging labels; functions read
+//! the version with the label `AWSCURRENT`.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};
@@ -53,13 +53,13 @@ pub trait Versioned: Send + Sync {
     /// The version with this name, if it exists and has a value.
     fn version(&self, id: &str) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
-    /// Makes a version with this name and only this label. Fails if it exists with another value.
+    /// Creates a version with this name and only this label. Fails if it exists with another value.
     fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
     /// Makes this version the current one, on condition that `previous` is current.
     fn make_current(&self, id: &str, previous: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// The version with the label of a rotation, unfinished or not.
+    /// The version with the label of a rotation, whether the rotation is finished or not.
     fn pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
     /// Removes this label from this version.
@@ -86,7 +86,7 @@ pub struct SecretVersions {
 }
 
 impl SecretVersions {
-    /// The secret with this whole name.
+    /// The secret with this full name.
     pub fn new(client: Client, name: String) -> Self {
         Self { client, name }
     }

@@ -28,9 +28,9 @@ pub enum Comparison {
     Less,
     /// Less than or equal to the value.
     AtMost,
-    /// More than the value.
+    /// Greater than the value.
     More,
-    /// More than or equal to the value.
+    /// Greater than or equal to the value.
     AtLeast,
 }
 
@@ -86,9 +86,9 @@ comparisons! {
     less = Less,
     /// The attribute is less than or equal to this value.
     at_most = AtMost,
-    /// The attribute is more than this value.
+    /// The attribute is greater than this value.
     more = More,
-    /// The attribute is more than or equal to this value.
+    /// The attribute is greater than or equal to this value.
     at_least = AtLeast,
 }
 

@@ -73,14 +73,14 @@ impl Table {
     }
 
     /// A handle that repeats writes and batched reads until this deadline while DynamoDB throttles them or fails. A
-    /// write whose response was lost is carried out twice: the caller's conditions must ensure that the second time
+    /// write whose response was lost is carried out twice; the caller's conditions must ensure that the second time
     /// changes nothing.
     pub fn until(&self, deadline: Instant) -> Self {
         Self { deadline: Some(deadline), ..self.clone() }
     }
 
-    /// A handle for separate writes that must not be carried out twice: the SDK does not repeat their calls. Throttled
-    /// writes are still repeated here, since they were not carried out.
+    /// A handle for separate writes that must not be carried out twice, since the SDK does not repeat their calls.
+    /// Throttled writes are still repeated here, since they were not carried out.
     pub fn once(&self) -> Self {
         Self { client: without_retries(&self.client), ..self.clone() }
     }

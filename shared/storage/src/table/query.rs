@@ -83,8 +83,8 @@ impl Query {
         Self::new(Some(index), (attribute, partition.into()))
     }
 
-    /// The items of a shard of the index `byDue` that are due, the longest overdue first. Unreadable entries are logged
-    /// and left out, so that they do not hold up others.
+    /// The due items of a shard of the index `byDue`, the longest overdue first. Unreadable entries are logged and left
+    /// out, so that they do not block others.
     pub fn due_by(shard: impl Into<Value>, now: Time) -> Self {
         Self::index("byDue", "dueShard", shard).between("dueAt", "0", now).skipping_unreadable()
     }
@@ -150,7 +150,7 @@ impl Query {
         Self { start: end.map(|end| end.0), ..self }
     }
 
-    /// Leaves unreadable items out and logs them, so that they do not hold up others.
+    /// Logs unreadable items and leaves them out, so that they do not block others.
     pub fn skipping_unreadable(self) -> Self {
         Self { skips_unreadable: true, ..self }
     }

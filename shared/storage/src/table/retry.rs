@@ -1,7 +1,7 @@
 //! Retries of throttled requests.
 //!
 //! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
-//! this module repeats a request until its deadline. Batched writes are repeated only here: the SDK would repeat a call
+//! this module repeats a request until its deadline. Batched writes are repeated only here: the SDK could repeat a call
 //! after some of its callers gave up, and carry out writes whose outcome they never learn.
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// How long a request without a deadline is repeated after its first response. Most of these requests have a client that
-/// waits, and can repeat a 503 itself.
+/// How long a request without a deadline is repeated after its first response. Most of these requests have a waiting
+/// client, which can repeat them itself after a 503.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -54,10 +54,10 @@ impl<T> TableResponse<T> {
     }
 }
 
-/// Repeats a request until it has a final result. Returns the last error if the next backoff would pass the deadline.
+/// Repeats a request until it has a final result. Returns the last error if the next backoff would exceed the deadline.
 ///
 /// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`), and so
-/// ensures that a second execution changes nothing. Without a deadline, the SDK has repeated it.
+/// ensures that a second execution changes nothing. Without a deadline, the SDK has already repeated it.
 pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,

@@ -33,7 +33,8 @@ pub struct Reads {
 impl Calls for Reads {
     type Request = Key;
     type Response = TableResponse<Option<Item>>;
-    /// A call accepts 100 keys, but a response has 16 MB at most, which holds this many of the service's largest items.
+    /// A call accepts 100 keys, but a response has at most 16 MB, which is enough for this many of the service's
+    /// largest items.
     const LIMIT: usize = 50;
     const STAGE: &'static str = "calls: reads";
 
@@ -76,7 +77,7 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
     keys.iter().map(response).collect()
 }
 
-/// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher reads the same partition often, so
+/// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher often reads the same partition, so
 /// requests that arrive during a read share the next one.
 pub struct Partitions {
     pub(super) client: Client,
@@ -87,7 +88,7 @@ impl Calls for Partitions {
     /// The partition key, and the prefix of the sort keys.
     type Request = (String, String);
     type Response = Result<Arc<Vec<Item>>, TableError>;
-    /// Each request is a separate query; this limits the concurrent ones.
+    /// Each request is a separate query. This limits the concurrent ones.
     const LIMIT: usize = 16;
     const STAGE: &'static str = "calls: queries";
 

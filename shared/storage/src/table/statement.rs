@@ -1,5 +1,5 @@
-//! Batched writes in PartiQL: one round trip for up to 25 concurrent writes, each with its own condition and outcome,
-//! at the price of single writes.
+//! Batched writes in PartiQL: one round trip for up to 25 concurrent writes, each with a separate condition and
+//! outcome, at the price of single writes.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html>
 
 use super::{
@@ -25,7 +25,7 @@ const WRITING: &str = "writing items";
 #[derive(Debug, Clone)]
 pub struct Statement {
     verb: Verb,
-    /// Whether an update returns its item. An unneeded item would cost time to send and to parse.
+    /// Whether an update returns its item. An item that is not needed would take time to send and to parse.
     read: bool,
     pk: String,
     sk: String,
@@ -67,7 +67,7 @@ impl Statement {
 
     /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
     /// items, puts unless the only condition is that the item is new, and changes without a condition. An UPDATE would
-    /// not make a missing item.
+    /// not create a missing item.
     pub(super) fn of(write: &Write, read: bool) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),
@@ -238,7 +238,7 @@ mod tests {
         assert!(!is_batched(known().add("count", 1_u32).into()));
         assert!(!is_batched(known().set_if_absent("since", 1_u32).into()));
         assert!(!is_batched(Delete::of(key()).into()));
-        // An UpdateItem without a condition would make the item; PartiQL's UPDATE would not.
+        // An UpdateItem without a condition would create the item; PartiQL's UPDATE would not.
         assert!(!is_batched(Change::of(key()).set("a", "b").into()));
     }
 

@@ -136,7 +136,7 @@ impl From<(&str, usize, &str, &str)> for Path {
     }
 }
 
-/// An item that is not parsed yet: its sort key decides its type.
+/// An item that is not parsed yet, since its sort key determines its type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
 

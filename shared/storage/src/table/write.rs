@@ -20,7 +20,7 @@ pub(super) enum Assignment {
     Remove(Path),
 }
 
-/// A change of some attributes of one item. Without a condition it also makes the item if it does not exist.
+/// A change of some attributes of one item. Without a condition, it also creates a missing item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub(super) key: Key,
@@ -62,7 +62,7 @@ impl Change {
         self
     }
 
-    /// Adds to a number; a missing number counts as 0.
+    /// Adds to a number. A missing number counts as 0.
     pub fn add(mut self, attribute: impl Into<Path>, value: impl Into<Value>) -> Self {
         self.assignments.push(Assignment::Add(attribute.into(), value.into()));
         self
@@ -96,7 +96,7 @@ impl Change {
         Ok(old.into_keys().collect::<BTreeSet<_>>().into_iter().fold(change, Self::remove))
     }
 
-    /// The item after this change, as the table would leave it; the change may only set and remove attributes.
+    /// The item after this change, as the table would leave it. The change may only set and remove attributes.
     #[cfg(any(test, feature = "testing"))]
     pub fn applied<T: Serialize + DeserializeOwned>(&self, item: &T) -> T {
         let mut item = write_item(item, "applying a change").expect("an item");
@@ -202,8 +202,8 @@ impl<T> Written<T> {
         matches!(self, Self::Done(_))
     }
 
-    /// The write is done, too, if the existing item is as the write left it: it was carried out twice, since the first
-    /// response was lost.
+    /// The write counts as done, too, if the existing item is as the write left it: it was carried out twice, since the
+    /// first response was lost.
     pub fn or_own(self, is_own: impl FnOnce(&T) -> bool) -> Self {
         match self {
             Self::Lost(Some(item)) if is_own(&item) => Self::Done(item),
