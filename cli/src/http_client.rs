@@ -61,7 +61,7 @@ pub fn is_on_this_machine(url: &Url) -> bool {
 }
 
 impl Client {
-    /// A client for the server at this address. It uses the environment's proxy, and none for this machine.
+    /// A client for the server at this address. It uses the environment's proxy, except for this machine.
     pub fn new(url: &Url) -> Result<Self, Failure> {
         let tls = HttpsConnectorBuilder::new().with_tls_config(tls(url)?).https_or_http().enable_http1();
         let mut connector = HttpConnector::new();

@@ -40,7 +40,7 @@ pub struct GivenLogin {
 }
 
 impl GivenLogin {
-    /// The environment's values. An exact profile has none: the variables may be those of another client.
+    /// The environment's values. An exact profile has none, since the variables may be those of another client.
     pub fn of_environment(profile: &Profile) -> Self {
         if profile.is_exact() {
             return Self::default();
@@ -49,13 +49,13 @@ impl GivenLogin {
         Self { address, issuer, entity, client_id, client_secret }
     }
 
-    /// Whether nothing stored is needed.
+    /// Whether no stored value is needed.
     fn is_complete(&self) -> bool {
         [&self.address, &self.entity, &self.client_id, &self.client_secret].into_iter().all(Option::is_some)
     }
 
-    /// Completes these values with the stored ones. The stored secret is used only for the stored application at the
-    /// stored address: another server must not get it.
+    /// Fills in the missing values from the stored ones. The stored secret is used only for the stored application at
+    /// the stored address, since another server must not get it.
     fn over(self, stored: Option<StoredLogin>) -> Result<StoredLogin, Failure> {
         let address = self.address.as_deref().map(checked_address).transpose()?;
         let issuer = self.issuer.as_deref().map(checked_address).transpose()?;
@@ -148,7 +148,7 @@ pub fn checked_address(given: &str) -> Result<String, Failure> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// An address that lacks its scheme, with the scheme that it needs; an example if it is not an address.
+/// An address that lacks its scheme, with the right scheme added; an example if the text is not an address.
 fn with_scheme(given: &str) -> String {
     let url = |scheme: &str| format!("{scheme}://{given}");
     match url("http").parse::<Url>() {
@@ -166,7 +166,7 @@ fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
     }
 }
 
-/// Writes a new file, which only this user can read from its creation, and then replaces the old one.
+/// Writes a new file, which only this user can read from its creation on, and then replaces the old one.
 fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
     let written = || {
         let folder = path.parent().ok_or(ErrorKind::NotFound)?;

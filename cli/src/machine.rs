@@ -72,7 +72,7 @@ pub async fn open_in_browser(address: &str) -> bool {
     };
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut child) = command.spawn() else { return false };
-    // Some openers stay until the browser is closed; one that fails ends at once.
+    // Some openers run until the browser is closed; one that fails ends at once.
     pause(Duration::from_secs(1)).await;
     !child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| !status.success()))
 }
@@ -113,14 +113,14 @@ pub fn host_name() -> String {
     if plain { name.to_owned() } else { "this machine".to_owned() }
 }
 
-/// The width of the output in characters: the variable `COLUMNS`, or the width of the terminal. `None` if the output is
-/// for a file or another program, which gets everything.
+/// The width of the output in characters: the variable `COLUMNS`, or the width of the terminal. `None` if the output
+/// goes to a file or another program, which get everything.
 pub fn columns() -> Option<usize> {
     let given = variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     given.or_else(|| io::stdout().is_terminal().then(|| columns_of_terminal().unwrap_or(USUAL_COLUMNS)))
 }
 
-/// The width that `stty` shows. The standard library does not have it.
+/// The width that `stty` shows. The standard library does not provide it.
 fn columns_of_terminal() -> Option<usize> {
     let terminal = File::open("/dev/tty").ok()?;
     let output = Command::new("stty").arg("size").stdin(terminal).output().ok()?;

@@ -24,7 +24,7 @@ pub struct ProfileName(String);
 #[derive(Debug, Clone)]
 pub struct Profile {
     name: ProfileName,
-    /// Whether the option chose it. The login is then exactly the stored one: no variable overrides it.
+    /// Whether it was chosen by the option. The login is then exactly the stored one: no variable overrides it.
     is_exact: bool,
 }
 
@@ -41,7 +41,7 @@ impl FromStr for ProfileName {
 }
 
 impl Profile {
-    /// The profile of the option, else that of the environment, else the default.
+    /// The profile of the option, or else of the environment, or else the default.
     pub fn chosen(option: Option<ProfileName>) -> Result<Self, Failure> {
         let is_exact = option.is_some();
         let name = match (option, machine::variable(VARIABLE)) {
@@ -60,7 +60,7 @@ impl Profile {
         self.name.0 == DEFAULT
     }
 
-    /// Whether variables of the environment leave its login as it is.
+    /// Whether the login ignores the variables of the environment.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }

@@ -20,7 +20,7 @@ pub fn ask(question: &str) -> Result<String, Failure> {
 
 /// Asks for a secret, which the terminal does not show.
 pub fn ask_hidden(question: &str, name: &str) -> Result<String, Failure> {
-    // Otherwise Ctrl-C would end the program before the terminal shows input again.
+    // Otherwise, Ctrl-C would end the program before the terminal shows input again.
     #[cfg(unix)]
     let _caught = signal(SignalKind::interrupt()).map_err(unreadable)?;
     let answer = rpassword::prompt_password(question).map_err(|error| match error.kind() {
@@ -30,7 +30,7 @@ pub fn ask_hidden(question: &str, name: &str) -> Result<String, Failure> {
     given(&answer, name)
 }
 
-/// Asks whether to do what cannot be undone. Any answer but `y` or `yes` is a refusal.
+/// Asks for confirmation of an irreversible action. Any answer but `y` or `yes` is a refusal.
 pub fn confirm(question: &str) -> Result<(), Failure> {
     if !can_ask() {
         return Err(Failure::Usage(

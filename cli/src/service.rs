@@ -95,7 +95,7 @@ impl Service {
         Self::open(StoredLogin::load(profile)?).await
     }
 
-    /// The service of a login. If the login has no issuer, it gets the one that the service names.
+    /// The service of a login. If the login has no issuer, the issuer is the one that the service names.
     pub async fn open(mut login: StoredLogin) -> Result<Self, Failure> {
         let address = parsed(&login.address)?;
         let client = Client::new(&address)?;
@@ -233,8 +233,8 @@ async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) ->
     }
 }
 
-/// The issuer that a service names (RFC 9728), or the service itself if it has no such document. After any other answer
-/// the secret is sent nowhere.
+/// The issuer that a service names (RFC 9728), or the service itself if it has no such document. After any other
+/// answer, the secret is not sent anywhere.
 async fn issuer_of(client: &Client, address: &str) -> Result<String, Failure> {
     let url = with_path(&parsed(address)?, &[".well-known", "oauth-protected-resource"]);
     let outgoing =
@@ -294,7 +294,8 @@ fn with_path(base: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// Checks a name that becomes a segment of an address: an empty name, or one of dots alone, leads to another address.
+/// Checks a name that becomes a segment of an address: an empty name, or one that consists of dots, leads to another
+/// address.
 pub fn segment(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("it is empty".to_owned()),

@@ -73,8 +73,8 @@ pub fn rows<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Opt
     lines(columns, &rows.iter().collect::<Vec<_>>(), width)
 }
 
-/// Rows below their titles. With a width, optional columns are left out if the others do not fit, and the widest ones
-/// are cut.
+/// Rows below their titles. If a width is given, optional columns are left out if the others do not fit, and the widest
+/// ones are cut.
 pub fn table<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Option<usize>) -> String {
     let titles = columns.map(|column| Cell::new(column.title, BOLD));
     lines(columns, &[&titles].into_iter().chain(rows).collect::<Vec<_>>(), width)

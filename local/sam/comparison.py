@@ -1,9 +1,9 @@
 """`make sam-events`: compares the answers of functions in `make run` and in SAM's container to every sample event.
 
-It starts two services with empty data: the first answers as `make run` does, and SAM's functions use the second. Both get the same
-requests in the same order, so that no answer shows an effect of the other side's call, such as a used idempotency key. The webhook,
-delivery or application that a sample names is created before each answer. Answers are compared completely, except for addresses,
-times, identifiers and secrets.
+It starts two services with empty data: the first answers as `make run` does, and SAM's functions use the second. Both
+get the same requests in the same order, so that no answer shows an effect of the other side's call, such as a used
+idempotency key. The webhook, delivery or application that a sample names is created before each answer. Answers are
+compared completely, except for addresses, times, identifiers and secrets.
 """
 
 import difflib
@@ -25,7 +25,7 @@ from service import Service
 from stage import Stage
 
 LIMIT = 120
-# Nothing listens on this port, here or in a container, so that no sample's event leaves this machine.
+# No program listens on this port, here or in a container, so that no sample's event leaves this machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
 # The identifiers in the samples.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
@@ -48,7 +48,7 @@ FIRST_TIME = 1_000_000_000
 
 
 def compare(project: Path, chosen: list[str]) -> int:
-    """Compares the answers to these samples, or to all, and prints a line for each; returns 0 if they are the same."""
+    """Compares the answers to these samples, or to all, and prints a line for each. Returns 0 if they are the same."""
     everything = samples.names(project)
     unknown = [name for name in chosen if name not in everything]
     if unknown:
@@ -75,7 +75,7 @@ def compare(project: Path, chosen: list[str]) -> int:
 def _new_service(project: Path) -> Iterator[Service]:
     """A service with empty data, which is removed at its end."""
     with tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam") as data:
-        # One attempt, and one sweep at the start: nothing changes by itself between two answers.
+        # One attempt, and one sweep at the start, so that nothing changes by itself between two answers.
         service = Service.started(project, Path(data), "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
         try:
             yield service

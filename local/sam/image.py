@@ -2,7 +2,8 @@
 
     python3 local/sam/image.py
 
-Lambda's image differs: it is Amazon Linux. For the functions, both are a C library and the certificates of public authorities.
+Lambda's image differs: it is Amazon Linux. All that the functions need of either is a C library and the certificates of
+public authorities.
 """
 
 import io
@@ -15,7 +16,7 @@ from pathlib import Path
 from engine import Engine, base_image
 from faults import Fault
 
-# SAM builds its own image on this one, with these commands.
+# SAM builds its image on top of this one, with these commands.
 COMMANDS = ("sh", "mv", "chmod")
 # The libraries of a Rust program besides libc.so.6, which every command needs.
 LIBRARIES = ("libm.so.6", "libgcc_s.so.1")
@@ -30,7 +31,7 @@ def files() -> dict[Path, Path]:
         raise Fault("This machine has no certificates of public authorities; install the package ca-certificates")
     commands = [Path("/bin") / name for name in COMMANDS]
     needed = _needed_by(commands)
-    # The loader looks into the folder of the C library; a compiler may keep a library elsewhere.
+    # The loader looks in the folder of the C library; a compiler may keep a library elsewhere.
     folder = next(path.parent for path in needed if path.name == "libc.so.6")
     found = {path: path for path in [*commands, *needed]} | {folder / name: _of_compiler(name) for name in LIBRARIES}
     return found | {CERTIFICATES[0]: certificates}

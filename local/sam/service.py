@@ -26,7 +26,7 @@ _OPENER = build_opener(ProxyHandler({}))
 
 
 class Service:
-    """A running service, known by its data folder."""
+    """A running service, identified by its data folder."""
 
     def __init__(self, data: Path, process: "subprocess.Popen[bytes] | None") -> None:
         self._data, self._process = data, process
@@ -36,7 +36,7 @@ class Service:
 
     @classmethod
     def found(cls, data: Path) -> "Service | None":
-        """The service that runs with this folder; while it starts, this waits for it."""
+        """The service that runs with this folder. Waits for it while it starts."""
         begun = time.monotonic()
         while _is_locked(data):
             if (data / "service.env").exists():
@@ -53,7 +53,7 @@ class Service:
         """Starts the service with these options, and waits until it answers."""
         command = [project / "target/debug/local", "--project", project, "--data", data, "--stop-with-parent", *options]
         said = tempfile.TemporaryFile()
-        # A separate session: after Ctrl-C, SAM's containers still need the service while they end.
+        # A separate session: after Ctrl-C, SAM's containers still need the service until they have ended.
         process = subprocess.Popen(
             command, env=os.environ | settings, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
         )
@@ -127,7 +127,7 @@ def _answer(request: Request) -> str:
 
 
 def _is_locked(data: Path) -> bool:
-    """Whether a service runs with this folder: it holds the folder's lock while it runs."""
+    """Whether a service runs with this folder, whose lock it then holds."""
     try:
         with (data / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

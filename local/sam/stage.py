@@ -20,7 +20,7 @@ from engine import architecture
 from programs import SANDBOX, programs
 from service import Service
 
-# The functions that must run for an access token: the issuer, and the function that the service tests the token with.
+# The functions that must run for an access token: the issuer, and the function with which the service tests the token.
 FOR_TOKENS = "token,list-event-types"
 # The properties of a route; the API's $default has neither.
 ROUTE = ("Method", "Path")
@@ -28,8 +28,8 @@ ROUTE = ("Method", "Path")
 
 @contextmanager
 def staged(project: Path, data: Path, functions: list[str] | None = None) -> "Iterator[Stage]":
-    """Everything that SAM needs for these functions, or for all: the service that runs with this folder, or a new one that ends
-    with the run. Chosen functions need only the service's tokens, so no other functions are built for it.
+    """Everything that SAM needs for these functions, or for all: the service that runs with this folder, or a new one
+    that ends with the run. Chosen functions only need the service's tokens, so no other functions are built for it.
     """
     built = programs(project, functions or names(project))
     alone = ["--only", FOR_TOKENS] if functions else []
@@ -78,8 +78,8 @@ class Stage:
         return self._sam(["invoke", self._logical_ids[function], "--event", str(file), *options], **output)
 
     def serve(self, port: int, *options: str) -> "subprocess.Popen[str]":
-        """Lets SAM serve the routes, with a new container for each request: for warm containers it would read every file of `code`,
-        which fails for sockets.
+        """Lets SAM serve the routes, with a new container for each request. For warm containers, it would read every
+        file of `code`, which fails for sockets.
         """
         return self._sam(["start-api", "--host", "127.0.0.1", "--port", str(port), *options])
 
@@ -136,7 +136,7 @@ class _Forwarding(socketserver.BaseRequestHandler):
                 _copy(self.request, upstream)
                 back.join()
         except OSError:
-            # The function sees its connection end, as without the forwarder.
+            # The function sees its connection end, just as without the forwarder.
             return
 
 
@@ -180,8 +180,8 @@ def _derive(
 ) -> tuple[dict[str, Any], dict[str, dict[str, str]]]:
     """A template with only these functions, and the values of their variables.
 
-    SAM passes a variable only if the template declares it, and template.yaml declares none of the variables that AWS sets or that
-    point an SDK at a stand-in. The new template has no parameters, since `make run` has resolved them all.
+    SAM passes a variable only if the template declares it, and template.yaml declares none of the variables that AWS
+    sets or that point an SDK at a stand-in. The new template has no parameters, since `make run` has resolved them all.
     """
     common = declared["Globals"]["Function"]
     resources = {}

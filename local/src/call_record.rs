@@ -1,8 +1,9 @@
 //! A record of the functions' calls to the stand-ins. The contract tests check it against template.yaml at the end of
 //! their run.
 //!
-//! Each line of the file is a distinct call: the function, and the parts of the request that name operation, resources
-//! and partition keys. Identifiers are left out, since a function makes the same call for many tenants: `ENT#{id}`.
+//! Each line of the file is a distinct call: the function, and the parts of the request that name the operation, the
+//! resources and the partition keys. Identifiers are left out, since a function makes the same call for many tenants:
+//! `ENT#{id}`.
 
 use std::{
     collections::HashSet,
@@ -35,7 +36,7 @@ const NAMING: [&str; 7] = [
 /// The placeholder of an identifier in a partition key. The crate `rights` reads it.
 const IDENTIFIER: &str = "{id}";
 
-/// The maximum length of a part of a partition key that is a fixed name. Identifiers are longer, or have digits.
+/// The maximum length of a fixed name in a partition key. Identifiers are longer, or contain digits.
 const LONGEST_NAME: usize = 16;
 
 /// The file, and its lines.
@@ -97,7 +98,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
         Value::Object(members) => {
             let is_query = members.contains_key("KeyConditionExpression");
             let kept = |(own, value): (&String, &Value)| {
-                // Only a query names its partition by an expression.
+                // Only a query specifies its partition by an expression.
                 if own.starts_with("ExpressionAttribute") && !is_query {
                     return None;
                 }
@@ -121,8 +122,8 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A string that can be a partition key, with its identifiers replaced; `None` for any other text. A key has parts
-/// separated by `#`, and the first is a word in capitals.
+/// A text that may be a partition key, with its identifiers replaced; `None` for any other text. A key consists of
+/// parts separated by `#`, and the first part is a word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
     let is_kind = |part: &str| part.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -1,6 +1,7 @@
 //! Authentication of the callers of the stand-ins for AWS. The stand-ins are web servers, so any page in a browser, any
 //! webhook endpoint on 127.0.0.1 and any user of the machine could send them requests. So each requires a signature
-//! with credentials, which each start creates and writes into `service.env`, and refuses every request of a browser.
+//! with credentials, which are created and written into `service.env` at each start, and refuses every request from a
+//! browser.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,10 +29,11 @@ use crate::{
     signature::{Signature, SignatureError},
 };
 
-/// The limit on a body that is read to check its signature: DynamoDB's, which is the largest.
+/// The maximum size of a body that is read to check its signature: DynamoDB's limit, which is the largest.
 const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
-/// Headers that only browsers send. Not `Sec-Fetch-Mode`: Node.js sends it as well, and no browser sends it alone.
+/// Headers that only browsers send. `Sec-Fetch-Mode` is not among them: Node.js sends it as well, and no browser sends
+/// it alone.
 const BROWSERS_OWN: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "sec-fetch-user"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub enum Refusal {
     Signature(SignatureError),
 }
 
-/// The callers that a server answers.
+/// The callers that a server accepts.
 #[derive(Clone)]
 pub struct Callers {
     /// By access key id. The map's hash is keyed, so that its timing reveals nothing about the ids.

@@ -40,8 +40,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CleanError {
     move |source| CleanError::Io { path, source }
 }
 
-/// Removes the data in this folder, if no service uses them and a person confirms it. With `yes` in `confirmed` no
-/// question is asked.
+/// Removes the data in this folder, if no service uses them and a person confirms it. If `confirmed` is `yes`, asks no
+/// question.
 pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     if !folder.exists() {
         eprintln!("{} does not exist: there is nothing to remove.", folder.display());
@@ -54,7 +54,7 @@ pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     remove(folder)
 }
 
-/// Takes the lock of the folder, which a running service holds.
+/// Takes the lock of the folder, which a running service would hold.
 fn lock(folder: &Path) -> Result<File, CleanError> {
     let path = folder.join(LOCK);
     let lock = match File::open(&path) {
@@ -124,7 +124,7 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
         eprintln!("{} was kept, because it has other files: {}", folder.display(), left.join(", "));
         return Ok(());
     }
-    // A link that a person made stays.
+    // A link that a person made is kept.
     if folder.is_symlink() { Ok(()) } else { fs::remove_dir(folder).map_err(at(folder)) }
 }
 

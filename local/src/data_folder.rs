@@ -24,13 +24,13 @@ pub enum DataFolderError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// The command that removes the data in this folder. It always names the folder: otherwise the default folder would be
+/// The command that removes the data in this folder. It always names the folder; otherwise, the default folder would be
 /// cleaned.
 pub fn clean_command(folder: &Path) -> String {
     format!("make clean-data DATA='{}'", folder.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Names the path that the file system refused.
+/// Adds the path to an error of the file system.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     let path = path.to_owned();
     move |source| DataFolderError::Io { path, source }
@@ -40,7 +40,7 @@ impl DataFolder {
     /// Opens the folder, creates it if it is missing, and holds its lock until the end of the process.
     ///
     /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are renamed to
-    /// `NAME.log.1`, and older ones are overwritten.
+    /// `NAME.log.1`, which overwrites older ones.
     pub fn open(root: &Path) -> Result<Self, DataFolderError> {
         make_private_folder(root)?;
         let root = fs::canonicalize(root).map_err(at(root))?;

@@ -1,4 +1,4 @@
-//! Detection of a full disk, which SQLite sometimes reports as an input or output error.
+//! Detection of a full disk, which SQLite sometimes reports as an I/O error.
 
 use std::{
     error::Error,

@@ -1,8 +1,8 @@
-//! The functions' processes: the same code as on AWS, each attached to the Runtime API by its own address.
+//! The functions' processes: the same code as on AWS, each attached to the Runtime API at a separate address.
 //!
 //! As on Lambda, the first invocation of a function starts its process, and a process that is idle for a few minutes is
-//! ended. Lambda starts one process per concurrent invocation; here one process takes several at a time (the runtime's
-//! mode for Lambda Managed Instances), so that a few processes run instead of hundreds.
+//! ended. Lambda starts one process per concurrent invocation. Here, one process handles several concurrently (the
+//! runtime's mode for Lambda Managed Instances), so that a few processes run instead of hundreds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::{
     runtime_api::RuntimeApi,
 };
 
-/// The limit of concurrent invocations of a function.
+/// The maximum number of concurrent invocations of a function.
 ///
 /// A function that queues invoke gets the template's maximum concurrency, as on AWS. A function that clients call often
-/// gets 16, more than the machine has processors, so that requests waiting for the table do not delay others. Each
+/// gets 16, more than the machine has processors, so that requests that wait for the table do not delay others. Each
 /// concurrent invocation holds a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
@@ -27,11 +27,11 @@ pub fn concurrency(function: &Function) -> usize {
         "token" | "list-event-types" | "show-delivery" => 16,
         // Concurrent publications share calls of the table.
         "publish-event" => 64,
-        // It waits for deliveries, up to the time that the reader asked for. Twice an entity's `feed-waits` can wait at
-        // once: those that begin at the end of a window, and those of the next one. They leave a fifth to others. A
-        // waiting reader takes three or four of the open files that `preflight` allows.
+        // It waits for deliveries, for as long as the reader asked. Twice an entity's `feed-waits` can wait at once:
+        // those that begin at the end of a window, and those of the next one. They leave a fifth to others. A waiting
+        // reader takes three or four of the open files that `preflight` allows.
         "read-feed" => 512,
-        // It waits for a provider for up to 10 s, while a person waits for it.
+        // It waits for a provider for up to 10 s, while a person is waiting, too.
         "provider-callback" => 16,
         // One invocation works, and the others wait for its outcome.
         "geo-ip-update" => 16,
@@ -40,11 +40,11 @@ pub fn concurrency(function: &Function) -> usize {
 }
 
 /// The idle time after which a function's process is ended. Lambda keeps an idle process for a few minutes; the
-/// processes of all functions together take most of a gigabyte.
+/// processes of all functions together use almost a gigabyte.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// A function's process, with the variables that SAM sets, too. It starts with the first use and ends after
-/// `idle_limit` without a use.
+/// A function's process, with the same variables as under SAM. It starts at its first use and ends after `idle_limit`
+/// without one.
 pub fn process(
     group: &Arc<ProcessGroup>,
     programs: &Programs,
@@ -69,7 +69,7 @@ pub fn process(
         command.envs(&environment);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.env("AWS_LAMBDA_RUNTIME_API", &attachment.address);
-        // Unlike Lambda's, this Runtime API says whether the client of a request still waits.
+        // Unlike Lambda's, this Runtime API reports whether the client of a request is still waiting.
         command.env("CLIENT_PRESENCE", "true");
         attachment
     })

@@ -1,5 +1,5 @@
-//! Invoking a function as Lambda does: with a limit on concurrency, the function's timeout, and an error when the
-//! process dies.
+//! Invokes a function as Lambda does: with a limit on concurrency, the function's timeout, and an error if the process
+//! dies.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ pub enum InvokeError {
     /// The function itself answered with an error.
     #[error("the function failed: {0}")]
     Failed(String),
-    /// The process died with the invocation.
+    /// The process died during the invocation.
     #[error("the function's process ended")]
     Died,
     /// The function timed out; its process is replaced, as on Lambda.
@@ -76,7 +76,7 @@ impl Invoker {
 
     /// Invokes a function and returns its answer. Waits for a permit while the function is busy.
     ///
-    /// The invocation continues if the caller gives up, as on AWS, but the function may ask whether it has.
+    /// As on AWS, the invocation continues if the caller gives up, but the function may ask whether it has.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         self.invoke_traced(function, event, None).await
     }

@@ -1,5 +1,5 @@
-//! Follows the functions' logs for the terminal: attempts, warnings and errors. With a level above `info` (`LOG_LEVEL`)
-//! the log, and so the terminal, has no attempts.
+//! Follows the functions' logs for the terminal: attempts, warnings and errors. At a `LOG_LEVEL` above `info`, the logs
+//! contain no attempts, so the terminal shows none.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
-/// The maximum length of a shown sentence, in characters. The log has all of it.
+/// The maximum length of a shown sentence, in characters. The log contains all of it.
 const SENTENCE: usize = 300;
 
 /// Shows new lines of the logs in this folder, until the process ends.
@@ -51,7 +51,7 @@ impl LogFiles {
         Self { folder, read }
     }
 
-    /// The shown lines that were added since the last call. An unreadable file is tried again the next time.
+    /// The lines to show that were added since the last call. An unreadable file is tried again the next time.
     fn new_lines(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for path in logs(&self.folder) {
@@ -89,7 +89,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The shown members of a line.
+/// The members of a line that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -111,7 +111,7 @@ struct Line {
 
 /// The shown form of a line of a function's log, if it is shown.
 fn line_of(function: &str, line: &str) -> Option<String> {
-    // Most lines are not shown, and are not parsed as JSON.
+    // Most lines are not shown, and need not be parsed as JSON.
     if !["\"attempted\"", "\"ERROR\"", "\"WARN\""].iter().any(|mark| line.contains(mark)) {
         return None;
     }

@@ -73,8 +73,7 @@ impl<'a> Plan<'a> {
         if matches!(settings.geo_ip_store, Some(StoreAddress::S3 { .. })) && overrides.s3.is_none() {
             return Err(PlanError::NoS3);
         }
-        // The functions read these themselves. A fault is reported here, before a function fails to start because of
-        // it.
+        // The functions read these themselves. A fault is reported here, before it makes a function fail to start.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
         type Panel = (FrameAncestors, PanelLook);

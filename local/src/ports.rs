@@ -33,7 +33,7 @@ pub struct Ports {
 }
 
 /// The backlog of connections to accept. A function with a thousand polls opens as many connections at startup, and a
-/// client that finds the backlog full retries only after a second, then three, then seven.
+/// client that finds the backlog full retries only after one second, then after three, then after seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 
 /// Reasons why a port cannot be opened.

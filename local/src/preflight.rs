@@ -65,7 +65,7 @@ fn absolute(path: &Path) -> PathBuf {
 /// More open files than a full load needs, and no more than a system with the limit "unlimited" accepts.
 const ENOUGH: u64 = 10_240;
 
-/// Raises the limit of open files, for this process and its children: each poll of a function and each request to a
+/// Raises the limit of open files, for this process and its children. Each poll of a function and each request to a
 /// receiver is a connection, and a busy dispatcher needs more than the usual soft limit (1024, or 256). If the system
 /// allows less, a full load reaches that limit.
 pub fn allow_many_open_files() {

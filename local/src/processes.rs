@@ -2,8 +2,9 @@
 //! and never left behind.
 //!
 //! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole
-//! group. The kernel closes the pipe at any end of this process, so that even SIGKILL leaves no child. In a separate
-//! group the children also do not receive the terminal's Ctrl-C: only this process receives it, and ends in order.
+//! group. The kernel closes the pipe however this process ends, so that not even SIGKILL leaves children behind. In a
+//! separate group, the children also do not receive the terminal's Ctrl-C: only this process receives it, and ends in
+//! order.
 
 use std::{
     ffi::OsStr,
@@ -44,7 +45,7 @@ pub struct ProcessGroup {
 /// A child that is started at its first use, restarted when it dies, and ended when it is idle.
 #[derive(Clone)]
 pub struct Supervised {
-    /// The number of deaths of the process. With each death, its work is lost.
+    /// How often the process has died. With each death, its work is lost.
     pub deaths: watch::Receiver<u64>,
     demand: watch::Sender<Demand>,
     restart: Arc<Notify>,
@@ -56,7 +57,7 @@ struct Demand {
     uses: usize,
     /// The end of the last use, or the start of the process.
     idle_since: Instant,
-    /// Whether the process runs. If it does not, a use wakes the task that starts it.
+    /// Whether the process runs. If not, a use wakes the task that starts it.
     runs: bool,
 }
 
@@ -180,7 +181,7 @@ impl ProcessGroup {
                 }
                 let End::Died(ended) = ended else {
                     wait = FIRST_RESTART;
-                    // A use that began while the process was ended is already counted.
+                    // A use that began while the process was being ended is already counted.
                     tokio::select! {
                         _ = wanted.wait_for(|demand| demand.uses > 0) => continue,
                         _ = ending.changed() => return,

@@ -6,7 +6,7 @@ use tokio::time;
 
 /// The time over which idleness is measured.
 const PERIOD: Duration = Duration::from_millis(500);
-/// The part of all processor time that must be idle.
+/// The share of all processor time that must be idle.
 const IDLE_PERCENT: u64 = 25;
 
 /// The processor time since the start of the machine, in ticks.
@@ -22,8 +22,8 @@ impl ProcessorTime {
         Self::read(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. In the fourth
-    /// they are idle, in the fifth as well, while a disk works.
+    /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. They are
+    /// idle in the fourth state, and also in the fifth, while a disk works.
     /// <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
     fn read(stat: &str) -> Option<Self> {
         let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
@@ -39,8 +39,8 @@ impl ProcessorTime {
     }
 }
 
-/// Waits until a quarter of the machine's processor time was idle for half a second. Where that cannot be measured, it
-/// waits for the half second only.
+/// Waits until a quarter of the machine's processor time was idle for half a second. If that cannot be measured, waits
+/// only for half a second.
 pub async fn until_idle() {
     loop {
         let earlier = ProcessorTime::now();

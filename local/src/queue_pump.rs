@@ -1,15 +1,15 @@
 //! The event source mapping of Lambda: receives messages from a queue, invokes the function with them, and deletes the
 //! handled ones.
 //!
-//! The queue is in this process and wakes the pump. While the machine has idle processors, a message is passed to the
-//! function at once, and alone. While it has none, the pump gathers messages for a moment or until an invocation ends:
-//! one invocation with ten messages costs a fraction of ten invocations, and each message would have waited for a
+//! The queue is in this process and wakes the pump. While the machine has idle processors, each message is passed to
+//! the function alone and at once. While it has none, the pump gathers messages for a moment or until an invocation
+//! ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have waited for a
 //! processor anyway.
 //!
-//! On Lambda each invocation has its own processor. Here they share the machine's, so only a few may work at once: with
-//! more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only waits
-//! for slow endpoints needs no processor: one that is a few seconds old gives its place to another as soon as the
-//! machine has idle processors, and half a minute later at the latest.
+//! On Lambda, each invocation has a separate processor. Here they share the machine's, so only a few may work at once:
+//! with more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only
+//! waits for slow endpoints needs no processor. After a few seconds, it gives up its permit as soon as the machine has
+//! idle processors, and half a minute later at the latest.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -45,9 +45,9 @@ const GATHERING: Duration = Duration::from_millis(10);
 
 /// The invocations of a queue that may work at once, for each processor.
 const WORKING_PER_PROCESSOR: usize = 3;
-/// The age from which an invocation may give up its place: one with quick exchanges ends sooner.
+/// The age from which an invocation may give up its permit: one with quick exchanges ends sooner.
 const WORKS_FOR: Duration = Duration::from_secs(3);
-/// How long after that it keeps its place on a busy machine.
+/// How much longer it keeps its permit on a busy machine.
 const KEEPS_FOR: Duration = Duration::from_secs(30);
 
 /// Moves messages from one queue to one function.
@@ -144,7 +144,7 @@ impl QueuePump {
         let mut failed = pin!(self.failed(&messages));
         let gives_up_its_place = async {
             time::sleep(WORKS_FOR).await;
-            // The place is given up after a timeout, too.
+            // The permit is given up after a timeout, too.
             let _ = time::timeout(KEEPS_FOR, processors::until_idle()).await;
         };
         let failed = select! {

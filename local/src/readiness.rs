@@ -25,7 +25,7 @@ use crate::invoke::Invoker;
 /// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The start fails if a process dies this many times before the first answer.
+/// How often a process may die before the first answer, until the start fails.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
 const ASKED: [&str; 2] = ["token", "list-event-types"];
@@ -98,7 +98,7 @@ impl Probe {
         let request = Request::builder().method(Method::GET).uri(self.address(path));
         let (status, _) =
             self.send(request.header(AUTHORIZATION, format!("Bearer {token}")).body(Full::default())).await?;
-        // The owner may have removed the application just now, so that its tokens are revoked.
+        // The owner may have just removed the application, so that its tokens are revoked.
         if [StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status) {
             Ok(())
         } else {

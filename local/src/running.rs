@@ -10,7 +10,7 @@ use crate::{
     table::TableServer,
 };
 
-/// The time that running invocations have to end.
+/// How long running invocations have to end.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// The parts that must be kept while the service runs.

@@ -1,13 +1,13 @@
 //! Lambda's Runtime API: a function's process polls it for invocations, and posts the answers.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
-//! The protocol has no credentials, but the address may have a path. The path begins with a key that each start creates
-//! and that is only in the functions' environments. Every process has a separate address with the number of its start.
-//! When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request of an
-//! ended process gets no invocation. A poll with a closed connection loses no invocation.
+//! The protocol has no credentials, but the address may have a path. The path begins with a key that is created at each
+//! start and that only the functions' environments contain. Every process has a separate address with the number of its
+//! start. When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request of
+//! an ended process gets no invocation. A poll with a closed connection loses no invocation.
 //!
-//! Lambda does not say whether the caller of an invocation still waits. Here a function may ask, since the gateway
-//! knows its clients' connections.
+//! Lambda does not report whether the caller of an invocation is still waiting. Here a function may ask, since the
+//! gateway knows its clients' connections.
 
 mod invocations;
 
@@ -58,7 +58,7 @@ pub struct Event {
     pub caller: Presence,
 }
 
-/// A process that is served under its own address, until this is dropped.
+/// A process that is served at a separate address, until this is dropped.
 pub struct Attachment {
     invocations: Arc<Invocations>,
     process: u64,
@@ -134,7 +134,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     let Some(work) = poll.await.ok().and_then(|offer| offer.accept(process)) else { return gone() };
     let Work { id, event, trace, deadline } = work;
     let arn = format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}");
-    // The id without its dashes has enough random digits for a trace.
+    // Without its dashes, the id has enough random digits for a trace.
     let digits = id.replace('-', "");
     let trace = trace.unwrap_or_else(|| {
         let time = deadline.as_seconds() & 0xffff_ffff;
@@ -150,7 +150,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     (headers, event).into_response()
 }
 
-/// The answer to a process that has ended, which does not read it.
+/// The answer to a process that has ended, and does not read it.
 fn gone() -> Response {
     StatusCode::GONE.into_response()
 }
@@ -182,7 +182,7 @@ async fn complete(
     status.into_response()
 }
 
-/// Says whether the caller of a running invocation still waits: 204 if it does, and 410 if it has given up.
+/// Reports whether the caller of a running invocation is still waiting: 204 if it is, and 410 if it has given up.
 async fn caller(
     State(api): State<RuntimeApi>,
     Path((_, function, _, id)): Path<(String, String, u64, String)>,
@@ -251,7 +251,7 @@ mod tests {
         String::from_utf8(read).expect("text")
     }
 
-    /// Polls, and gives the id of the invocation with this event.
+    /// Polls, and returns the id of the invocation with this event.
     async fn take(process: &Attachment, event: &str) -> String {
         let mut poll = send(process, "GET", "invocation/next", "").await;
         let answer = read_until(&mut poll, &format!("\r\n\r\n{event}")).await;

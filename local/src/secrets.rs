@@ -35,14 +35,14 @@ const OF_THE_TABLE: [(&str, &str); 2] = [
 
 pub struct Secrets(BTreeMap<String, Value>);
 
-/// The state of the table that belongs to the secrets.
+/// The state of the table to which the secrets belong.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TableFound {
     /// It has data, which these secrets open.
     Kept,
-    /// Neither table nor secrets exist yet.
+    /// Neither the table nor the secrets exist yet.
     New,
-    /// It has no data, although the secrets exist: an earlier start was stopped early, or the file is lost.
+    /// It has no data, although the secrets exist: an earlier start was interrupted, or the file is lost.
     Lost,
 }
 
@@ -90,8 +90,8 @@ fn cleaning(secret: &Path) -> String {
 }
 
 impl Secrets {
-    /// Fails if the table has data but this folder lacks the secrets for reading them: new secrets could not replace
-    /// them. An empty table file has no data.
+    /// Fails if the table has data but this folder lacks the secrets for reading them, which new secrets could not
+    /// replace. An empty table file has no data.
     pub fn check_table(folder: &Path, table: &Path) -> Result<TableFound, SecretsError> {
         if !fs::metadata(table).is_ok_and(|table| table.len() > 0) {
             let used = OF_THE_TABLE.iter().all(|(name, _)| folder.join(format!("{name}.json")).exists());
@@ -104,8 +104,8 @@ impl Secrets {
         OF_THE_TABLE.iter().find_map(lost).map_or(Ok(TableFound::Kept), Err)
     }
 
-    /// Creates missing secrets, and reads every secret in the folder, including those of an operator. New keys that
-    /// sign tokens use this algorithm.
+    /// Creates missing secrets, and reads every secret in the folder, including an operator's. New keys that sign
+    /// tokens use this algorithm.
     pub fn open(folder: &Path, algorithm: SigningAlgorithm) -> Result<Self, SecretsError> {
         let credentials = || serde_json::to_value(fresh_credentials()).unwrap_or_default();
         let applications = [(DEMO_APPLICATION, credentials()), (PLATFORM_APPLICATION, credentials())];
@@ -158,7 +158,7 @@ impl Secrets {
     }
 
     /// Checks the payment providers, as the functions read them. A well-formed provider at an address that these rules
-    /// forbid is only logged: the rules are a setting, and the other providers work.
+    /// forbid is only logged, since the rules are a setting and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =
             ["0.0.0.0/0", "::/0"].map(|network| network.parse().expect("both are written here, and networks"));

@@ -52,7 +52,7 @@ impl ServiceEnv<'_> {
             ("S3_ENDPOINT", &self.aws.services),
             ("SERVICES_ENDPOINT", &self.aws.services),
             ("LAMBDA_ENDPOINT", self.lambda_endpoint),
-            // The names that AWS SDKs and tools read. Some tools know only one of the two for the region.
+            // The names that AWS SDKs and tools read. For the region, some tools know only one of the two.
             ("AWS_REGION", REGION),
             ("AWS_DEFAULT_REGION", REGION),
             ("AWS_ACCESS_KEY_ID", &self.aws.credentials.access_key_id),

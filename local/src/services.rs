@@ -1,4 +1,4 @@
-//! The server of queues and secrets, the stand-in for SQS and Secrets Manager. It forwards S3 requests if geo-IP
+//! The server of queues and secrets, a stand-in for SQS and Secrets Manager. It forwards S3 requests if geo-IP
 //! databases are published in a bucket.
 
 mod s3;
@@ -44,7 +44,7 @@ pub async fn serve(listener: TcpListener, services: Services, callers: Callers) 
     axum::serve(listener, service).await
 }
 
-/// Answers a request. A header names interface and operation; S3 requests have no such header.
+/// Answers a request. A header contains the interface and the operation; S3 requests have no such header.
 async fn answer(State(services): State<Services>, request: Request) -> Response {
     let Services { queues, secrets, s3 } = services;
     let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok()).map(str::to_owned);

@@ -51,7 +51,7 @@ const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]: with a minute, as on AWS, trying out
+    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]. With a minute, as on AWS, trying out
     /// retries would be tedious.
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: the store of published geo-IP databases, by default in the data folder.
@@ -113,7 +113,7 @@ impl Settings {
         }
     }
 
-    /// The addresses to which the service may send. Malformed networks are ignored here: the start refuses them
+    /// The addresses to which the service may send. Malformed networks are ignored here, since the start refuses them
     /// earlier.
     pub fn address_rules(&self) -> AddressRules {
         let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! AWS signatures, version 4. A stand-in signs each request again with its caller's secret key, and both signatures
-//! must be equal.
+//! AWS signatures, version 4. A stand-in computes the signature of each request with its caller's secret key, and
+//! compares it with the one sent.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
 use std::time::SystemTime;
@@ -56,7 +56,7 @@ pub enum SignatureError {
 }
 
 impl Signature {
-    /// Reads the header. Signatures in the query are not supported: nothing here makes presigned URLs.
+    /// Reads the header. Signatures in the query are not supported, since nothing here creates presigned URLs.
     pub fn read(headers: &HeaderMap) -> Result<Self, SignatureError> {
         let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let fields = header.and_then(|value| value.strip_prefix("AWS4-HMAC-SHA256 ")).ok_or(SignatureError::Absent)?;
@@ -79,8 +79,8 @@ impl Signature {
     }
 
     /// Whether the body must be read to check the signature. An S3 request has the hash of its body, or a mark that the
-    /// body is unsigned, in a signed header. The other server compares the hash, so that a large object is not held
-    /// here.
+    /// body is unsigned, in a signed header. The other server compares the hash, so that a large object need not be
+    /// held here.
     pub fn needs_body(&self, headers: &HeaderMap) -> bool {
         !self.is_of_s3() || headers.contains_key(TARGET)
     }

@@ -183,7 +183,7 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// The callers that the stand-ins answer.
+    /// The callers that the stand-ins accept.
     fn callers(&self) -> Callers {
         Callers::new(&self.aws.credentials, &self.functions, self.record.clone(), Arc::clone(&self.clock))
     }
@@ -269,7 +269,7 @@ impl<'a> Start<'a> {
         Ok(())
     }
 
-    /// A panel link in the name of the demo application, for the person who started the service.
+    /// A panel link for the demo application, for the person who started the service.
     async fn link_into_panel(&self, demo: &Credentials) -> Result<CreatedLink, StartError> {
         let links = OperatorsPanelLinks::new(Table::new(self.aws.dynamodb(), TABLE_NAME), self.base_url.clone());
         let entity = EntityId::parse(MANAGING_ENTITY).expect("the demo entity has an identifier");
@@ -353,7 +353,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Writes `service.env`: from now on the service answers.
+    /// Writes `service.env`: the service answers from now on.
     fn write_service_env(
         &self,
         secrets: &Secrets,

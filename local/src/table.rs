@@ -1,7 +1,7 @@
 //! The table: dynoxide, an embedded DynamoDB on SQLite, on a separate thread and runtime, behind the protocol of
 //! [`calls`].
 //!
-//! dynoxide blocks on the disk at every write, on the thread that serves the request; on the main runtime, that would
+//! dynoxide blocks on the disk at every write, on the thread that serves the request. On the main runtime, that would
 //! delay the gateway.
 
 mod calls;
@@ -30,14 +30,14 @@ use crate::{
 };
 
 /// The time of the first removal of expired items, and the interval of removals. Each removal reads the whole table, so
-/// the first one does not delay the start. AWS promises removal only within days.
+/// the first one must not delay the start. AWS promises removal only within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
-/// The time that running requests have to end.
+/// How long running requests have to end.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// One request at a time uses a connection; meanwhile the other threads read requests and write answers.
+/// One request at a time uses a connection; meanwhile, the other threads read requests and write answers.
 const THREADS: usize = 4;
 
 /// The running table.
@@ -72,7 +72,7 @@ impl TableServer {
         })
     }
 
-    /// Serves an empty in-memory database to every program of this machine: functions of an emulator have the
+    /// Serves an empty in-memory database to every program of this machine: the functions in an emulator have the
     /// emulator's credentials, and their deployment creates the tables.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
         let open = || {
@@ -124,7 +124,7 @@ fn prepare(
 ) -> Result<(Runtime, TcpListener, Connections), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
     let connections = open()?;
-    // Another runtime opened the port; from now on its connections wake this runtime.
+    // Another runtime opened the port; from now on, its connections wake this runtime.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
     Ok((runtime, listener, connections))

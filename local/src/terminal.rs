@@ -1,7 +1,8 @@
 //! The output of `make run` for a running service: a short line for each request, each attempt, and each fault that a
 //! function logs. Queries, headers and bodies are not shown, since they contain codes, states and tokens.
 //!
-//! A thread writes the lines, and nothing waits for it: lines that arrive faster are counted and dropped.
+//! A thread writes the lines, and nothing waits for it. Lines that arrive faster than it writes are counted and
+//! dropped.
 
 use std::{
     sync::{
@@ -17,10 +18,10 @@ use anstyle::{AnsiColor, Style};
 use base::Time;
 use http::{Method, StatusCode};
 
-/// The maximum number of lines that wait to be written.
+/// The maximum number of lines waiting to be written.
 const WAITING: usize = 1000;
-/// The longest segment of a path that is shown completely. Identifiers are shorter; a secret in the path by mistake is
-/// longer.
+/// The longest segment of a path that is shown completely. Identifiers are shorter; a secret that is in the path by
+/// mistake is longer.
 const SEGMENT: usize = 40;
 /// The number of shown characters of a longer segment.
 const BEGINNING: usize = 8;
@@ -51,8 +52,8 @@ pub struct Answered<'a> {
 }
 
 impl Terminal {
-    /// A terminal that shows nothing before [`Self::open`], so that requests during startup are not shown; with `quiet`
-    /// it never shows anything.
+    /// A terminal that shows nothing before [`Self::open`], so that requests during startup are not shown. With
+    /// `quiet`, it never shows anything.
     pub fn new(quiet: bool) -> Self {
         let left_out = Arc::new(AtomicU64::new(0));
         let lines = (!quiet).then(|| {

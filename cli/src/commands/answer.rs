@@ -8,8 +8,8 @@ use crate::{
     service::{Call, Service},
 };
 
-/// Sends a request and prints the answer: a text for people, or the service's exact JSON, since parsing could change
-/// the digits of numbers.
+/// Sends a request and prints the answer: as text for people, or as the service's exact JSON, since parsing could
+/// change the digits of numbers.
 pub async fn print_answer<T: DeserializeOwned>(
     service: &Service,
     call: Call<'_>,

@@ -57,7 +57,7 @@ impl Open {
     }
 }
 
-/// The page of the panel that shows a thing.
+/// The panel's page for an object.
 fn page_of(id: &str) -> Result<String, Failure> {
     let folder = match id.split_once('_') {
         Some(("dlv", _)) => "deliveries",

@@ -15,7 +15,7 @@ pub struct Patience<'a> {
     output: Output,
     /// The address of the service.
     address: &'a str,
-    /// The number of failed requests that are being repeated. Several can fail at once, and one notice is enough.
+    /// The number of failed requests that are being repeated. Several can fail at once, but one notice is enough.
     failing: Cell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The range of times that `recover` and `replay` have in common.
+//! The range of times, common to `recover` and `replay`.
 
 use clap::Args;
 use jiff::Timestamp;

@@ -29,13 +29,13 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     payload: Option<Payload>,
     /// A condition on the event's data, as JSON: the webhook's `eventFilter`.
-    // The text as it was given: a parsed value would lose digits of numbers and repeated members, which the service refuses.
+    // The text as given: a parsed value would lose digits of numbers, and repeated members, which the service refuses.
     #[arg(long, value_name = "JSON", value_parser = json_text)]
     #[serde(rename = "eventFilter", skip_serializing_if = "Option::is_none")]
     filter: Option<Box<RawValue>>,
 }
 
-/// The settings of a permanent webhook, which the temporary one of `listen` has no use for.
+/// The settings of a permanent webhook that the temporary one of `listen` does not need.
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermanentSettings {

@@ -104,7 +104,7 @@ impl Fake {
 
     /// Waits for this many requests to a path.
     pub async fn until(&self, path: &str, count: usize) -> Vec<Received> {
-        // Five minutes, which are enough on a slow machine, too.
+        // Five minutes, enough even for a slow machine.
         for _ in 0..6_000 {
             let received = self.received(path);
             if received.len() >= count {

@@ -1,4 +1,4 @@
-//! `waypost deliveries --follow`: each end of a delivery once, across pages, rounds and failures of the service.
+//! `waypost deliveries --follow`: prints each end of a delivery once, across pages, rounds and failures of the service.
 
 use nix::{
     sys::signal::{Signal, kill},

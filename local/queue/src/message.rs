@@ -1,4 +1,4 @@
-//! Messages with SQS's limits and checksums. Each receive of a message has its own receipt.
+//! Messages with SQS's limits and checksums. Each receive of a message has a separate receipt.
 
 use std::{
     collections::BTreeMap,
@@ -159,7 +159,7 @@ impl Attribute {
     }
 }
 
-/// Checks that a string has only characters of XML 1.0, as SQS requires.
+/// Checks that a text contains only characters of XML 1.0, as SQS requires.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 fn check_characters(text: &str) -> Result<(), Refusal> {
     let is_taken = |letter| match letter {
@@ -175,7 +175,7 @@ fn check_characters(text: &str) -> Result<(), Refusal> {
     Err(Refusal::new(Kind::InvalidMessageContents, message))
 }
 
-/// Checks that a group's name has only letters, digits and punctuation of ASCII.
+/// Checks that a group's name contains only ASCII letters, digits and punctuation.
 fn check_group(group: &str) -> Result<(), Refusal> {
     if (1..=MAX_GROUP).contains(&group.len()) && group.bytes().all(|letter| letter.is_ascii_graphic()) {
         return Ok(());
@@ -218,7 +218,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// One receive of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// A random number of the queue, so that a receipt of another queue or run deletes nothing.
+    /// A random number of the queue, so that a receipt from another queue or run deletes nothing.
     pub queue: u64,
     pub number: Number,
     /// Counted from 1.

@@ -88,7 +88,7 @@ impl Received {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveResult {
     pub received: Vec<Received>,
-    /// Messages over the limit of receives, for the dead-letter queue.
+    /// Messages beyond the limit of receives, for the dead-letter queue.
     pub dead: Vec<(Number, Entry)>,
 }
 

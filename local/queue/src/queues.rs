@@ -67,8 +67,8 @@ pub struct Receive {
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. Dropping it wakes the next receiver: messages may be left, or one may be due earlier than that
-/// receiver knows.
+/// A waiting receiver. Dropping it wakes the next receiver, since messages may be left, or one may be due earlier than
+/// the next receiver knows.
 struct Waiting(Arc<Notify>);
 
 impl Drop for Waiting {
@@ -117,10 +117,9 @@ impl Queues {
         &self.0.namespace.account
     }
 
-    /// Creates a queue, unless it exists with the same attributes.
+    /// Creates a queue, unless it already exists with the same attributes.
     ///
-    /// # Errors
-    /// When the name or an attribute is invalid, or the queue exists with another value of an attribute.
+    /// # Errors If the name or an attribute is invalid, or the queue exists with a different value of an attribute.
     pub fn create(&self, queue: &str, attributes: &BTreeMap<String, String>) -> Result<(), Refusal> {
         let is_name = (1..=MAX_NAME).contains(&queue.len())
             && queue.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_".contains(&letter));
@@ -197,8 +196,7 @@ impl Queues {
 
     /// Sends a message.
     ///
-    /// # Errors
-    /// When there is no such queue, or SQS would refuse the message.
+    /// # Errors If there is no such queue, or SQS would refuse the message.
     pub fn send(&self, queue: &str, new: NewMessage) -> Result<Sent, Refusal> {
         let now = self.0.timer.now();
         let id = random::uuid(self.0.random.as_ref() as &dyn Random);
@@ -231,7 +229,7 @@ impl Queues {
         let waiting = Waiting(bell);
         loop {
             let mut rung = std::pin::pin!(waiting.0.notified());
-            // From here on no notification is missed.
+            // No notification is missed from here on.
             rung.as_mut().enable();
             let now = self.0.timer.now();
             let (received, next) = self.state().take(queue, receive, now)?;
@@ -249,8 +247,7 @@ impl Queues {
 
     /// Deletes the message of a receipt.
     ///
-    /// # Errors
-    /// When there is no such queue, or it gave no such receipt.
+    /// # Errors If there is no such queue, or it issued no such receipt.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.delete(receipt)
     }

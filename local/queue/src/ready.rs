@@ -4,8 +4,8 @@
 //! flight, which are more than a tenth of the queue's; each message without a group counts as a separate group.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
 //!
-//! Among noisy groups, the group with the fewest messages in flight is first; SQS does not document this order. SQS
-//! also considers the processing time of messages; here only the number in flight counts.
+//! Among noisy groups, the group with the fewest messages in flight comes first; SQS does not document this order. SQS
+//! also considers the processing time of messages; here, only the number in flight counts.
 //!
 //! To keep each operation logarithmic in the number of waiting messages, a group's share is computed only when one of
 //! its messages changes, so it may be slightly out of date.

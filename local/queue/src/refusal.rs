@@ -28,7 +28,7 @@ pub enum Kind {
     InvalidBatchEntryId,
     /// Two entries have one identifier.
     EntryIdsNotDistinct,
-    /// The messages of a batch are too large together.
+    /// The messages of a batch are too large in total.
     BatchRequestTooLong,
     /// The text has a character that SQS does not accept.
     InvalidMessageContents,
@@ -118,8 +118,7 @@ impl Refusal {
 
 /// The value, or the default if it is missing.
 ///
-/// # Errors
-/// When the value is out of this range.
+/// # Errors If the value is out of this range.
 pub(crate) fn within<T: TryFrom<i64>>(
     parameter: &str,
     value: Option<i64>,

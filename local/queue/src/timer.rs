@@ -1,10 +1,10 @@
-//! A clock with waiting.
+//! A clock that can be waited on.
 
 use std::{future::Future, pin::Pin};
 
 use base::{SharedClock, Time, clock};
 
-/// A clock that can wait for a time. Tests pass their own, so that they do not wait.
+/// A clock that can wait for a time. Tests provide another one, so that they do not have to wait.
 pub(crate) trait Timer: Send + Sync {
     fn now(&self) -> Time;
     /// Completes at this time, or at another time if the clock is set in the meantime.

@@ -1,4 +1,4 @@
-//! The files of the secrets, two for each: `NAME.json` has the present value, which a person may also write, and
+//! The files of the secrets, two for each. `NAME.json` has the current value, which a person may also write.
 //! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
 //!
 //! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current
@@ -83,7 +83,7 @@ impl Files {
         self.folder.join(format!("{name}{VERSIONS}"))
     }
 
-    /// The present stamp of the value's file, if it exists.
+    /// The current stamp of the value's file, if it exists.
     pub fn stamp(&self, name: &str) -> Result<Option<Stamp>, FileError> {
         let path = self.value_file(name);
         Ok(found(&path, fs::metadata(&path))?.as_ref().map(Stamp::of))

@@ -19,8 +19,8 @@ use refusal::Refusal;
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1");
 
 impl SecretStore {
-    /// Answers a request of Secrets Manager's protocol. `operation` follows `secretsmanager.` in `X-Amz-Target`.
-    /// Acknowledged changes are on disk.
+    /// Answers a request of Secrets Manager's protocol. `operation` is the part of `X-Amz-Target` after
+    /// `secretsmanager.`. Acknowledged changes are on disk.
     pub async fn answer(self: &Arc<Self>, operation: &str, body: Bytes) -> Response<Bytes> {
         let store = Arc::clone(self);
         let operation = operation.to_owned();

@@ -308,8 +308,8 @@ impl Call<'_> {
 }
 
 impl Page {
-    /// The items of this page, and an object with the token of the next page, if there is one. `items` has all items in
-    /// the order of their keys.
+    /// The items of this page, and an object with the token of the next page, if there is one. `items` contains all
+    /// items in the order of their keys.
     fn of(&self, items: Vec<(String, Value)>) -> Result<(Vec<Value>, Value), Refusal> {
         let most = self.max_results.unwrap_or(LONGEST_PAGE);
         if !(1..=LONGEST_PAGE).contains(&most) {

@@ -44,7 +44,7 @@ pub enum Refusal {
     NoValue,
     #[error("No Lambda rotation function ARN is associated with this secret.")]
     NoRotation,
-    /// A parameter has a value that it cannot have.
+    /// A parameter has an invalid value.
     #[error("{0}")]
     Parameter(String),
     /// A well-formed request for an unsupported feature.
@@ -61,7 +61,7 @@ pub enum Refusal {
     Panic,
 }
 
-/// The system's reason in a word. The path is only in the operator's log.
+/// The system's reason in a word. Only the operator's log shows the path.
 fn reason(error: &FileError) -> String {
     match error {
         FileError::Io { source, .. } => format!(": {}", source.kind()),

@@ -47,7 +47,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// A secret without a value.
+    /// A secret with no value.
     pub fn new(now: Time) -> Self {
         Self { created: now, changed: now, deletion: None, versions: Vec::new() }
     }
@@ -75,8 +75,8 @@ impl Secret {
         if is_labelled { Ok(version) } else { Err(Refusal::OtherVersion) }
     }
 
-    /// Adds a version, and moves its labels from the other versions. An existing version with the same value stays
-    /// unchanged.
+    /// Adds a version, and moves its labels from the other versions. An existing version with the same value does not
+    /// change.
     pub fn put(&mut self, id: &str, text: String, labels: BTreeSet<String>, now: Time) -> Result<(), Refusal> {
         if let Some(present) = self.version(id) {
             return if present.text == text { Ok(()) } else { Err(Refusal::VersionExists(id.to_owned())) };
@@ -126,9 +126,9 @@ impl Secret {
         }
     }
 
-    /// Makes the text of the file the current value: a person wrote it, or an operation was stopped between the two
-    /// files. A version with this text becomes the current one; otherwise a new version is added, with the same id at
-    /// every start.
+    /// Makes the text of the file the current value: a person wrote it, or an operation was interrupted between the two
+    /// files. If a version has this text, it becomes the current one; otherwise, a new version is added, with the same
+    /// id at every start.
     pub fn adopt(&mut self, name: &str, text: String, at: Time) {
         if self.current().is_some_and(|current| current.text == text) {
             return;
@@ -182,7 +182,7 @@ impl Secret {
     }
 }
 
-/// The id of a version that comes from a file: a UUID made of a hash (RFC 9562 §5.8).
+/// The id of a version that comes from a file: a UUID derived from a hash (RFC 9562 §5.8).
 fn id_of(name: &str, text: &str) -> String {
     let mut hash = digest::Context::new(&digest::SHA256);
     hash.update(name.as_bytes());
@@ -274,7 +274,7 @@ mod tests {
         second.adopt("name", "new".to_owned(), NOW);
         assert_eq!(first, second, "each start gives it the same name");
         assert_eq!((first.current().expect("one").text.as_str(), id(&first, PREVIOUS)), ("new", Some("1")));
-        // The value of a version that is there: an operation was stopped after it had written the value.
+        // The value of an existing version: an operation was interrupted after it had written the value.
         first.adopt("name", "b".to_owned(), NOW);
         assert_eq!((id(&first, CURRENT), id(&first, "AWSPENDING"), first.versions.len()), (Some("2"), Some("2"), 3));
     }

@@ -15,7 +15,7 @@ use crate::{
     secret::Secret,
 };
 
-/// The suffix of a secret's ARN: a hyphen and six characters, here the same for every secret.
+/// The suffix of a secret's ARN: a hyphen and six characters, which are the same for every secret here.
 const ARN_SUFFIX: &str = "-local0";
 
 /// The folder of the secrets, and the parts of their names and ARNs.
@@ -68,7 +68,7 @@ impl SecretStore {
 
     /// Locks the secrets for one operation.
     pub(crate) fn secrets(&self) -> Secrets<'_> {
-        // An operation that panicked has changed nothing here: a secret is replaced whole, after its files.
+        // An operation that panicked has changed nothing here: a secret is replaced as a whole, after its files.
         let kept = self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         Secrets { store: self, kept, now: self.clock.now() }
     }
@@ -77,7 +77,7 @@ impl SecretStore {
         &self.random
     }
 
-    /// The whole name of a secret.
+    /// The full name of a secret.
     pub(crate) fn full_name(&self, name: &str) -> String {
         format!("{}{name}", self.location.prefix)
     }
@@ -108,7 +108,7 @@ impl SecretStore {
 }
 
 impl Secrets<'_> {
-    /// The present names of all secrets, including those marked for deletion.
+    /// The current names of all secrets, including those marked for deletion.
     pub fn names(&mut self) -> Result<Vec<String>, FileError> {
         let mut names = self.store.files.names()?;
         names.extend(self.kept.keys().cloned());
@@ -159,8 +159,8 @@ impl Secrets<'_> {
         Ok(())
     }
 
-    /// Reads the value again if its file was changed by a person, an operator's program or an interrupted operation. A
-    /// removed file takes effect at the next start; a half-written one is ignored until it is complete.
+    /// Reads the value again if a person, an operator's program or an interrupted operation changed its file. A removed
+    /// file takes effect at the next start; a half-written one is ignored until it is complete.
     fn refresh(&mut self, name: &str) -> Result<(), FileError> {
         let files = &self.store.files;
         let stamp = files.stamp(name)?;
@@ -194,7 +194,7 @@ impl Secrets<'_> {
                 tracing::warn!("{} {fault}; the previous value stays in use", path.display());
             }
             (None, None) if stamp.is_some() => tracing::warn!("{} is not JSON and is ignored", path.display()),
-            // A secret that never had a value has no such file. If it had one, a person has removed the value.
+            // A secret that never had a value has no such file. If it had a value, a person has removed it.
             (None, None) => {
                 if let Some(secret) = versions.filter(|secret| secret.versions.is_empty()) {
                     self.kept.insert(name.to_owned(), Kept { secret, stamp: None });

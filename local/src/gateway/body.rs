@@ -21,9 +21,9 @@ const DISCARDING: Duration = Duration::from_secs(5);
 /// The timeouts for receiving a body.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// From one part to the next.
+    /// Between one part and the next.
     pub pause: Duration,
-    /// For all of it.
+    /// For the whole body.
     pub whole: Duration,
 }
 
@@ -88,7 +88,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Reads a body of such parts, each sent after a pause. Returns its length, or the status of the refusal.
+    /// Reads a body of these parts, each sent after a pause. Returns its length, or the status of the refusal.
     async fn read_parts(parts: usize, size: usize, pause: Duration, timeouts: Timeouts) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {

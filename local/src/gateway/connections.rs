@@ -132,7 +132,8 @@ mod tests {
         String::from_utf8(read).expect("text")
     }
 
-    /// Whether a client that sends its head at once gets an answer. On a slow machine, it may be too slow as well.
+    /// Whether a client that sends its head at once gets an answer. On a slow machine, even that client may be too
+    /// slow.
     async fn other_is_served(address: SocketAddr) -> bool {
         let mut read = Vec::new();
         let mut other = TcpStream::connect(address).await.expect("it listens");

@@ -20,7 +20,7 @@ use crate::aws;
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// The sender: the connection's other end, regardless of headers.
+    /// The sender: the other end of the connection, regardless of headers.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,
@@ -106,7 +106,7 @@ fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<S
     joined
 }
 
-/// The host that the client named. AWS accepts only the API's own names; here every well-formed name is accepted.
+/// The host that the client named. AWS accepts only the API's names; here, every well-formed name is accepted.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {

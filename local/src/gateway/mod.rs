@@ -1,5 +1,5 @@
-//! The gateway, the stand-in for API Gateway's HTTP API. It matches the route, turns the request into an event, invokes
-//! the function and turns the answer into a response. Its own refusals are Problems, too.
+//! The gateway, a stand-in for API Gateway's HTTP API. It finds the route, turns the request into an event, invokes the
+//! function and turns the answer into a response. Its refusals are Problems, too.
 //!
 //! cargo-lambda's server is not an alternative: it reports a fixed source address, leaves path parameters encoded, lets
 //! a client choose the request's id, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests
@@ -36,7 +36,7 @@ use crate::{
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The largest head that API Gateway accepts: the request line and the headers' values together.
 const MAX_HEAD: usize = 10_240;
-/// The largest event that Lambda accepts; a body that is not text grows by a third in it.
+/// The largest event that Lambda accepts. A body that is not text grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
 /// Answers requests by invoking functions.

@@ -1,4 +1,4 @@
-//! The gateway's own responses in place of a function's, as Problems.
+//! The gateway's responses in place of a function's, as Problems.
 
 use std::{error::Error, time::Duration};
 
@@ -36,7 +36,7 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
-    /// A failed invocation, which is an internal error for every cause.
+    /// A failed invocation, which is an internal error regardless of the cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }

@@ -1,4 +1,4 @@
-//! The template's routes, matched by verb and path as API Gateway does. A literal path segment takes precedence over a
+//! The template's routes, matched by verb and path like in API Gateway. A literal path segment takes precedence over a
 //! parameter, and a parameter over a greedy one (`{name+}`), which takes the rest of a path.
 
 use std::collections::BTreeMap;

@@ -32,7 +32,7 @@ struct State {
     /// Whether that process has polled yet.
     started: bool,
     waiting: VecDeque<Invocation>,
-    /// Polls of the present process. The last one is served first, so that the same connections stay busy.
+    /// Polls of the current process. The last one is served first, so that the same connections stay busy.
     polls: Vec<oneshot::Sender<Offer>>,
     /// Polls of a process that is being ended. They are not answered before the next process begins, since the process
     /// would log an answer as an error.
@@ -44,7 +44,7 @@ struct State {
 #[derive(Default)]
 pub struct Caller(Arc<()>);
 
-/// Knows whether the caller of an invocation still waits.
+/// Knows whether the caller of an invocation is still waiting.
 #[derive(Clone)]
 pub struct Presence(Weak<()>);
 
@@ -129,7 +129,7 @@ impl Invocations {
         state.process
     }
 
-    /// Adds a poll of a process; none if the process has ended.
+    /// Adds a poll of a process, unless the process has ended.
     pub fn poll(self: &Arc<Self>, process: u64) -> Option<oneshot::Receiver<Offer>> {
         let mut state = self.state();
         if process != state.process {
@@ -148,7 +148,8 @@ impl Invocations {
         self.state().running.remove(id).map(|running| running.answer)
     }
 
-    /// Whether the caller of a running invocation still waits for the answer; `None` if no such invocation runs.
+    /// Whether the caller of a running invocation is still waiting for the answer; `None` if no such invocation is
+    /// running.
     pub fn caller_waits(&self, id: &str) -> Option<bool> {
         self.state().running.get(id).map(|running| running.caller.waits())
     }

@@ -1,5 +1,5 @@
-//! Forwarding of S3 requests to another server. The server of queues and secrets checks their signatures and passes
-//! them on unchanged: the other server must check no signatures, since it does not know the credentials of this run.
+//! Forwards S3 requests to another server. The server of queues and secrets checks their signatures and passes them on
+//! unchanged. The other server must check no signatures, since it does not know the credentials of this run.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ use hyper_util::{
 /// Headers that concern one connection and are not passed on. The server here answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
-/// An S3 server that requests are forwarded to.
+/// An S3 server to which requests are forwarded.
 #[derive(Debug, Clone)]
 pub struct S3 {
     server: Authority,

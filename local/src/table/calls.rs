@@ -1,5 +1,5 @@
 //! DynamoDB's protocol in front of the embedded database. dynoxide has a server, but it checks no credentials, answers
-//! pages in browsers, and takes no middleware. This module answers a well-formed request as that server does.
+//! pages in browsers, and supports no middleware. This module answers a well-formed request as that server does.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.LowLevelAPI.html>
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Connections {
     pub reading: Database,
 }
 
-/// Performs one of these operations with a connection's method for it; `None` for another operation.
+/// Performs one of these operations with a connection's method for it; `None` for any other operation.
 macro_rules! carry_out {
     ($connections:expr, $operation:expr, $request:expr, $($kind:ident { $($name:literal => $method:ident,)* })*) => {
         match $operation {
@@ -102,7 +102,7 @@ async fn call(
 fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
     serde_json::from_slice(request).map_err(|error| {
         let said = error.to_string();
-        // The types of requests mark errors that DynamoDB calls invalid, unlike malformed requests.
+        // The types of requests mark the errors that DynamoDB calls invalid, unlike malformed requests.
         match said.split_once(':') {
             Some((mark, why)) if mark.starts_with("VALIDATION") => DynoxideError::ValidationException(why.to_owned()),
             _ => DynoxideError::SerializationException(said),

@@ -10,7 +10,7 @@ use dynoxide::DynoxideError;
 
 use crate::disk;
 
-/// The minimum time between two lines: on a full disk every call fails, and is retried.
+/// The minimum time between two lines: on a full disk, every call fails and is retried.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Logs the faults of one table.
@@ -26,7 +26,7 @@ impl Faults {
         Self { folder, last: Mutex::new(None) }
     }
 
-    /// Logs an error of the table itself, but no refusal of a bad request.
+    /// Logs an error of the table itself, but not the refusal of a bad request.
     pub fn note(&self, error: &DynoxideError) {
         if error.status_code() >= 500 && self.is_time() {
             tracing::error!("{}", self.sentence(error));

@@ -1,6 +1,6 @@
-//! The statements of one call in one SQLite transaction. The database runs each statement of a batch in a separate
-//! transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, as all its
-//! statements must succeed; if one fails, the original batch is run, and each statement has its own outcome.
+//! Runs the statements of one call in one SQLite transaction. The database would run each statement of a batch in a
+//! separate transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, since
+//! all its statements must succeed. If one fails, the original batch is run, and each statement has a separate outcome.
 
 use dynoxide::{
     Database,

@@ -16,7 +16,7 @@ use template::Table;
 use super::calls::Connections;
 use crate::{data_folder::clean_command, disk};
 
-/// The table's name; the emulator demands eleven characters or more.
+/// The table's name; the emulator requires at least eleven characters.
 pub const TABLE_NAME: &str = "waypost-local";
 
 /// Reasons why the table on disk cannot be used.
@@ -65,8 +65,7 @@ fn make_private(file: &str) -> io::Result<()> {
 }
 
 /// Whether the file is empty, or begins with SQLite's header. dynoxide assumes that any other file is an encrypted
-/// database, and its error addresses programmers.
-/// <https://www.sqlite.org/fileformat.html#the_database_header>
+/// database, and its error message is for programmers. <https://www.sqlite.org/fileformat.html#the_database_header>
 fn is_database(file: &str) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut beginning = Vec::with_capacity(MAGIC.len());
@@ -75,7 +74,7 @@ fn is_database(file: &str) -> io::Result<bool> {
 }
 
 /// The error for a file that could not be opened. It checks the disk itself, since SQLite reports some writes to a full
-/// disk as input or output errors.
+/// disk as I/O errors.
 fn fault(file: &str, error: DynoxideError) -> SchemaError {
     let code = match &error {
         DynoxideError::SqliteError(error) => error.sqlite_error_code(),
@@ -106,7 +105,7 @@ pub fn open(file: &str, table: &Table) -> Result<Connections, SchemaError> {
 
 fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let create = |error: &dyn std::fmt::Display| SchemaError::Create(error.to_string());
-    // SQLite gives its other files, which have the last writes, the same mode.
+    // SQLite gives the same mode to its other files, which contain the last writes.
     make_private(file).map_err(|error| refused(file, error))?;
     if !is_database(file).map_err(|error| refused(file, error))? {
         return Err(SchemaError::Damaged { file: file.to_owned() });
@@ -197,7 +196,7 @@ mod tests {
         let table = Table { logical_id: "Table".to_owned(), definition: definition(&["one"]), expiry_attribute: None };
         drop(open(&file.to_string_lossy(), &table).expect("a new table"));
         let whole = std::fs::read(&file).expect("readable");
-        // The header is intact, and the following pages are not.
+        // The header is intact, but the following pages are not.
         let mut torn = whole.clone();
         torn[100..].fill(0xa5);
         for content in [b"not a database, but a text of more than a hundred bytes".repeat(3), b"S".to_vec(), torn] {

@@ -1,7 +1,7 @@
 //! `waypost deliveries --follow`: deliveries as they end, until Ctrl-C.
 //!
-//! The service lists deliveries by their creation only. A round lists those that were created recently, and the open
-//! ones; a known open delivery that neither list has is looked up alone, since it may have ended.
+//! The service lists deliveries by their creation only. Each round lists recently created deliveries and open ones. An
+//! open delivery that was known before but is in neither list is looked up separately, since it may have ended.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -24,14 +24,14 @@ use crate::{
     table::{Cell, rows},
 };
 
-/// The shortest pause between two rounds. A round that takes longer is followed by a pause as long as itself.
+/// The shortest pause between two rounds. After a round that takes longer, the pause is as long as the round.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
-/// How far before the newest known delivery a list begins: an index may lag behind for about a minute.
+/// How far before the newest known delivery a list begins: an index may lag by about a minute.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(2);
-/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists of an entity
-/// by the number of its webhooks.
+/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists by the
+/// number of an entity's webhooks.
 const MOST_OPEN: usize = 100;
-/// The maximum number of deliveries that a round looks up alone.
+/// The maximum number of deliveries that a round looks up separately.
 const MOST_LOOKED_UP: usize = 20;
 
 /// Follows the deliveries that match the filters.
@@ -49,7 +49,7 @@ struct Found {
     json: Box<RawValue>,
 }
 
-/// The deliveries that are known so far: the open ones, and recent ones that have ended.
+/// The deliveries known so far: the open ones, and recent ones that have ended.
 #[derive(Default)]
 struct Known {
     deliveries: BTreeMap<String, Seen>,
@@ -81,7 +81,7 @@ impl Known {
             return false;
         }
         let is_open = delivery.is_open();
-        // After another attempt it has ended again: it was sent again in the meantime.
+        // It has ended again after another attempt: it was resent in the meantime.
         let is_new = before.is_none_or(|before| before.is_open || before.attempts < delivery.attempt_count);
         let seen = Seen {
             event: delivery.event_identifier.clone(),
@@ -94,14 +94,15 @@ impl Known {
         is_new && !is_open
     }
 
-    /// Forgets ended deliveries that no list can contain again.
+    /// Forgets ended deliveries that can no longer be in any list.
     fn forget_old(&mut self) {
         if let Some(from) = self.recent_from() {
             self.deliveries.retain(|_, seen| seen.is_open || seen.created >= from);
         }
     }
 
-    /// Open deliveries that no list of this round has, with their events, beginning after the one that was looked up last.
+    /// Open deliveries that are in no list of this round, with their events, beginning after the one that was looked up
+    /// last.
     fn unlisted(&self, listed: &HashSet<String>, last: Option<&String>) -> Vec<(String, String)> {
         let open = self.deliveries.iter().filter(|(id, seen)| seen.is_open && !listed.contains(*id));
         let (later, earlier): (Vec<_>, Vec<_>) = open.partition(|(id, _)| last.is_none_or(|last| *id > last));
@@ -156,7 +157,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Says that it has begun, and which deliveries it cannot follow.
+    /// Reports the beginning, and which deliveries cannot be followed.
     fn begin(&self, open: &[Found]) {
         let entity = &self.service.login.entity;
         self.output.remark(format!("Printing deliveries for {entity} as they end. Press Ctrl-C to stop."));
@@ -175,7 +176,7 @@ impl Follow<'_> {
         self.found(&[("status", "pending,retrying".to_owned())], MOST_OPEN).await
     }
 
-    /// A delivery by its event, whose deliveries the service finds at once.
+    /// A delivery, found by its event, whose deliveries the service lists without delay.
     async fn looked_up(&self, id: &str, event: &str) -> Result<Option<Found>, Failure> {
         let found = self.found(&[("eventIdentifier", event.to_owned())], usize::MAX).await?;
         Ok(found.into_iter().find(|found| found.listed.id == id))
@@ -232,10 +233,10 @@ mod tests {
             ("delivered", 2, 3, false),
             // Its content is erased.
             ("delivered", 2, 4, false),
-            // It is sent again.
+            // It was resent.
             ("pending", 2, 5, false),
             ("failed", 3, 6, true),
-            // It is sent again and ends between two rounds.
+            // It was resent and ended between two rounds.
             ("delivered", 4, 8, true),
         ] {
             let updated = format!("2026-11-20T09:45:0{second}.123Z");

@@ -71,14 +71,14 @@ impl Deliveries {
         Ok(output.text(table(COLUMNS, &rows, machine::columns()))?)
     }
 
-    /// The filters that hold for a delivery regardless of its status.
+    /// The filters that apply to a delivery regardless of its status.
     fn filters(&self) -> Vec<Filter> {
         let subject = self.subject.clone().map(|subject| ("subject", subject));
         let webhook = self.webhook.clone().map(|webhook| ("webhookIdentifier", webhook));
         subject.into_iter().chain(webhook).collect()
     }
 
-    /// The reason for an empty list, and the next step.
+    /// The reason why a list is empty, and the next step.
     fn hint(&self) -> &'static str {
         if self.failed || self.subject.is_some() || self.webhook.is_some() {
             "No delivery matches. Try fewer filters; `waypost webhooks show ID` shows the types that a webhook receives."

@@ -54,7 +54,7 @@ impl Listed {
 }
 
 impl Names {
-    /// Reads the names. A list without them is better than none.
+    /// Reads the names. If that fails, the list is shown without them.
     pub async fn of(service: &Service) -> Self {
         let webhooks = named_webhooks(service).await.unwrap_or_default();
         Self(webhooks.into_iter().map(|NamedWebhook { id, name }| (id, name)).collect())

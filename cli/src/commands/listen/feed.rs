@@ -14,15 +14,15 @@ use crate::{
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The time after which an unconfirmed delivery is returned again, in seconds. It covers the 15 s of the answer, those
-/// of the deliveries before it, and acknowledgements that wait for a limit of the service.
+/// The time after which an unconfirmed delivery is returned again, in seconds. It covers 15 s for the answer, the same
+/// for the deliveries before it, and acknowledgements that wait for a limit of the service.
 const VISIBILITY: u64 = 120;
 
 /// The feed of a webhook that only this process reads.
 pub struct Feed<'a> {
     service: &'a Service,
     webhook: &'a str,
-    /// The number of reads that were answered. It is the idempotency key of the next, so that a repetition gets the
+    /// The number of answered reads. It is the idempotency key of the next read, so that a repetition gets the
     /// deliveries of a lost response.
     reads: Cell<u64>,
 }
@@ -65,7 +65,7 @@ impl<'a> Feed<'a> {
         Self { service, webhook, reads: Cell::new(0) }
     }
 
-    /// The next deliveries, if any came in time. After a failure, the next call repeats the request.
+    /// The next deliveries, if any arrived in time. After a failure, the next call repeats the request.
     pub async fn next(&self) -> Result<Vec<FeedDelivery>, Failure> {
         let body = json!({ "limit": LIMIT, "wait": WAIT, "visibility": VISIBILITY });
         let within = WITHIN + Duration::from_secs(WAIT);

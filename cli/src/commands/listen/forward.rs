@@ -1,4 +1,4 @@
-//! Forwards a delivery to an address, by the exchange with which the service sends it to an endpoint.
+//! Forwards a delivery to an address, with the same exchange as the service.
 
 use std::{fmt, str::FromStr};
 

@@ -126,7 +126,7 @@ impl Listen {
 
 impl Listener<'_> {
     /// Handles deliveries concurrently, as the service sends them. A webhook with `order` as `subject` has at most one
-    /// unconfirmed delivery of each subject in its feed, so that their order is kept.
+    /// unconfirmed delivery of each subject in its feed, so their order is kept.
     async fn run(&self) -> Result<(), Failure> {
         let pages = stream::try_unfold((), |()| async move { self.next_page().await.map(|page| Some((page, ()))) });
         let deliveries = pages.map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Failure>))).try_flatten();

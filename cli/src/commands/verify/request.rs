@@ -100,7 +100,7 @@ impl SignedRequest<'_> {
         })
     }
 
-    /// Why no signature verifies. A changed body is recognized if the sender's form of it verifies.
+    /// Why no signature verifies. A body that was changed is recognized if the sender's form of it verifies.
     fn fault(&self, signed: &Signed<'_>, key: &Key) -> Fault {
         if key.signatures(signed.signatures).next().is_none() {
             let version = key.version();

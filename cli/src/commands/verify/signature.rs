@@ -28,7 +28,7 @@ impl Key {
         }
     }
 
-    /// The part of a sentence that says what a valid signature proves.
+    /// The part of a sentence about what a valid signature proves.
     pub fn description(&self) -> &'static str {
         match self {
             Self::Secret(_) => "a signature was made with this secret",

@@ -64,7 +64,7 @@ impl Webhook {
         Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
     }
 
-    /// The state in a list, which marks pauses by the owner: they do not end when the endpoint responds.
+    /// The state in a list, which marks pauses by the owner, since these do not end when the endpoint responds.
     fn listed_state(&self) -> Cell {
         let is_by_owner = self.delivery_state == "paused" && self.paused_by.as_deref() == Some("owner");
         let state = if is_by_owner { "paused by its owner" } else { &self.delivery_state };
@@ -101,7 +101,7 @@ impl Webhook {
         Some(Cell::plain(&format!("since {since}{}", reason.unwrap_or_default())))
     }
 
-    /// The next step for a state in which the webhook does not get its events.
+    /// The next step, if the webhook does not get its events in this state.
     fn next_step(&self) -> Option<String> {
         let id = visible_line(&self.id);
         match self.delivery_state.as_str() {

@@ -15,7 +15,7 @@ pub struct WhichWebhook {
     pub id: String,
 }
 
-/// A webhook by its name.
+/// A webhook, found by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct NamedWebhook {
     pub id: String,

@@ -1,4 +1,4 @@
-//! The explanation of a delivery. Cause and remedy are the service's; this program only adds its own commands.
+//! The explanation of a delivery. Cause and remedy come from the service; this program only adds its commands.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ impl Attempt {
     }
 }
 
-/// The explanation of a delivery to a webhook, if that still exists.
+/// The explanation of a delivery to a webhook, if the webhook still exists.
 pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usize>) -> String {
     let title = title(&delivery.id, &delivery.kind, delivery.subject.as_deref(), delivery.test);
     let id = visible_line(&delivery.webhook_identifier);
