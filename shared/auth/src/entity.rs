@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 base::text_type! {
-    /// A managing entity's identifier. The platform assigns it, and this service does not interpret it. The bounds keep
-    /// it harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @ -`.
+    /// A managing entity's identifier. The platform assigns it, and this service does not interpret it. Its length and
+    /// characters are limited, so that it is harmless in a key, a path and a log: 1 to 128 of `A–Z a–z 0–9 . _ ~ : @
+    /// -`.
     EntityId, Self::parse
 }
 
-/// A string that cannot be a managing entity's identifier.
+/// A text that cannot be a managing entity's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to 128 of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, `:`, `@`, `-`")]
 pub struct NotAnEntity;
@@ -39,7 +40,7 @@ pub struct OwnerView {
 }
 
 impl OwnerView {
-    /// View of this owner.
+    /// The view of this owner.
     pub fn of(owner: &EntityId) -> Self {
         Self { owner_identifier: owner.clone(), owner_name: owner.clone(), owner_type: OWNER_TYPE }
     }
@@ -66,7 +67,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that asked for a payment provider's permission, for the callback. The credential is the unguessable
+    /// The entity that requested a payment provider's permission, for the callback. The credential is the unguessable
     /// state.
     pub fn by_state(entity: EntityId) -> Self {
         Self(entity)
@@ -77,13 +78,13 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity that an event from the bus names, for publishing. The credential is IAM, which decides who may send
-    /// to the bus.
+    /// The entity named by an event from the bus, for publishing. The credential is IAM, which decides who may send to
+    /// the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The canary's own entity, for the operator who provides it. The credential is the operator's IAM identity.
+    /// The canary's entity, for the operator who provisions it. The credential is the operator's IAM identity.
     pub fn of_canary(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -99,7 +100,7 @@ impl AuthorizedEntity {
     }
 }
 
-/// The entities that an application may act for.
+/// The entities for which an application may act.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entities(Vec<String>);
 
@@ -117,7 +118,7 @@ impl Entities {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether the list covers this entity. The identifier may be any string, even a malformed one.
+    /// Whether the list covers this entity. The identifier may be any text, even a malformed one.
     pub fn cover(&self, entity: &str) -> bool {
         self.0.iter().any(|covered| covered == Self::EVERY || covered == entity)
     }

@@ -1,8 +1,8 @@
 //! Signed texts in the compact form (RFC 7515 §7.1), parsed strictly: access tokens, and the assertions of
 //! applications.
 //!
-//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. This module checks the form, because libraries accept an unknown
-//! `crit`, `b64: false` and duplicate members.
+//! `jsonwebtoken` and `aws-lc-rs` do the cryptography. This module checks the form, because the libraries accept an
+//! unknown `crit`, `b64: false` and duplicate members.
 
 use std::fmt;
 
@@ -77,13 +77,13 @@ pub enum JwsFault {
     /// Its algorithm is not one of its key's.
     #[error("its algorithm does not match its key")]
     Algorithm,
-    /// The signature does not fit.
+    /// The signature does not match.
     #[error("its signature is wrong")]
     Signature,
 }
 
 impl<'a> Jws<'a> {
-    /// Parses a string of at most `longest` bytes; a longer one is not even decoded.
+    /// Parses a text of at most `longest` bytes. A longer one is not even decoded.
     pub fn parse(text: &'a str, longest: usize) -> Result<Self, JwsFault> {
         if text.len() > longest {
             return Err(JwsFault::Malformed);

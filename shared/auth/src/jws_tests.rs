@@ -9,7 +9,7 @@ struct Said {
     said: String,
 }
 
-/// A string with any header and payload, correctly signed.
+/// A text with any header and payload, correctly signed.
 pub fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
     let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(payload));
     let signature = key.sign(text.as_bytes()).expect("signs");

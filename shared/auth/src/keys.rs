@@ -1,5 +1,5 @@
 //! The public keys that verify tokens: a JWK Set (RFC 7517) in the table, so that a function needs no secret to verify.
-//! The set is cached in memory, and read again when it is old or lacks the key of a token.
+//! The set is cached in memory, and read again when it is old or a token's key is missing from it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use storage::table::{Put, Table, TableError, Written, is, is_new};
 /// published long before it signs, so valid tokens are not affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Attempts of a change when concurrent changes win. Keys change once a month.
+/// Number of tries of a change while concurrent changes win. Keys change once a month.
 const CHANGES: u32 = 10;
 
 /// How long a revoked key is remembered: much longer than any function uses a set that it read before.
@@ -36,7 +36,7 @@ pub struct PublishedKey {
     /// When it was published.
     #[serde(rename = "publishedDate")]
     pub published: Time,
-    /// The time from which it verifies no token; `None` means never.
+    /// The time from which it no longer verifies tokens; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }
@@ -64,7 +64,7 @@ pub struct RevokedKey(String);
 pub struct Published {
     /// In the order of publication.
     pub keys: Vec<PublishedKey>,
-    /// Recently revoked keys. They are stored in the same item, so that a concurrent write cannot bring one back.
+    /// Recently revoked keys. They are stored in the same item, so that a concurrent write cannot restore one.
     revoked: Vec<Tombstone>,
     /// Number of changes; 0 before the first.
     version: u64,
@@ -83,8 +83,8 @@ impl Published {
     }
 
     /// Makes the set match a deployment's keys: adds both, sets the end of every other key to the expiry of its last
-    /// token, and removes keys that have ended. `lifetime` is that of tokens, in seconds. Changes nothing if one of the
-    /// two keys was revoked.
+    /// token, and removes keys that have ended. `lifetime` is the lifetime of tokens, in seconds. Changes nothing if
+    /// one of the two keys was revoked.
     pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
         let mine = [keys.current.kid(), keys.next.kid()];
         mine.iter().try_for_each(|kid| self.check(kid))?;
@@ -124,7 +124,7 @@ impl Published {
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Revokes `others` and every published key except the two of `staying`; no revoked key is published again. The two
+    /// Revokes `others` and every published key except the two of `staying`. No revoked key is published again. The two
     /// are published without an end, even if a rotation that did not know of the emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
@@ -209,7 +209,7 @@ impl PublishedKeys {
         Self(table)
     }
 
-    /// Reads the set. It is empty when nothing was published.
+    /// Reads the set. It is empty if nothing was published.
     pub async fn read(&self) -> Result<Published, TableError> {
         // Strongly consistent, so that a change sees every earlier change.
         let item: Option<KeysItem> = self.0.get((PK.into(), SK.into()), true, READING).await?;
@@ -256,19 +256,19 @@ impl Source for PublishedKeys {
 pub struct KeyCache(Refreshed<PublishedKeys>);
 
 impl KeyCache {
-    /// Creates an empty cache, which the first token fills.
+    /// An empty cache, which the first token fills.
     pub fn new(published: PublishedKeys, clock: SharedClock) -> Self {
         Self(Refreshed::new(published, clock))
     }
 
     /// Reads the keys before the first request, in a batch with other reads of the same moment. A key that was
-    /// published moments ago may be missing; the first token that names it makes the cache read again.
+    /// published a moment ago may be missing; the first token with that key makes the cache read again.
     pub async fn warm_up(&self) {
         self.0.warm_up_by(PublishedKeys::read_eventual).await;
     }
 
-    /// The keys for a token that names `kid`. While the table is unreachable, a known key is served from memory and an
-    /// unknown key is an error.
+    /// The keys for a token whose key is `kid`. While the table is unreachable, a known key is served from memory and
+    /// an unknown key is an error.
     pub async fn for_key(&self, kid: &str) -> Result<Arc<KeySet>, TableError> {
         self.0.suitable(UNKNOWN_KEY_PAUSE, |keys| keys.knows(kid)).await
     }

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::{Deserialize, Serialize};
 
-/// The algorithms that tokens can be signed with, chosen per deployment.
+/// The algorithms with which tokens can be signed, chosen per deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SigningAlgorithm {
     /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4).
@@ -75,7 +75,7 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// A public key of a form that this service does not publish.
+/// A public key in a form that this service does not publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a published key is neither a P-256 key for ES256 nor an Ed25519 key for EdDSA")]
 pub struct BadPublicKey;

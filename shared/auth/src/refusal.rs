@@ -8,7 +8,7 @@ use crate::{scope::Scopes, token::TokenFault};
 /// The request has no token.
 pub fn no_token() -> Problem {
     let detail = "Send an access token in the header `Authorization: Bearer …`.";
-    // RFC 6750 §3.1: no error code when the request lacks any authentication information.
+    // RFC 6750 §3.1: no error code if the request lacks any authentication information.
     Problem::new(ProblemKind::Unauthorized, detail).with_header(WWW_AUTHENTICATE, "Bearer")
 }
 

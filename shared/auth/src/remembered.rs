@@ -1,5 +1,5 @@
-//! A cache of recently verified tokens: a client sends the same token for its whole life, and verifying its signature
-//! takes a hundred times as long as hashing it.
+//! A cache of recently verified tokens: a client sends the same token for the token's whole lifetime, and verifying its
+//! signature takes a hundred times as long as hashing it.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::{keys::KeySet, token::Claims};
 use base::Time;
 
-/// Tokens in each of the two generations: about 2 MB at most, since a token has 8 KB at most.
+/// Number of tokens in each of the two generations: about 2 MB at most, since a token has 8 KB at most.
 const GENERATION: usize = 128;
 
 /// The hash of a token. The token itself is not kept in memory.
@@ -24,7 +24,7 @@ pub(crate) struct Remembered(Mutex<Generations>);
 
 #[derive(Default)]
 struct Generations {
-    /// The keys that verified the tokens. Another set invalidates the cache, because a key may have been withdrawn.
+    /// The keys that verified the tokens. A different set invalidates the cache, because a key may have been withdrawn.
     keys: Option<Arc<KeySet>>,
     young: HashMap<Hash, Arc<Claims>>,
     old: HashMap<Hash, Arc<Claims>>,

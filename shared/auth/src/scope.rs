@@ -64,7 +64,7 @@ scopes! {
 }
 
 impl Scope {
-    /// The message about a string that names no scope.
+    /// The message about a text that is not a scope.
     pub fn none_is(given: &str) -> String {
         const WHAT: &str = "must be one of the service's scopes";
         near::none_of(WHAT, given, Self::ALL.map(Self::as_str), "all scopes are listed at /#scopes")
@@ -84,7 +84,7 @@ pub struct Scopes(u64);
 
 const _: () = assert!(Scope::ALL.len() < 64, "a set of scopes has a bit for each");
 
-/// A string that names no scope.
+/// A text that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{0}`")]
 pub struct UnknownScope(pub String);
@@ -93,7 +93,7 @@ impl Scopes {
     /// The set of all scopes.
     pub const ALL: Self = Self((1 << Scope::ALL.len()) - 1);
 
-    /// Parses a space-delimited list; a scope named twice counts once.
+    /// Parses a space-delimited list. A repeated scope counts once.
     pub fn parse(list: &str) -> Result<Self, UnknownScope> {
         list.split(' ')
             .filter(|name| !name.is_empty())
@@ -111,7 +111,7 @@ impl Scopes {
         self.0 == 0
     }
 
-    /// The scopes of this set that the other lacks.
+    /// The scopes in this set but not in the other one.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

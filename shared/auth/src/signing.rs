@@ -1,4 +1,4 @@
-//! The issuer's private keys. The secret `signing-key` in Secrets Manager holds the current key and the next. Only
+//! The issuer's private keys. The secret `signing-key` in Secrets Manager contains the current key and the next. Only
 //! `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;
@@ -72,7 +72,7 @@ impl SigningSecret {
         Self::deserialize(value).map_err(|_| BadSigningKey)
     }
 
-    /// Whether a rotation of `replaced` can have made this secret.
+    /// Whether a rotation of `replaced` could have produced this secret.
     pub fn follows(&self, replaced: &Self) -> bool {
         self.current == replaced.next
     }

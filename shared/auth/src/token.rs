@@ -12,22 +12,22 @@ use super::{
 };
 use base::{Random, Time, random};
 
-/// The longest token, in bytes: longer than any that this service issues. A longer text is not decoded.
+/// The maximum length of a token, in bytes: longer than any that this service issues. A longer text is not decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
-/// The longest life of a token, in seconds. A revocation must be known for as long as its tokens live, so short lives
-/// keep the list of revocations short.
+/// The longest lifetime of a token, in seconds. A revocation must be known for as long as its tokens live, so short
+/// lifetimes keep the list of revocations short.
 pub const LONGEST_LIFETIME: u32 = 60 * 60;
 
-/// The longest token identifier, in bytes: longer than any that this service issues, and short enough for a key of the
-/// table when the token is revoked.
+/// The maximum length of a token identifier, in bytes: longer than any that this service issues, and short enough for a
+/// key of the table when the token is revoked.
 const MAX_TOKEN_ID: usize = 256;
 
 /// How far the clocks of the service's machines may differ, in seconds: a token may seem to be issued that far in the
 /// future. Expiry has no such leeway.
 const CLOCK_SKEW: i64 = 2;
 
-/// The issuer that a token must name, and the API whose resources it may name as its audience.
+/// The issuer that a token must contain, and the API whose resources may be its audience.
 #[derive(Debug, Clone)]
 pub struct Audience {
     /// The trusted `iss`.
@@ -39,26 +39,26 @@ pub struct Audience {
 /// The content of a token.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    /// The application that the token was issued to.
+    /// The application to which the token was issued.
     pub client_id: String,
-    /// The secret or key that the application obtained the token with: a secret's identifier, or a key's thumbprint
+    /// The secret or key with which the application obtained the token: a secret's identifier, or a key's thumbprint
     /// (RFC 7638), since another key may later get its name. Tokens of panel sessions from the operator's links have
-    /// none. A private claim: RFC 9068 has none for it, and `cnf` means something else.
+    /// none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
     pub credential_id: Option<String>,
     /// The panel link that opened the token's session, for a token of the panel.
     pub session_id: Option<String>,
-    /// The token's own identifier.
+    /// The token's identifier.
     pub token_id: String,
     /// The name of the key that signed the token.
     pub key_id: String,
-    /// The resource that the token is for. A token for one resource may be refused at another.
+    /// The resource for which the token is issued. A token for one resource may be refused at another.
     pub resource: Resource,
     /// The scopes that it grants.
     pub scopes: Scopes,
     /// The managing entities that the token covers.
     pub entities: Entities,
     /// Whether the token may publish events. A scope cannot express this: publishing needs the scope with which
-    /// subscribers make webhooks.
+    /// subscribers create webhooks.
     pub may_publish: bool,
     /// When the token was issued; a whole second in the token.
     pub issued: Time,
@@ -67,7 +67,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// The proof that the token's holder may act for this entity; `None` when the token does not cover it.
+    /// The proof that the token's holder may act for this entity; `None` if the token does not cover it.
     pub fn authorize(&self, entity: EntityId) -> Option<AuthorizedEntity> {
         self.entities.cover(entity.as_str()).then(|| AuthorizedEntity::by_token(entity))
     }
@@ -105,7 +105,7 @@ pub enum OneOrMore {
 }
 
 impl OneOrMore {
-    /// The resource of this API that `aud` names; of several, the most powerful.
+    /// The resource of this API in `aud`; of several, the most powerful.
     fn resource(&self, base_url: &str) -> Option<Resource> {
         let audiences = match self {
             Self::One(audience) => std::slice::from_ref(audience),
@@ -122,7 +122,7 @@ struct Header<'a> {
     kid: &'a str,
 }
 
-/// Why a token is not accepted. The message goes to the log; the response says only that the token is invalid or
+/// Why a token is not accepted. The message goes to the log; the response only says that the token is invalid or
 /// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
@@ -135,7 +135,7 @@ pub enum TokenFault {
     /// Its key is unknown, or no longer valid.
     #[error("it is signed by an unknown key")]
     UnknownKey,
-    /// The signature does not fit.
+    /// The signature does not match.
     #[error("its signature is wrong")]
     Signature,
     /// It has another issuer or another audience.
@@ -162,7 +162,7 @@ impl From<JwsFault> for TokenFault {
     }
 }
 
-/// Why a token could not be made.
+/// Why a token could not be issued.
 #[derive(Debug, thiserror::Error)]
 #[error("a token could not be signed")]
 pub struct NotIssued;
@@ -214,7 +214,7 @@ impl<'a> Presented<'a> {
         Ok(Self { jws, kid })
     }
 
-    /// The name of the key that the token claims to be signed with.
+    /// The name of the key with which the token claims to be signed.
     pub fn kid(&self) -> &str {
         &self.kid
     }

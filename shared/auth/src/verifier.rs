@@ -44,7 +44,7 @@ impl Verifier {
 
     /// Reads keys and revocations before the first request. A failure is logged, and the first request tries again.
     ///
-    /// Boxed as [`base::refreshed::Reading`] is, so that its code is generated here and not in each function.
+    /// Boxed like [`base::refreshed::Reading`], so that its code is generated here and not in each function.
     pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         // Sequential, because opening a second connection takes longer than a round trip.
         Box::pin(async {
@@ -54,7 +54,7 @@ impl Verifier {
     }
 
     /// Verifies a token at this resource, and returns its claims. A revocation takes effect within a minute while the
-    /// table is reachable. Otherwise the list in memory is used until it is five minutes old, and then this fails.
+    /// table is reachable. Otherwise, the list in memory is used until it is five minutes old; after that, this fails.
     pub async fn verify(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
@@ -66,7 +66,7 @@ impl Verifier {
         unless_revoked(self.revocations.revoked_by_fresh_list(&claims).await?, claims)
     }
 
-    /// Revokes a verified token on behalf of an application that is counted on this account: immediately in this
+    /// Revokes a verified token on behalf of an application that is counted for this account: immediately in this
     /// process, and everywhere within a minute while the table is reachable.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         self.revocations.revoke(claims, account).await

@@ -1,10 +1,10 @@
 //! The audit trail: one line of the log for each action on tokens, keys and applications, and for each change that an
-//! agent makes by a tool, including refused ones. It names the client, the action, the source address and the outcome,
-//! and is also a metric for the alarms.
+//! agent makes with a tool, including refused ones. It contains the client, the action, the source address and the
+//! outcome, and is also a metric for the alarms.
 //!
-//! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, including those
-//! that the gate refuses. If only some calls are audited, the endpoint declares nothing, and its handler notes the
-//! action of these calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
+//! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, including
+//! refused ones. If only some calls are audited, the endpoint declares nothing, and its handler notes the action of
+//! these calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
 //! `call.notes.client(id)`. A line has no member for a secret or a token.
 
 use std::{
@@ -38,7 +38,7 @@ macro_rules! actions {
 }
 
 actions! {
-    /// A client asks for a token.
+    /// A client requests a token.
     IssueToken = "token.issue",
     /// A client revokes a token (RFC 7009).
     RevokeToken = "token.revoke",
@@ -58,7 +58,7 @@ actions! {
     CreateKey = "application.key.create",
     /// A public key of an application is removed.
     RemoveKey = "application.key.remove",
-    /// A panel link is made.
+    /// A panel link is created.
     CreatePanelLink = "panel.link.create",
     /// A panel link is renewed: its session is extended.
     RenewPanelLink = "panel.link.renew",
@@ -70,11 +70,11 @@ actions! {
     RenewPanelSession = "panel.session.renew",
     /// A person ends a session of the panel.
     EndPanelSession = "panel.session.end",
-    /// An agent calls a tool that changes something.
+    /// An agent calls a tool that makes a change.
     CallTool = "tool.call",
     /// An operator resends a delivery.
     ResendDelivery = "delivery.resend",
-    /// Failed attempts to authenticate are forgotten.
+    /// Failed attempts to authenticate are cleared.
     ForgetGuesses = "guesses.forget",
     /// The issuer starts to sign with its next key.
     RotateSigningKey = "signing-key.rotate",
@@ -155,7 +155,8 @@ impl Notes {
         Self(Arc::new(Mutex::new(noted)))
     }
 
-    /// Notes the client, if the text has the form of a client identifier: people put their secret there by mistake.
+    /// Notes the client, if the text has the form of a client identifier, since people sometimes put their secret there
+    /// by mistake.
     pub fn client(&self, id: &str) {
         self.note(|noted| noted.client = is_client_id(id).then(|| id.to_owned()));
     }
@@ -191,8 +192,8 @@ impl Notes {
         self.note(|noted| noted.action = Some(action));
     }
 
-    /// Notes that the caller tried nothing, so that the call is not logged. A browser without the panel's cookie still
-    /// asks for a token each time it loads the panel, and may sign out.
+    /// Notes that the caller attempted nothing, so that the call is not logged. A browser without the panel's cookie
+    /// still requests a token each time it loads the panel, and may sign out.
     pub fn untried(&self) {
         self.note(|noted| noted.is_untried = true);
     }
@@ -239,7 +240,7 @@ struct Line<'a> {
 }
 
 impl Entry<'_> {
-    /// Writes the line, regardless of the log level; writes nothing if the caller tried nothing.
+    /// Writes the line, regardless of the log level. Writes nothing if the caller attempted nothing.
     pub fn log(self) {
         if self.notes.noted().is_untried {
             return;

@@ -1,9 +1,9 @@
-//! A batcher: sends requests of the same moment in one call.
+//! A batcher: combines concurrent requests into one call.
 //!
 //! The batcher never delays a request to fill a batch: requests that arrive while a call is in flight share the next
 //! call. The busier the process is, the larger its batches are, so that a round trip to the table or the queue costs a
 //! busy process little more than an idle one. Requests that fill further batches do not wait: these calls are made
-//! concurrently. Each request gets its own response.
+//! concurrently. Each request gets a separate response.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -38,7 +38,7 @@ pub trait Calls: Send + Sync + 'static {
     /// Makes the call, and returns one response for each request in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
-    /// A key that a batch may contain only once, such as the key of an item; `None` for no such limit.
+    /// A key that a batch may contain only once, such as the key of an item; `None` if there is no such limit.
     fn exclusive_key(_request: &Self::Request) -> Option<&str> {
         None
     }
@@ -77,7 +77,7 @@ impl<C: Calls> Batcher<C> {
     }
 
     /// Submits a request and waits for its response. If the caller stops waiting, its request is withdrawn, unless a
-    /// call carries it already; the call continues.
+    /// call already carries it; the call continues.
     pub async fn submit(&self, request: C::Request) -> Result<C::Response, Unanswered> {
         let (response, answered) = oneshot::channel();
         let needs_worker = {
@@ -123,7 +123,7 @@ impl<C: Calls> Worker<C> {
         }
     }
 
-    /// The requests of the next call. If there is none, the worker leaves the count under the same lock, so that the
+    /// The requests of the next call. If there are none, the worker leaves the count under the same lock, so that the
     /// next request starts another worker.
     fn next_batch(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut backlog = self.batcher.backlog();
@@ -165,7 +165,7 @@ impl<C: Calls> Backlog<C> {
         self.workers < CALLS_AT_ONCE || self.workers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
     }
 
-    /// The requests of the next call. A request whose key is in the batch already waits for another call, and a request
+    /// The requests of the next call. A request whose key is already in the batch waits for another call, and a request
     /// whose caller gave up is dropped.
     fn take_batch(&mut self) -> Vec<Waiting<C>> {
         let mut batch = Vec::new();
@@ -336,7 +336,8 @@ mod tests {
         assert_eq!(batcher.submit((2, "b".into())).await, Ok(4));
     }
 
-    /// A worker that finds no request must leave the count in the same step, or a request in between is lost.
+    /// A worker that finds no request must leave the count in the same step; otherwise, a request in between would be
+    /// lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_request_that_arrives_as_the_last_worker_leaves_is_answered() {
         let (batcher, _) = batcher();

@@ -21,7 +21,7 @@ pub trait Clock: Send + Sync {
 /// A clock that can be shared between tasks.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's own clock.
+/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -33,7 +33,7 @@ impl Clock for SystemClock {
 }
 
 /// A moment in milliseconds since the Unix epoch. Written as RFC 3339 UTC with exactly three decimals
-/// (`2026-11-20T09:45:00.123Z`), so that the order of the text is the order of time.
+/// (`2026-11-20T09:45:00.123Z`), so that texts sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
@@ -42,7 +42,7 @@ const FIRST: Time = Time(-62_167_219_200_000); // 0000-01-01T00:00:00Z
 const LAST: Time = Time(253_402_207_200_000); // 9999-12-30T22:00:00Z
 
 impl Time {
-    /// The moment that many milliseconds after the Unix epoch.
+    /// The moment this many milliseconds after the Unix epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
@@ -64,8 +64,8 @@ impl Time {
 
     /// Parses a time from a client: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). The offset may
     /// lack its colon, since Python's `%z` writes none. Digits beyond milliseconds are cut off, since Python, Java and
-    /// Go write finer times by default. Times outside of the supported
-    /// range become the first or the last supported time: clients write them for "ever" and "never".
+    /// Go write finer times by default. Times outside the supported range become the first or the last supported time,
+    /// since clients use them for "ever" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let text = text.to_ascii_uppercase();
         let (moment, rest) = text.split_at_checked(19)?;
@@ -111,7 +111,7 @@ fn with_colon(zone: &str) -> Cow<'_, str> {
 impl Add<Duration> for Time {
     type Output = Time;
 
-    /// Saturates far beyond any date with a year of four digits.
+    /// Saturates far beyond any date with a four-digit year.
     fn add(self, duration: Duration) -> Time {
         Time(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
@@ -120,7 +120,7 @@ impl Add<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Time;
 
-    /// Saturates far before any date with a year of four digits.
+    /// Saturates far before any date with a four-digit year.
     fn sub(self, duration: Duration) -> Time {
         Time(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
@@ -160,8 +160,8 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Sleeps for a duration. The service sleeps only by this function, so that a search finds every pause. Decisions about
-/// time take a [`Time`] instead, so that no test has to wait.
+/// Sleeps for a duration. The service sleeps only through this function, so that a search finds every pause. Decisions
+/// about time take a [`Time`] instead, so that no test has to wait.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;

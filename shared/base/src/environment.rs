@@ -6,7 +6,7 @@ use http::Uri;
 
 /// Settings that can be read from the environment.
 pub trait FromEnvironment: Sized {
-    /// Reads the settings. Faults go into `environment`, and [`read`] then drops the value.
+    /// Reads the settings. Faults are added to `environment`, and [`read`] then drops the value.
     fn from_environment(environment: &mut Environment) -> Option<Self>;
 }
 
@@ -70,7 +70,7 @@ impl Environment {
         value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
     }
 
-    /// Notes an invalid value of a variable; `error` completes the sentence after "which is".
+    /// Adds an invalid value of a variable; `error` completes the sentence after "which is".
     pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
         let fault = format!("{name} is `{value}`, which is {error}");
         // Several crates may read the same variable.
@@ -79,7 +79,7 @@ impl Environment {
         }
     }
 
-    /// The value of a variable that must be the address of a server, without a path or a slash at its end.
+    /// The value of a variable that must be a server's address, without a path or a trailing slash.
     pub fn address(&mut self, name: &str) -> Option<String> {
         let value = self.required(name)?;
         match value.parse::<Uri>() {

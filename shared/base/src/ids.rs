@@ -1,9 +1,9 @@
 //! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
-//! The body is a ULID in lower case: 48 bits of milliseconds and 80 that make it unique, as 26 characters of
+//! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that make it unique, as 26 characters of
 //! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the number of
-//! the delivery, so that a delivery's identifier leads to its event. For clients an identifier is an opaque string;
-//! only this module knows more.
+//! the delivery, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque text; only
+//! this module knows more.
 
 use crate::{
     clock::Time,
@@ -27,7 +27,7 @@ fn encode(time: Time, rest: [u8; 10]) -> String {
 }
 
 fn is_body(text: &str) -> bool {
-    // The first character carries 3 bits only, since 26 × 5 is 130.
+    // The first character carries only 3 bits, since 26 × 5 is 130.
     text.len() == BODY_LENGTH && text.bytes().all(|byte| ALPHABET.contains(&byte)) && text.as_bytes()[0] <= b'7'
 }
 
@@ -68,7 +68,7 @@ identifiers! {
 macro_rules! random {
     ($($name:ident)*) => {$(
         impl $name {
-            /// A new identifier, which sorts after the identifiers made before `now`.
+            /// A new identifier, which sorts after the identifiers generated before `now`.
             pub fn new(now: Time, random: &dyn Random) -> Self {
                 Self(format!("{}{}", Self::PREFIX, encode(now, random::bytes(random))))
             }
@@ -97,7 +97,7 @@ pub fn body_at(time: Time) -> String {
 }
 
 impl EventId {
-    /// A new identifier, which sorts after the identifiers made before `now`.
+    /// A new identifier, which sorts after the identifiers generated before `now`.
     pub fn new(now: Time, random: &dyn Random) -> Self {
         let mut body = encode(now, random::bytes(random));
         body.truncate(BODY_LENGTH - ORDINAL_LENGTH);
@@ -117,7 +117,7 @@ impl EventId {
 
 impl DeliveryId {
     /// The delivery with this number, from 0, of an event. It is derived from both, so that publishing an event again
-    /// cannot make a second delivery. The number is below [`MAX_DELIVERIES`].
+    /// cannot create a second delivery. The number is below [`MAX_DELIVERIES`].
     pub fn of(event: &EventId, ordinal: usize) -> Self {
         let end = [ordinal >> 5 & 31, ordinal & 31].map(|digit| char::from(ALPHABET[digit]));
         let start = &event.body()[..BODY_LENGTH - ORDINAL_LENGTH];
@@ -134,7 +134,7 @@ impl DeliveryId {
         usize::try_from(number(&self.body()[BODY_LENGTH - ORDINAL_LENGTH..])).unwrap_or(usize::MAX)
     }
 
-    /// The time of the delivery's event, which is the time at which the delivery was made.
+    /// The time of the delivery's event, which is the time at which the delivery was created.
     pub fn time(&self) -> Time {
         time(self.body())
     }

@@ -55,7 +55,7 @@ pub const OWN_CRATES: [&str; 14] = [
 /// The level is for this project's own crates. Other libraries log at `info` at most, since some of them write whole
 /// requests with every secret at lower levels.
 pub fn start(level: LogLevel) {
-    // A second start in one process (two tests) keeps the first one's settings.
+    // A second start in one process (two tests) keeps the settings of the first.
     drop(subscriber(level, stdout).try_init());
 }
 
@@ -76,8 +76,8 @@ where
     tracing_subscriber::registry().with(lines.with_writer(writer).with_filter(filter))
 }
 
-/// The span of a call: each line within it names the request and the trace, and X-Ray's trace if X-Ray records it. The
-/// field names of the trace are
+/// The span of a call: each line within it contains the request and the trace, and X-Ray's trace if X-Ray records it.
+/// The field names of the trace are
 /// [OpenTelemetry's](https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/).
 pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>>) -> Span {
     let recorded = lambda.filter(|lambda| lambda.sampled).map(|lambda| lambda.id);
@@ -125,7 +125,7 @@ fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
     Ok(text)
 }
 
-/// The fields of the spans around a line. Of several fields with the same name, the innermost counts.
+/// The fields of the spans around a line. If several fields have the same name, the innermost counts.
 fn around<S: Subscriber + for<'a> LookupSpan<'a>>(context: &FmtContext<'_, S, JsonFields>) -> BTreeMap<String, Value> {
     let spans = context.event_scope().into_iter().flat_map(Scope::from_root);
     let fields = spans.filter_map(|span| {

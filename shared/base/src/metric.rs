@@ -3,7 +3,7 @@
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 //!
 //! CloudWatch charges for the length of lines and, monthly, for each set of dimensions. So numbers of the same moment
-//! share a line, and no dimension names an entity, a webhook or a person.
+//! share a line, and no dimension contains an entity, a webhook or a person.
 
 use std::{
     io::{Write, stdout},
@@ -69,7 +69,7 @@ names! {
     ConnectionsRefreshed("Count"),
     /// Connections to payment providers that broke.
     ConnectionsBroken("Count"),
-    /// Token refreshes that failed and will be tried again.
+    /// Token refreshes that failed and will be retried.
     RefreshFailures("Count"),
     /// People who returned from a payment provider.
     Callbacks("Count", "Outcome"),
@@ -127,7 +127,7 @@ impl Number {
         Self { name, values: vec![duration.as_secs().into()] }
     }
 
-    /// Durations, in milliseconds. CloudWatch makes percentiles of them.
+    /// Durations, in milliseconds. CloudWatch computes percentiles of them.
     pub fn millis(name: Name, durations: &[Duration]) -> Self {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into();
         Self { name, values: durations.iter().map(millis).collect() }
@@ -139,7 +139,7 @@ impl Number {
 pub struct Metrics<'a> {
     /// The deployment's name.
     pub environment: &'a str,
-    /// The values of the further dimensions, in the order of [`Name::dimensions`], which all the numbers share.
+    /// The values of the further dimensions, in the order of [`Name::dimensions`]. All the numbers share them.
     pub by: &'a [&'a str],
     /// The numbers; numbers without values are left out.
     pub numbers: &'a [Number],
@@ -149,7 +149,7 @@ pub struct Metrics<'a> {
 
 impl Metrics<'_> {
     /// Writes the numbers, regardless of the log level: in one line, or in several if a number has too many values for
-    /// one. Without values it writes nothing.
+    /// one. Writes nothing if there are no values.
     pub fn publish(self) {
         self.lines().into_iter().for_each(write);
     }
@@ -238,7 +238,7 @@ fn write(line: Map<String, Value>) {
     if SWITCHED_OFF.load(Ordering::Relaxed) {
         return;
     }
-    // A line that cannot be written cannot be reported either.
+    // A failure to write a line cannot be reported either.
     let _ = writeln!(stdout().lock(), "{}", Value::from(line));
 }
 

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Writes a private file atomically: after a crash it has either the old content or the new one.
+/// Writes a private file atomically: after a crash, it has either the old content or the new one.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     // A crash may have left this file with another mode.

@@ -1,4 +1,4 @@
-//! A cached value that is reloaded from time to time. While reloading fails, the old value stays in use.
+//! A cached value that is reloaded from time to time. While reloading fails, the old value remains in use.
 
 use std::{
     error::Error,
@@ -17,7 +17,7 @@ use crate::{
 
 /// The age at which a value is reloaded, so that a rotation reaches warm functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
-/// How long the old value is used after a failure before the next load.
+/// How long after a failure the old value is used before the next load.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value while there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
@@ -49,7 +49,7 @@ pub struct Refreshed<S: Source> {
 struct Cached<V> {
     value: Arc<V>,
     loaded: Time,
-    /// After a failed load, no other load before this time.
+    /// After a failed load, no other load begins before this time.
     retry_at: Time,
 }
 
@@ -71,7 +71,7 @@ impl<S: Source> Refreshed<S> {
         self.warm_up_by(S::load).await;
     }
 
-    /// Loads before the first request by another function than later, such as an eventually consistent read.
+    /// Loads before the first request with a different function than later, such as an eventually consistent read.
     pub async fn warm_up_by<'a, R>(&'a self, load: impl FnOnce(&'a S) -> R)
     where
         R: Future<Output = Result<S::Value, S::Error>>,
@@ -86,17 +86,17 @@ impl<S: Source> Refreshed<S> {
         }
     }
 
-    /// Returns the cached value if it is younger than five minutes; otherwise reloads, and returns the old one if that
+    /// Returns the cached value if it is younger than five minutes. Otherwise reloads, and returns the old one if that
     /// fails.
     pub async fn get(&self) -> Result<Arc<S::Value>, S::Error> {
         self.younger_than(REFRESH_AFTER).await
     }
 
-    /// Returns the cached value if it is younger than `age`; otherwise reloads, and returns the old one if that fails.
+    /// Returns the cached value if it is younger than `age`. Otherwise reloads, and returns the old one if that fails.
     ///
     /// While one call loads, the others continue with the old value, and wait only if there is none. If there is an old
-    /// value, a load times out after two seconds, and a failed load is not repeated for half a minute: an outage must
-    /// not hold up requests.
+    /// value, a load times out after two seconds, and a failed load is not repeated for half a minute, so that an
+    /// outage does not delay requests.
     pub async fn younger_than(&self, age: Duration) -> Result<Arc<S::Value>, S::Error> {
         if let Some(value) = self.usable(age) {
             return Ok(value);
@@ -123,7 +123,7 @@ impl<S: Source> Refreshed<S> {
         }
     }
 
-    /// Returns the cached value if `accept` holds; otherwise reloads, at most once per `min_interval`. The result may
+    /// Returns the cached value if `accept` holds. Otherwise reloads, at most once per `min_interval`. The result may
     /// still not be acceptable.
     ///
     /// A caller cannot use a value that it does not accept, so all callers wait for the call that loads, and a failure
@@ -186,7 +186,7 @@ mod tests {
     use futures::FutureExt;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A source that gives 1, fails, and then gives 3.
+    /// A source that returns 1, fails, and then returns 3.
     #[derive(Default)]
     struct Counting(AtomicU32);
 
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(*at_least(4).await.expect("read again"), 4);
     }
 
-    /// A source that gives 1, and then hangs.
+    /// A source that returns 1, and then hangs.
     struct Hanging(AtomicU32);
 
     impl Source for Hanging {

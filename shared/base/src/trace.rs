@@ -2,9 +2,9 @@
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
 //! A call continues the trace of its request, or else that of Lambda, or else begins one. Each call and each delivery
-//! attempt is a separate span. The log names trace and span. A request to an endpoint has a trace only if the event's
-//! sender named it: a trace that begins here is not recorded, and a header that says so would switch off the endpoint's
-//! tracing.
+//! attempt is a separate span. The log contains trace and span. A request to an endpoint has a trace only if the
+//! event's sender provided one: a trace that begins here is not recorded, and a header that says so would switch off
+//! the endpoint's tracing.
 
 mod parent;
 mod state;
@@ -18,7 +18,7 @@ use crate::random::{self, Random};
 use parent::{Parent, number};
 use state::State;
 
-/// The header that names a span of a trace.
+/// The header that identifies a span of a trace.
 pub const TRACEPARENT: &str = "traceparent";
 /// The header with the notes of tracing systems on the trace.
 pub const TRACESTATE: &str = "tracestate";
@@ -28,7 +28,7 @@ pub const TRACESTATE: &str = "tracestate";
 pub struct Trace {
     parent: Parent,
     state: State,
-    /// Whether a sender named the trace; otherwise only the log has it.
+    /// Whether a sender provided the trace; otherwise only the log has it.
     is_named: bool,
 }
 
@@ -41,7 +41,7 @@ impl Trace {
     }
 
     fn of_request(headers: &HeaderMap) -> Option<Self> {
-        // Two headers count as missing, because either may be the wrong one.
+        // Two headers count as none, because either may be the wrong one.
         let mut parents = headers.get_all(TRACEPARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
         let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
@@ -54,12 +54,12 @@ impl Trace {
     pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         match Self::of_request(headers) {
             Some(sender) => sender.next_span(random),
-            // The trace that Lambda gives each request is unknown to the client, so it does not count as named.
+            // The client does not know the trace that Lambda assigns to each request, so it does not count as provided.
             None => Self { is_named: false, ..Self::of_invocation(lambda, random) },
         }
     }
 
-    /// The span of an invocation without a request. A trace of Lambda counts as named if X-Ray records it.
+    /// The span of an invocation without a request. A trace of Lambda counts as provided if X-Ray records it.
     pub fn of_invocation(lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         let (trace, sampled) = match lambda {
             Some(lambda) => (lambda.trace, lambda.sampled),
@@ -69,7 +69,8 @@ impl Trace {
         Self { parent, state: State::default(), is_named: sampled }
     }
 
-    /// The trace of an event that came without one, derived from the event's identifier so that all attempts share it.
+    /// The trace of an event that was published without one, derived from the event's identifier so that all attempts
+    /// share it.
     pub fn derived_from(identifier: &str) -> Self {
         let hash = digest::digest(&digest::SHA256, identifier.as_bytes());
         let mut trace = [0; 16];
@@ -86,7 +87,7 @@ impl Trace {
         Self { parent: Parent { span: new_span(random), ..self.parent }, ..self.clone() }
     }
 
-    /// This span, if a sender named its trace.
+    /// This span, if a sender provided its trace.
     pub fn if_named(&self) -> Option<Self> {
         self.is_named.then(|| self.clone())
     }
@@ -111,7 +112,7 @@ impl Trace {
         Some(self.state.as_str()).filter(|state| !state.is_empty())
     }
 
-    /// The headers of a request in this span; empty if no sender named the trace.
+    /// The headers of a request in this span; empty if no sender provided the trace.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let parent = (TRACEPARENT, self.is_named.then(|| self.traceparent()).and_then(|text| text.try_into().ok()));
         let state = (TRACESTATE, self.tracestate().and_then(|state| HeaderValue::from_str(state).ok()));
@@ -123,7 +124,7 @@ fn new_span(random: &dyn Random) -> SpanId {
     SpanId::from_bytes(random::bytes(random))
 }
 
-/// The trace that Lambda gives each invocation, in X-Ray's format: the digits of a W3C trace, grouped differently.
+/// The trace that Lambda assigns to each invocation, in X-Ray's format: the digits of a W3C trace, grouped differently.
 /// <https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LambdaTrace<'a> {

@@ -11,7 +11,7 @@ use crate::{
 
 /// The maximum number of types: a webhook can list each of them, and a program reads all of them.
 const MAX_TYPES: usize = 1_000;
-/// The longest key. The service suggests similar types for an unknown key of up to this length.
+/// The maximum length of a key. The service suggests similar types for an unknown key of up to this length.
 const MAX_KEY: usize = 60;
 
 /// An entry of the list.
@@ -26,7 +26,7 @@ pub(crate) fn source(folder: &Path) -> Result<Source, Mistake> {
     Source::read(folder.join("catalogue.json"))
 }
 
-/// The valid entries of the list. `own` has the types of the service, or nothing if the list is that of the service.
+/// The valid entries of the list. `own` contains the types of the service, or nothing if the list is the service's.
 pub(crate) fn read<'a>(source: &'a Source, own: Option<&[Type]>, mistakes: &mut Vec<Mistake>) -> Vec<Entry<'a>> {
     let given: Vec<&RawValue> = match source.parse("a list of objects") {
         Ok(given) => given,

@@ -85,7 +85,7 @@ impl Parts {
                 return Err((pointer, format!("`$ref` names the part `{name}`, which schemas/common.json lacks")));
             };
             if found.insert(name.to_owned()) {
-                // A mistake in the part is reported where the part is.
+                // A mistake in the part is reported at the part.
                 let part = serde_json::from_str(part).unwrap_or_default();
                 _ = self.collect(&part, LOCAL, found);
             }

@@ -10,13 +10,13 @@ use crate::{
     source::Mistake,
 };
 
-/// The largest catalogue, in bytes. The AsyncAPI document has all of it, and an answer of Lambda at most 6 MB.
+/// The maximum size of a catalogue, in bytes. The AsyncAPI document contains all of it, and a response of Lambda has at
+/// most 6 MB.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// Reads the catalogue of a folder, and adds the types of the service.
 ///
-/// # Errors
-/// Every mistake that was found, in the order of the files.
+/// # Errors Every mistake found, in the order of the files.
 pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     let mut own = read_folder(Path::new(SERVICE), None)?;
     own.types.iter_mut().for_each(|kind| kind.is_own = true);
@@ -33,8 +33,8 @@ pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     Ok(catalogue)
 }
 
-/// Reads a folder. A mistake in the list or in a shared part would cause more of them in the details, so these are
-/// read afterwards.
+/// Reads a folder. A mistake in the list or in a shared part would cause further ones in the details, so the details
+/// are read afterwards.
 fn read_folder(folder: &Path, own: Option<&[Type]>) -> Result<Catalogue, Vec<Mistake>> {
     let source = list::source(folder).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();

@@ -15,7 +15,7 @@ use crate::{
 
 /// The members of the details of a type.
 const MEMBERS: [&str; 6] = ["version", "since", "description", "subject", "schema", "samples"];
-/// The largest schema with the samples of a type, in bytes without white space: agents get all of it at once.
+/// The maximum size of a type's schema with its samples, in bytes without white space: agents get all of it at once.
 const MAX_DETAILS: usize = 60 * 1024;
 
 /// The files of the folder.
@@ -25,7 +25,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads the files with names in `.json`. The folder may have others, such as a README.
+    /// Reads the files whose names end in `.json`. The folder may contain others, such as a README.
     pub(crate) fn read(folder: &Path, mistakes: &mut Vec<Mistake>) -> Self {
         let mut files = Self { common: None, areas: BTreeMap::new() };
         let folder = folder.join("schemas");
@@ -77,7 +77,7 @@ impl Files {
     }
 }
 
-/// The details of a type, as the file has them.
+/// The details of a type, as in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Details<'a> {
     source: &'a Source,
@@ -167,7 +167,7 @@ impl Details<'_> {
         Ok(Schema { text, parts: needed, whole })
     }
 
-    /// The samples, which must conform to the schema and have the subject.
+    /// The samples, which must conform to the schema and contain the subject.
     fn samples(
         &self,
         kind: &str,

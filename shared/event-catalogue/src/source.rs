@@ -15,7 +15,7 @@ pub struct Mistake {
     pub path: PathBuf,
     /// The line in the file, from 1.
     pub line: Option<usize>,
-    /// The fault, and what to do.
+    /// The fault, and how to fix it.
     pub message: String,
 }
 
@@ -56,7 +56,7 @@ impl Source {
         })
     }
 
-    /// A mistake in this value of the file, or in the value within it that a JSON Pointer names.
+    /// A mistake in this value of the file, or in the value within it at a JSON Pointer.
     pub(crate) fn mistake(&self, at: &RawValue, pointer: &str, message: impl Into<String>) -> Mistake {
         // A value is a slice of the text, so the difference of their addresses is its position.
         let start = within(at, pointer).get().as_ptr() as usize - self.text.as_ptr() as usize;
@@ -111,7 +111,7 @@ pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The value that a JSON Pointer names, or the last one on the way to it that exists.
+/// The value at a JSON Pointer, or the last existing one on the way to it.
 fn within<'a>(value: &'a RawValue, pointer: &str) -> &'a RawValue {
     let mut found = value;
     for name in pointer.split('/').skip(1) {

@@ -1,6 +1,6 @@
-//! The clients of HTTP requests: whether one still waits for its response.
+//! The clients of HTTP requests: whether one is still waiting for its response.
 //!
-//! API Gateway does not say whether a client has closed its connection. The local gateway does: `local` sets
+//! API Gateway does not report whether a client has closed its connection. The local gateway does: `local` sets
 //! `CLIENT_PRESENCE`, and its Runtime API has an additional request.
 
 use base::environment::Switch;
@@ -8,7 +8,7 @@ use base::{Environment, FromEnvironment};
 use http::{Request, StatusCode};
 use lambda_runtime_api_client::{Client, body::Body};
 
-/// Knows whether clients still wait for their responses, from `CLIENT_PRESENCE` on one machine.
+/// Knows whether clients are still waiting for their responses, from `CLIENT_PRESENCE` on one machine.
 pub struct ClientPresence(Option<Client>);
 
 impl FromEnvironment for ClientPresence {
@@ -32,7 +32,7 @@ impl FromEnvironment for ClientPresence {
 }
 
 impl ClientPresence {
-    /// Whether the client of the request with this identifier may still wait. It does if nothing is known.
+    /// Whether the client of the request with this identifier may still be waiting. True if nothing is known.
     pub async fn may_wait(&self, request_id: &str) -> bool {
         let Some(client) = &self.0 else { return true };
         let path = format!("/2018-06-01/runtime/invocation/{request_id}/caller");

@@ -38,7 +38,7 @@ pub struct Traced<E> {
     pub trace: Trace,
 }
 
-/// The type in which a handler gets an event.
+/// The type in which a handler receives an event.
 pub trait FromInvocation: Sized {
     /// Reads the event of an invocation.
     fn read(event: &RawValue, trace: Trace) -> serde_json::Result<Self>;
@@ -100,7 +100,7 @@ where
     })
 }
 
-/// Whether an event came over HTTP: then it has a request context.
+/// Whether an event came over HTTP: it then has a request context.
 pub(crate) fn is_request(event: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Marked {

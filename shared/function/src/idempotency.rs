@@ -5,7 +5,7 @@ use http::{HeaderValue, Method};
 use problem::{Problem, Removed, Rule, Violation};
 use storage::{IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Once, Record, Sender};
 
-/// The sender of a call. Each sender has its own keys.
+/// The sender of a call. Each sender has separate keys.
 ///
 /// # Errors
 /// 500 if the endpoint admits calls without a token.
@@ -32,13 +32,13 @@ pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>
         idempotency_key(call).map_err(|fault| Violation::header("Idempotency-Key", Rule::InvalidFormat, fault))?;
     let Some(key) = key else { return Ok(None) };
     let verb = call.method();
-    // The operations with DELETE read no body.
+    // DELETE operations read no body.
     let body: &[u8] = if *verb == Method::DELETE { b"" } else { &call.body };
     let request = IdempotentRequest::of_request(sender(call)?, key, body);
     Ok(Some(if *verb == Method::POST { request } else { request.with_verb(verb.as_str()) }))
 }
 
-/// Removes a resource once for the idempotency key of a call, and replies. `remove` must write the record in the
+/// Removes a resource once per idempotency key of a call, and replies. `remove` must write the record in the
 /// transaction of the removal.
 ///
 /// # Errors
@@ -61,7 +61,7 @@ where
         remove(record).await.map(|()| &removed)
     };
     let answered = once.carry_out(call.now, work).await?;
-    // A repetition is audited as well, but does not run the work that notes the subject.
+    // A repetition is audited as well, but skips the work that notes the subject.
     call.notes.subject(&removed.id);
     Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

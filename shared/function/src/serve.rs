@@ -1,7 +1,7 @@
 //! Serves an endpoint through the gate, events, or both.
 //!
 //! A function's state is leaked, since it lives as long as the process: handlers borrow it and clone nothing. Handlers
-//! are trait objects and the runtime's futures are boxed, so that the runtime is compiled here, once, and not in each
+//! are trait objects and the runtime's futures are boxed, so that the runtime is compiled once, here, and not in each
 //! function: the compiler generates the code of an `async fn` in the crate that polls its future.
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ use base::{
 use storage::aws::{Aws, AwsSettings};
 use storage::{SecretSettings, Secrets, Table};
 
-/// A delivery makes several thousand small allocations: with the system's allocator they took a quarter of its time.
+/// A delivery makes several thousand small allocations, which took a quarter of its time with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -46,7 +46,7 @@ impl FromEnvironment for Settings {
     }
 }
 
-/// A started function. Its parts are made once per cold start; each accessor hands out a cheap clone.
+/// A started function. Its parts are created once per cold start; each accessor hands out a cheap clone.
 pub struct Service {
     settings: Settings,
     clock: SharedClock,
@@ -72,12 +72,12 @@ pub enum StartError {
 
 impl fmt::Debug for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f) // `main` prints its error by `Debug`, and an operator needs a sentence
+        fmt::Display::fmt(self, f) // `main` prints its error with `Debug`, and an operator needs a sentence
     }
 }
 
 impl Service {
-    /// Reads the environment and makes the clients. `S` is the function's own settings, which are returned with the
+    /// Reads the environment and creates the clients. `S` is the function's own settings, which are returned with the
     /// service.
     pub async fn start<S: FromEnvironment>() -> Result<(Self, S), StartError> {
         let (log, aws, settings, own) = environment::read::<(LogSettings, AwsSettings, Settings, S)>()?;

@@ -29,7 +29,7 @@ pub struct Expanded {
     pub size: u64,
     pub sha256: String,
     pub md5: String,
-    /// The provider's terms, if the archive has them.
+    /// The provider's terms, if the archive contains them.
     pub licence: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     let mut content = (&beginning[..]).chain(unzipped);
     if beginning.get(257..262) == Some(b"ustar") {
         let expanded = untar(&mut content, into);
-        // Also read the zeros after the archive's end, so that gzip verifies the checksum behind them.
+        // Also read the zeros after the archive's end, so that gzip verifies the checksum after them.
         let rest = io::copy(&mut content, &mut io::sink());
         let (_, unzipped) = content.into_inner();
         let expanded = expanded.map_err(|error| unzipped.found(error))?;
@@ -166,8 +166,8 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     Ok(path)
 }
 
-/// Refuses names that lead out of the archive. They would do no harm, since no name is used as a path, but no provider
-/// sends such an archive.
+/// Refuses names that lead out of the archive. They would do no harm, since names are never used as paths, but no
+/// provider sends such an archive.
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
     if outside { Err(ArchiveError::Suspicious("a name that leads outside the archive")) } else { Ok(()) }
@@ -232,7 +232,7 @@ impl<R> Bounded<R> {
         Self { from, left: limit.saturating_add(1), limit }
     }
 
-    /// The reason for a failed read. A parser may have replaced the error of the limit with its own.
+    /// The reason for a failed read. A parser may have replaced the limit's error with a different one.
     fn fault(&self, error: io::Error) -> ArchiveError {
         if self.left == 0 { ArchiveError::TooLarge(self.limit) } else { ArchiveError::Damaged(error) }
     }

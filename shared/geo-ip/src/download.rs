@@ -12,7 +12,7 @@ use outbound::{AddressRules, AttemptError, ResponseStream, SharedNetwork, Stream
 
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// The largest text, in bytes. Metadata and checksums are far smaller.
+/// The maximum size of a text, in bytes. Metadata and checksums are far smaller.
 const MAX_TEXT: usize = 64 * 1024;
 /// The largest download, in bytes.
 pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
@@ -220,7 +220,7 @@ impl Web {
             if url.scheme() == "https" && next.scheme() != "https" {
                 return Err(DownloadError::Redirect("from https to a less secure scheme"));
             }
-            // Never send credentials to another scheme, host or port, nor after a redirect back.
+            // Never send credentials to another scheme, host or port, not even after a redirect back.
             if next.origin() != url.origin() {
                 authorization = None;
             }

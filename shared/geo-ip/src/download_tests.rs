@@ -1,4 +1,4 @@
-//! Downloads: redirects, refusals, limits, and servers that fall silent.
+//! Downloads: redirects, refusals, limits, and servers that stop responding.
 
 use super::*;
 use crate::testing::{Answering, Server};

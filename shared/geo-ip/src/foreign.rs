@@ -1,10 +1,10 @@
-//! Recognises files that mirrors serve with status 200 instead of a database, so that the message says what came, and
+//! Recognises files that mirrors serve with status 200 instead of a database, so that the message says what came and
 //! what to do.
 
 /// The number of bytes that are examined.
 pub const EXAMINED: usize = 512;
 
-/// A kind of file that is no database.
+/// A kind of file that is not a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignFile {
     #[error(
@@ -33,8 +33,8 @@ const ARCHIVES: [(&[u8], &str); 5] = [
 ];
 
 impl ForeignFile {
-    /// Recognises a file by its first bytes. A database begins with the numbers of nodes, most of them small: it is
-    /// neither a string nor does it begin like one of these archives.
+    /// Recognises a file by its first bytes. A database begins with the numbers of nodes, most of them small: it is not
+    /// text, and does not begin like one of these archives.
     pub fn recognize(beginning: &[u8]) -> Option<Self> {
         if let Some((_, name)) = ARCHIVES.iter().find(|(magic, _)| beginning.starts_with(magic)) {
             return Some(Self::Archive(name));

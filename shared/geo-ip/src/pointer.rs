@@ -23,7 +23,7 @@ pub struct Pointer {
     /// The release before the current one, for a rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Release>,
-    /// The SHA-256 of releases that were rolled back. They are not published again.
+    /// The SHA-256 hashes of releases that were rolled back. They are not published again.
     #[serde(default)]
     pub blocked: Vec<String>,
 }
@@ -48,10 +48,10 @@ pub struct Release {
     pub database_type: String,
     /// The time of its publication here.
     pub published_date: Time,
-    /// The well-known addresses that it knows. The next release must know them too.
+    /// The well-known addresses that it contains. The next release must contain them, too.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Its origin, with which the provider is asked for a newer one.
+    /// Its origin, with which the provider is asked for a newer release.
     pub source: Origin,
     /// The attribution that must be shown with its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +90,7 @@ impl Pointer {
         format!("{environment}/{edition}/current.json")
     }
 
-    /// The pointer with this current release; the former current one becomes the previous one.
+    /// The pointer with this current release; the former current release becomes the previous one.
     pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
         Self {
             edition: edition.clone(),
@@ -129,9 +129,9 @@ impl Pointer {
     /// Whether a file in the edition's folder is obsolete: it is older than the current release, and does not belong to
     /// the previous one.
     ///
-    /// No update will publish an obsolete file. It belongs to an earlier release, or to an update that is dead or has
-    /// read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under a later
-    /// name, even if its clock is behind ([`Release::published_after`]).
+    /// No update will publish an obsolete file. It belongs to an earlier release, or to an update that has died, or
+    /// that has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under
+    /// a later name, even if its clock is slow ([`Release::published_after`]).
     pub fn has_outlived(&self, file: &str) -> bool {
         let name = file.split('.').next().unwrap_or_default();
         let is_named =
@@ -148,7 +148,7 @@ impl Release {
         format!("{}-{sha256}-{}", now.as_millis(), random::alphanumeric(random, 8))
     }
 
-    /// The time of a publication after this release: now, or a millisecond after this release if the clock is behind.
+    /// The time of a publication after this release: now, or a millisecond after this release if the clock is slow.
     pub fn published_after(before: Option<&Self>, now: Time) -> Time {
         before.map_or(now, |before| now.max(before.published_date + Duration::from_millis(1)))
     }
@@ -233,8 +233,8 @@ pub(super) mod tests {
         assert!(third.blocks(&"b".repeat(64)), "a blocked release stays blocked");
     }
 
-    /// Otherwise an update that has read the first of two equal states could move the pointer from the second one, to a
-    /// release that was removed in between.
+    /// Otherwise, an update that has read the first of two equal states could move the pointer from the second one, to
+    /// a release that was removed in between.
     #[test]
     fn no_two_states_of_a_pointer_are_equal() {
         let first = Pointer::moved_to(None, &edition(), release("a", 1));

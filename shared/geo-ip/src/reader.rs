@@ -1,5 +1,5 @@
 //! The reader of an edition's published release. Polling an unchanged pointer costs almost nothing. A new release is
-//! fetched, checked and swapped in atomically. Until that succeeds, the old one stays in use.
+//! fetched, checked and swapped in atomically. Until that succeeds, the old one remains in use.
 
 use std::{
     net::IpAddr,
@@ -68,7 +68,7 @@ pub struct Found<T> {
     pub value: T,
 }
 
-/// Why no newer release could be read. A release that was read before stays in use.
+/// Why no newer release could be read. A release that was read before remains in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     /// The store failed, or its pointer is malformed.

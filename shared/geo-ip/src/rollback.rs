@@ -19,7 +19,7 @@ pub enum RollbackError {
     /// There is only one release.
     #[error("there is no earlier release of {0} to roll back to")]
     NothingBefore(EditionName),
-    /// The previous release is missing in the store.
+    /// The previous release is missing from the store.
     #[error("the previous release of {0} is missing from the store")]
     Gone(EditionName),
     /// An update or another rollback moved the pointer.
@@ -36,7 +36,7 @@ pub enum UnblockError {
     /// Nothing is published.
     #[error("no release of {0} is published")]
     NothingPublished(EditionName),
-    /// No blocked release, or more than one, has a SHA-256 with this beginning.
+    /// No blocked release, or more than one, has a SHA-256 that begins like this.
     #[error(
         "{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; the blocked ones are: {}",
         listed(.blocked)
@@ -86,7 +86,7 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     }
 }
 
-/// Unblocks the only blocked release whose SHA-256 has this beginning, and returns the whole SHA-256.
+/// Unblocks the only blocked release whose SHA-256 begins like this, and returns the whole SHA-256.
 pub async fn unblock(
     store: &Store,
     environment: &str,

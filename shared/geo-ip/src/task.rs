@@ -72,7 +72,7 @@ pub enum TaskError {
     /// The configuration or the task key could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// An update failed through a fault of this deployment, not of the provider.
+    /// An update failed because of this deployment, not the provider.
     #[error("an edition could not be updated")]
     Update(#[source] UpdateError),
 }
@@ -111,8 +111,8 @@ impl TaskRequest {
     }
 }
 
-/// The largest database, in bytes, that fits into this memory (in MB) alongside everything else. Verification holds it
-/// in memory, since a memory map would need `unsafe`.
+/// The maximum size of a database, in bytes, that fits into this memory (in MB) alongside everything else. Verification
+/// holds it in memory, since a memory map would need `unsafe`.
 fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }

@@ -1,4 +1,4 @@
-//! The steps from a provider's file to a published release. Each failure has its own sentence and leaves the pointer
+//! The steps from a provider's file to a published release. Each failure has a separate sentence and leaves the pointer
 //! unchanged.
 
 use std::{fmt, io, path::PathBuf};
@@ -43,7 +43,7 @@ pub enum UpdateOutcome {
     WouldPublish(Box<Release>, Option<Box<Release>>),
     /// The first release was published in place of the second.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has meanwhile published this release, which is equally new or newer.
+    /// Another update has published this release in the meantime, which is equally new or newer.
     Overtaken(Box<Release>),
 }
 
@@ -73,7 +73,7 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// Whether the fault is this deployment's and not the provider's.
+    /// Whether this deployment is at fault, not the provider.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Scratch(_))
     }
@@ -90,7 +90,8 @@ impl Updater {
     /// Updates one edition; without `live`, changes nothing.
     ///
     /// Updates of one edition may run concurrently: the pointer moves only from the state that this update has read,
-    /// and each update uploads under its own name. The price is a second download; a lock would not be worth its cost.
+    /// and each update uploads under a unique name. The price is a second download, for which a lock would not be worth
+    /// its cost.
     pub async fn update(
         &self,
         configured: &ConfiguredEdition,
@@ -163,7 +164,7 @@ impl Updater {
     }
 
     /// Downloads the first candidate that exists; `None` if it has not changed. A 403 may also mean that a file does
-    /// not exist yet: S3 responds so for a bucket that may not be listed.
+    /// not exist yet: S3 responds so if the bucket may not be listed.
     async fn download<'o>(
         &self,
         offer: &'o Offer,

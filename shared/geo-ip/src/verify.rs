@@ -14,15 +14,15 @@ use super::{
 use base::Time;
 
 const DAY: u64 = 24 * 60 * 60;
-/// How far in the future a build may be, in seconds. Clocks differ.
+/// How far in the future a build may be, in seconds, since clocks differ.
 const MAX_AHEAD: u64 = DAY;
 /// The maximum age of a build, in seconds.
 const MAX_AGE: u64 = 400 * DAY;
 /// The maximum change of size and number of nodes, in percent.
 const MAX_CHANGE: u64 = 30;
-/// Addresses of well-known services, which every worldwide database knows.
+/// Addresses of well-known services, which every worldwide database contains.
 const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
-/// The number of networks that are looked up again.
+/// The number of networks that are looked up as a check.
 const SAMPLES: usize = 100;
 
 /// The facts about a database.
@@ -33,7 +33,7 @@ pub struct Facts {
     pub build_epoch: u64,
     pub node_count: u32,
     pub size_bytes: u64,
-    /// The well-known addresses that it knows.
+    /// The well-known addresses that it contains.
     pub known_addresses: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     if count == 0 { Err(strange("it contains no networks")) } else { Ok(()) }
 }
 
-/// Checks that the database, whose content is not that of the published one, may replace it.
+/// Checks that the database, whose content differs from the published one, may replace it.
 pub fn judge(facts: &Facts, wanted: &DatabaseType, published: Option<&Release>, now: Time) -> Result<(), VerifyError> {
     if !wanted.admits(&facts.database_type) {
         let found = facts.database_type.chars().take(64).filter(|character| !character.is_control()).collect();

@@ -23,7 +23,7 @@ pub struct AddressRules {
 }
 
 impl AddressRules {
-    /// Whether this address may be dialled. An allowed network applies to the literal address only: allowing 127.0.0.1
+    /// Whether this address may be dialled. An allowed network applies only to the literal address: allowing 127.0.0.1
     /// does not allow ::ffff:127.0.0.1.
     pub fn permit(&self, address: IpAddr) -> bool {
         self.allowed_networks.iter().any(|network: &IpNet| network.contains(&address)) || is_public(address)

@@ -87,7 +87,7 @@ const SPECIAL_V6: &[(&str, &str)] = &[
     ("ff00::/8", "multicast"),
 ];
 
-/// The networks whose embedded IPv4 address decides, with the first bit of the embedded address.
+/// The networks whose embedded IPv4 address decides, with the position of its first bit.
 const CARRIERS: &[(&str, u32)] = &[("::ffff:0:0/96", 96), ("64:ff9b::/96", 96), ("2002::/16", 16)];
 
 fn v4(network: &str) -> Ipv4Net {
@@ -207,7 +207,7 @@ fn addresses_beside_a_block_are_judged_by_their_own_registration() {
 
 #[test]
 fn every_block_of_256_addresses_is_judged_as_it_is_registered() {
-    // The registry has smaller blocks only within larger ones of the same judgement.
+    // The registry has smaller blocks only within larger ones with the same verdict.
     let special: Vec<(u32, u32)> = SPECIAL_V4
         .iter()
         .map(|(network, _)| (u32::from(v4(network).network()), u32::from(v4(network).broadcast())))

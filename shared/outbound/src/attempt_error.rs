@@ -24,7 +24,7 @@ pub enum AttemptError {
     Blocked(&'static str),
 }
 
-/// The reason, if TLS caused this error. Any read may return it: in TLS 1.3 a server rejects a missing client
+/// The reason, if TLS caused this error. Any read may return it: in TLS 1.3, a server rejects a missing client
 /// certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     cause(error).map(sentence)
@@ -97,7 +97,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "the endpoint's certificate is signed with an algorithm that is not supported"
         }
-        // Such as the certificate that `openssl req -x509` makes, which is a certificate authority.
+        // Such as the certificate that `openssl req -x509` creates, which is a certificate authority.
         CertificateError::Other(_) => "the endpoint's certificate is not valid; it may be self-signed",
         _ => "the endpoint's certificate is not valid",
     }

@@ -56,7 +56,7 @@ pub(crate) enum Unanswered {
     NotHttp,
     /// The connection broke before any byte of the request was written, possibly with an error of TLS.
     Unsent(Option<AttemptError>),
-    /// The connection broke later, so the endpoint may have the request.
+    /// The connection broke later, so the endpoint may have received the request.
     Broken,
     /// The heads of the response, interim responses included, have too many bytes or headers.
     HeadTooLong,
@@ -133,7 +133,7 @@ impl Connection {
         self.tracker.begin();
         self.heads.begin();
         let response = self.sender.try_send_request(request).await.map_err(|error| {
-            // hyper returns a request of which it wrote nothing.
+            // hyper returns a request if it wrote nothing of it.
             let is_unsent = error.message().is_some() || !self.tracker.has_written();
             match Unanswered::from(error.error()) {
                 Unanswered::Broken if is_unsent => Unanswered::Unsent(None),
@@ -157,7 +157,8 @@ impl Connection {
     }
 
     /// Whether the connection can be used for another request: the last response is complete, and the peer has neither
-    /// closed it nor sent anything since. Bytes that arrive ahead of a request must not become its response.
+    /// closed the connection nor sent anything since. Bytes that arrive ahead of a request must not become its
+    /// response.
     pub(crate) fn is_quiet(&self) -> bool {
         self.sender.is_ready() && (self.link_is_quiet)()
     }

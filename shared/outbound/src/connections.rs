@@ -24,10 +24,11 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
-/// The most idle connections of one tenant to one endpoint, which is the number of messages in a batch.
+/// The maximum number of idle connections of one tenant to one endpoint, which is the number of messages in a batch.
 const MAX_PER_ENDPOINT: usize = 10;
 
-/// The most idle connections in total. Each takes tens of kilobytes, and two of a function's thousand file descriptors.
+/// The maximum number of idle connections in total. Each takes tens of kilobytes, and two of a function's thousand file
+/// descriptors.
 const MAX_TOTAL: usize = 100;
 
 /// The pool of idle connections. Clones share it.
@@ -131,7 +132,7 @@ impl Connections {
 
 impl Waiting {
     /// Closes expired connections, by the wall clock, which continues while a sandbox is frozen. If the clock was set
-    /// back, the idle time is unknown, and the connection is closed too.
+    /// back, the idle time is unknown, and the connection is closed, too.
     fn close_expired(&mut self, now: Time) {
         self.connections.retain(|Idle { since, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
@@ -140,7 +141,7 @@ impl Waiting {
     }
 }
 
-/// Closes expired connections until the pool is empty, since idle connections also cost endpoints.
+/// Closes expired connections until the pool is empty, since idle connections cost endpoints something as well.
 async fn tend(waiting: Weak<Mutex<Waiting>>, clock: SharedClock) {
     loop {
         pause(IDLE).await;

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 pub(crate) struct Decoded {
     /// At most as many bytes as the limit allows.
     pub bytes: Vec<u8>,
-    /// Whether the body is neither longer nor damaged.
+    /// Whether the body is within the limit and undamaged.
     pub is_complete: bool,
 }
 

@@ -35,7 +35,7 @@ const HEAD_START: Duration = Duration::from_millis(250);
 const MAX_TRIED: usize = 8;
 
 /// The maximum number of concurrent lookups. An attempt abandons its lookup after five seconds, but the system's call
-/// may block its thread for about ten. A process makes 50 attempts at a time on AWS, and 70 times as many on one
+/// may block its thread for about ten. A process makes 50 concurrent attempts on AWS, and 70 times as many on one
 /// machine.
 const MAX_LOOKUPS: usize = 8_192;
 
@@ -44,7 +44,7 @@ const LOOKUP_STACK: usize = 512 * 1024;
 
 /// A resolver of names. It is an argument, so that tests can return addresses that no DNS would return.
 pub trait Resolver: fmt::Debug + Send + Sync {
-    /// The addresses of a name, in the order of trying. Fails if the name cannot be resolved.
+    /// The addresses of a name, in the order in which they are tried. Fails if the name cannot be resolved.
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -53,9 +53,9 @@ pub type SharedResolver = Arc<dyn Resolver>;
 
 /// The system's resolver: the hosts file, and the configured DNS.
 ///
-/// The system's call blocks a thread until the name server responds or the system gives up, which may be long after the
-/// attempt has ended. So lookups have separate threads, more of them than attempts, and one tenant's silent name
-/// servers do not delay the lookups of another.
+/// The system's call blocks a thread until the name server responds or the system gives up, possibly long after the
+/// attempt has ended. So lookups have separate threads, more than there are attempts, and one tenant's unresponsive
+/// name servers do not delay the lookups of another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

@@ -55,7 +55,7 @@ fn allowing(networks: &[&str]) -> AddressRules {
     AddressRules { allowed_networks, allow_http: true }
 }
 
-/// A listener on some port of an address, and the same port on others.
+/// A listener on a free port of an address, and the same port on others.
 async fn listeners<const N: usize>(addresses: [&str; N]) -> ([TcpListener; N], u16) {
     // Another process may have the port on one of the others.
     for _ in 0..20 {

@@ -13,7 +13,7 @@ const MAX_LENGTH: usize = 2048;
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// A URL that events may be sent to.
+/// A URL to which events may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
     url: Url,
@@ -68,8 +68,8 @@ impl EndpointUrl {
         if text.chars().count() > MAX_LENGTH {
             return Err(EndpointUrlError::TooLong);
         }
-        // The parser would silently drop tabs, line ends and outer spaces, but the displayed URL must be the one that
-        // was sent.
+        // The parser would silently drop tabs, line ends and outer spaces, but the URL shown must be the one that was
+        // sent.
         if text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err(EndpointUrlError::NotAUrl);
         }
@@ -121,9 +121,10 @@ impl fmt::Display for EndpointUrl {
     }
 }
 
-/// The path and the query of a URL, with the apostrophes of its text. The parser escapes them in the query of `http` and
-/// `https` (<https://url.spec.whatwg.org/#special-query-percent-encode-set>), although a query may have them (RFC 3986
-/// §3.4): an endpoint that compares or signs the raw query would see another one. It changes no other valid character.
+/// The path and the query of a URL, with the apostrophes of its text. The parser escapes them in the query of `http`
+/// and `https` (<https://url.spec.whatwg.org/#special-query-percent-encode-set>), although a query may contain them
+/// (RFC 3986 §3.4): an endpoint that compares or signs the raw query would see a different one. It changes no other
+/// valid character.
 fn with_apostrophes(text: &str, url: &Url) -> String {
     let Some((_, query)) = text.split_once('?').filter(|(_, query)| query.contains('\'')) else {
         return client::target(url).to_owned();

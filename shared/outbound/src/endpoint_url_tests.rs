@@ -1,5 +1,5 @@
 //! All spellings of an address get the same verdict: IPv4 as in `inet_aton` and the WHATWG's URL standard, and every
-//! string of an IPv6 address.
+//! text of an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -25,7 +25,7 @@ use crate::{
 use base::{SharedClock, Time, clock::SystemClock};
 
 /// The maximum size of the heads of a response, interim responses (1xx) included, in bytes; curl reads 300 KiB of one
-/// head. The buffer grows with the head, to twice this size at most, and a function makes 50 attempts at a time.
+/// head. The buffer grows with the head, to at most twice this size, and a function makes 50 concurrent attempts.
 const MAX_HEAD: usize = 1024 * 1024;
 /// The maximum length of the body text that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
@@ -80,7 +80,7 @@ impl Default for Outbound {
 pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
-    /// The absolute address that a redirect leads to, without credentials and fragment.
+    /// The absolute address to which a redirect leads, without credentials and fragment.
     pub location: Option<String>,
     /// The `Retry-After`, if it is text.
     pub retry_after: Option<String>,

@@ -1,4 +1,4 @@
-//! The address that a redirect leads to.
+//! The address to which a redirect leads.
 
 use http::{StatusCode, header, response};
 use url::Url;
@@ -18,7 +18,7 @@ pub(crate) fn of_response(head: &response::Parts, url: &Url) -> Option<String> {
             | StatusCode::PERMANENT_REDIRECT
     );
     let location = head.headers.get(header::LOCATION).filter(|_| is_redirect)?;
-    // Browsers and curl take the bytes as UTF-8.
+    // Browsers and curl read the bytes as UTF-8.
     let mut location = url.join(std::str::from_utf8(location.as_bytes()).ok()?).ok()?;
     if !["http", "https"].contains(&location.scheme()) {
         return None;

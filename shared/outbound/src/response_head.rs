@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The maximum number of headers of a response, and of each interim response. hyper's default of 100 is too small for
 /// servers that set many cookies or policies.
 pub(crate) const MAX_HEADERS: usize = 2_048;
-/// The largest heads of a connection that is kept: hyper's read buffer stays as large as the largest head.
+/// The largest heads with which a connection is kept, since hyper's read buffer stays as large as the largest head.
 const MAX_KEPT: usize = 64 * 1024;
 /// The columns of the minor version and of the first digit of the status, as in `HTTP/1.1 204 No Content`.
 const MINOR_VERSION: usize = 7;
@@ -59,7 +59,7 @@ impl Reading {
         }
     }
 
-    /// Reads bytes of the response, and writes the version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, and a
+    /// Reads bytes of the response, and writes the version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, but a
     /// client must read them and then close the connection (RFC 9112 §6.1).
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), HeadTooLong> {
         for byte in bytes {
@@ -86,7 +86,7 @@ impl Reading {
                     self.is_after_status = true;
                     self.lines += 1;
                 } else if self.is_after_status {
-                    // The final head ends the heads, and another one follows an interim head.
+                    // The final head ends the heads; after an interim head, another one follows.
                     self.is_complete = !self.is_interim;
                     self.is_after_status = false;
                     self.lines = 0;
@@ -121,7 +121,7 @@ impl Heads {
         *reading = Reading::new(reading.max);
     }
 
-    /// Ends the heads: all further bytes are those of the body.
+    /// Ends the heads: all further bytes belong to the body.
     pub(crate) fn end(&self) {
         self.reading().is_complete = true;
     }
@@ -183,7 +183,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HeadStream<S> {
 mod tests {
     use super::*;
 
-    /// Reads a response in pieces of this size, and returns it as hyper gets it, with the state at its end.
+    /// Reads a response in pieces of this size. Returns it as hyper sees it, with the state at its end.
     fn read(response: &str, piece: usize) -> (String, Reading) {
         let mut bytes = response.as_bytes().to_vec();
         let mut reading = Reading::new(100);

@@ -8,8 +8,8 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read at the first use, since most functions never dial. An empty result is not kept: it
-/// may be due to a passing shortage of file descriptors.
+/// The machine's authorities, read at the first use, since most functions never dial. An empty result is not kept,
+/// since it may be due to a temporary shortage of file descriptors.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);
 

@@ -36,7 +36,7 @@ impl WriteTracker {
 }
 
 /// A stream whose writes are recorded in a [`WriteTracker`]. It wraps the socket, below TLS, because TLS accepts bytes
-/// on a broken connection that it never writes.
+/// that it never writes if the connection is broken.
 #[derive(Debug)]
 pub(crate) struct TrackedStream<S> {
     stream: S,

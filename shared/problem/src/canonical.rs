@@ -1,14 +1,14 @@
 //! The canonical form of a request's body: bodies with equal values have the same one.
 //!
-//! A client that writes its JSON again may order members differently, space them differently, or write a number or a
-//! string in another way. Such a repetition is the same request.
+//! A client that serializes its JSON again may order or space members differently, or write a number or a string in
+//! another way. Such a repetition is the same request.
 
 use serde_json::value::RawValue;
 
 use crate::json_body::{MAX_DEPTH, without_byte_order_mark};
 
-/// The canonical form of a body; an empty one means an object without members. `None` if the body is not JSON, or is
-/// nested too deeply to be accepted: then only its bytes say which request it is.
+/// The canonical form of a body; an empty body means an object without members. `None` if the body is not JSON, or too
+/// deeply nested to be accepted; the request is then identified by its bytes.
 pub fn of_body(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(without_byte_order_mark(body)).ok()?;
     if text.trim().is_empty() {
@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
         Some(format!("[{}]", elements.join(",")))
     }
 
-    /// A string, with each character written in one way. A string with an unpaired surrogate, which no program can
-    /// read, stays as it is.
+    /// A string, with each character written in only one way. A string with an unpaired surrogate, which no program can
+    /// read, is left as it is.
     fn text(&mut self) -> Option<String> {
         let mut escaped = false;
         let end = self.rest.bytes().skip(1).position(|byte| {

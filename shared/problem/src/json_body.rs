@@ -15,11 +15,12 @@ use crate::{
 };
 
 /// The largest body that is read, in bytes. It is several times the largest event, so that the response to a slightly
-/// larger event names the limit of events rather than this one.
+/// larger event states the limit of events rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
+
 
 /// Checks the body of an operation without input: it must be absent, or an object without members.
 pub fn no_input(body: &[u8]) -> Result<(), Problem> {
@@ -61,7 +62,7 @@ impl<'a> JsonBody<'a> {
                 let detail = format!("has a member with an invalid name: a name {}", surrogates::MESSAGE);
                 return Violation::whole_body(Rule::InvalidFormat, detail);
             }
-            // Name only the position and the kind of the error: serde's message could repeat a value.
+            // State only the position and the kind of the error, since serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
             let (rule, what) = match error.is_data() {
@@ -77,7 +78,7 @@ impl<'a> JsonBody<'a> {
         Ok(Self { members, known: Vec::new(), violations })
     }
 
-    /// Takes the text of a member as it was sent, `null` included.
+    /// Takes the text of a member as it was sent, including `null`.
     pub fn take_raw(&mut self, name: &'static str) -> Option<&'a str> {
         self.known.push(name);
         self.take(name)
@@ -103,7 +104,7 @@ impl<'a> JsonBody<'a> {
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
-        // A type that takes 1 takes integers, and refuses this one for its size.
+        // A type that accepts 1 accepts integers, and refuses this one because of its size.
         let is_out_of_range = || plain_integer(text).is_some() && serde_json::from_str::<T>("1").is_ok();
         let rule = if value.is_none() && is_out_of_range() { Rule::OutOfRange } else { Rule::InvalidType };
         self.value_or_violation(name, text, value, rule, what)
@@ -153,7 +154,7 @@ impl<'a> JsonBody<'a> {
         self.optional_time(name)
     }
 
-    /// Whether the body has a member of this name that was not taken yet.
+    /// Whether the body has a member with this name that was not taken yet.
     pub fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(member, _)| member == name)
     }
@@ -198,7 +199,7 @@ impl<'a> JsonBody<'a> {
 }
 
 /// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
-/// clients that only have doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
+/// clients that have only doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
 /// texts such as `2.0` are converted.
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -216,6 +217,7 @@ pub fn plain_integer(json: &str) -> Option<String> {
 pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
+
 
 /// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {

@@ -9,12 +9,12 @@ use crate::{Problem, ProblemKind};
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// A limit in each window of time.
+/// A limit per window of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// The name for programs. docs/reference.md lists all names.
     pub name: &'static str,
-    /// How many requests a window has, or what the limit counts instead.
+    /// How many requests a window allows, or how many of the other things that the limit counts.
     pub limit: u32,
     /// The length of a window, in seconds.
     pub window: u32,

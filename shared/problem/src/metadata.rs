@@ -1,4 +1,4 @@
-//! Metadata: texts by which an integrator finds a thing of this service in its own systems. The service stores and
+//! Metadata: texts by which an integrator finds an object of this service in its own systems. The service stores and
 //! shows them, and never interprets them.
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl Metadata {
         Some(Self(members))
     }
 
-    /// Takes the member `metadata` from a body that changes a thing. `null` removes all metadata.
+    /// Takes the member `metadata` from a body that changes an object. `null` removes all metadata.
     pub fn take_change(body: &mut JsonBody<'_>) -> Option<Self> {
         if body.take_null(MEMBER) { Some(Self::default()) } else { Self::take(body) }
     }
@@ -46,7 +46,7 @@ impl Metadata {
     }
 }
 
-/// Notes a violation for each fault.
+/// Adds a violation for each fault.
 fn check(members: &BTreeMap<String, String>, violations: &mut Violations) {
     if members.len() > MAX_MEMBERS {
         violations.add(MEMBER, Rule::TooLong, format!("must have at most {MAX_MEMBERS} members"));

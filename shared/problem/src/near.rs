@@ -9,11 +9,11 @@ pub const MAX_COMPARED: usize = 10;
 const SUGGESTED: usize = 3;
 /// The minimum similarity of a suggestion: the percentage of shared pairs of letters.
 const ALIKE: u32 = 50;
-/// The longest text that gets suggestions, in characters. All known names are shorter. A longer text is cut in the
-/// message.
+/// The maximum length of a text that gets suggestions, in characters. All known names are shorter. A longer text is cut
+/// in the message.
 const MAX_LENGTH: usize = 60;
 
-/// The names that are most similar to a string, regardless of case, the most similar first.
+/// The names that are most similar to a text, regardless of case, the most similar first.
 pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item = N>) -> Vec<N> {
     if given.chars().nth(MAX_LENGTH).is_some() {
         return Vec::new();
@@ -25,8 +25,8 @@ pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item =
     alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// The message about a string that is none of these names: the rule `what`, the string, suggestions, and a clause that
-/// says where all names are listed.
+/// The message about a text that is none of these names: the rule `what`, the text, suggestions, and a clause that says
+/// where all names are listed.
 pub fn none_of<N: AsRef<str> + Ord>(
     what: &str,
     given: &str,

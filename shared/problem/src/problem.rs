@@ -26,7 +26,7 @@ pub struct Problem {
     pub properties: Map<String, Value>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A human-readable text, if the kind's text does not say enough.
+    /// A text for people, if the kind's text does not say enough.
     pub explanation: Option<Box<Explanation>>,
     /// The cause, for the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
@@ -95,7 +95,7 @@ impl Problem {
         self
     }
 
-    /// 400: the cursor is not one of this list.
+    /// 400: the cursor does not belong to this list.
     pub fn invalid_cursor() -> Self {
         let detail = "`cursor` must be a `nextCursor` from this list with the same filters. It may have expired; send \
             the request again without `cursor`.";
@@ -110,7 +110,7 @@ impl Problem {
         )
     }
 
-    /// 405: no route has this path with this verb. `list` is the path that lists the resources, if there is one.
+    /// 405: the path has no route with this verb. `list` is the path that lists the resources, if there is one.
     pub fn wrong_verb(method: &Method, allowed: &[&str], list: Option<&str>) -> Self {
         let allowed = allowed.join(", ");
         let list = list.map(|path| format!(" `GET {path}` lists what exists.")).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! The parameters of a query, taken one by one, so that all violations are reported at once. Unknown parameters are
-//! violations: a misspelt filter must not look like no filter.
+//! violations, since a misspelt filter must not look like no filter.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl<'a> Query<'a> {
         self.take(name, what, |_| Rule::InvalidFormat, read)
     }
 
-    /// Takes an optional parameter that is a number of a range.
+    /// Takes an optional parameter that is a number in a range.
     pub fn number<T>(&mut self, name: &'static str, what: &str, read: impl FnOnce(&'a str) -> Option<T>) -> Option<T> {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         self.take(name, what, |text| if is_number(text) { Rule::OutOfRange } else { Rule::InvalidType }, read)

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The response to a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Removed {
-    /// The identifier of the resource that was removed, or whose part was.
+    /// The identifier of the resource that was removed entirely or in part.
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     success: Option<bool>,
@@ -15,7 +15,7 @@ pub struct Removed {
 }
 
 impl Removed {
-    /// The response for this resource, with a sentence on the consequences.
+    /// The response for this resource, with a sentence about the consequences.
     pub fn new(id: impl Display, message: &'static str) -> Self {
         Self { id: id.to_string(), success: None, message }
     }

@@ -1,5 +1,5 @@
-//! Unpaired surrogates in JSON. Its grammar permits an escape such as `\ud800` without its other half (RFC 8259 §8.2),
-//! but such a string is not Unicode: parsers refuse it or replace it, each in its own way. I-JSON forbids it (RFC 7493
+//! Unpaired surrogates in JSON. The grammar permits an escape such as `\ud800` without its other half (RFC 8259 §8.2),
+//! but such a string is not Unicode: parsers refuse or replace it, each in a different way. I-JSON forbids it (RFC 7493
 //! §2.1), and so does this service.
 
 use crate::Pointer;
@@ -8,8 +8,8 @@ use crate::Pointer;
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The maximum number of texts that are reported, the longest name in a pointer, in characters, and the maximum number
-/// of steps of a pointer.
+/// The maximum number of reported texts, the maximum length of a name in a pointer, in characters, and the maximum
+/// number of steps of a pointer.
 const MOST: usize = 100;
 /// The bytes of the longest escape of a character: a pair of surrogates.
 const LONGEST_ESCAPE: usize = 12;
@@ -22,12 +22,12 @@ enum Level<'a> {
     Array(usize),
 }
 
-/// Pointers to the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. A name with
-/// an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its depth, up to
-/// this many texts.
+/// Pointers to the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. A name
+/// with an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its
+/// depth, up to this many texts.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
     let mut found: Vec<Pointer> = Vec::new();
-    // Texts with the same pointer are counted as well: a pointer costs more than its text.
+    // Texts with the same pointer are counted as well, since a pointer costs more than its text.
     let mut texts = 0;
     if !has_surrogates(json) {
         return found;
@@ -129,7 +129,7 @@ fn pointer(levels: &[Level<'_>]) -> Pointer {
     })
 }
 
-/// The beginning of a name, which is written with escapes. If it has an unpaired surrogate, the escapes stay.
+/// The beginning of a name, without its escapes. If the name has an unpaired surrogate, the escapes stay.
 fn beginning(name: &str) -> String {
     let cut = &name[..name.floor_char_boundary(MOST * LONGEST_ESCAPE)];
     let is_cut = cut.len() < name.len();

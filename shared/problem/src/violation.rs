@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest pointer in a violation, in bytes: clients choose the names in their input. A longer one is cut, and ends
-/// with `…`.
+/// The maximum length of a pointer in a violation, in bytes: clients choose the names in their input. A longer one is
+/// cut, and ends with `…`.
 pub const MAX_POINTER: usize = 120;
 /// The end of a string that was cut.
 const MARK: &str = "…";
@@ -21,7 +21,7 @@ pub struct Violation {
     /// The rule, for programs.
     #[serde(rename = "code")]
     pub rule: Rule,
-    /// The human-readable rule, as the end of a sentence that begins with the name of the value.
+    /// The rule for people, as the end of a sentence that begins with the name of the value.
     pub detail: String,
 }
 
@@ -50,7 +50,7 @@ pub enum Rule {
     Required,
     /// No member, parameter or argument has this name.
     Unknown,
-    /// The value comes twice.
+    /// The value is repeated.
     Duplicate,
     /// The value has another type.
     InvalidType,
@@ -121,7 +121,7 @@ impl Violation {
 }
 
 impl Pointer {
-    /// The member of this name within the value.
+    /// The member with this name within the value.
     pub fn member(&self, name: &str) -> Self {
         Self(format!("{}/{}", self.0, name.replace('~', "~0").replace('/', "~1")))
     }
@@ -152,7 +152,7 @@ impl Pointer {
     }
 }
 
-/// A pointer to the member of this name.
+/// A pointer to the member with this name.
 impl From<&str> for Pointer {
     fn from(name: &str) -> Self {
         Self::default().member(name)
@@ -170,7 +170,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A string of at most `longest` bytes: the beginning of a longer one, with a mark.
+/// A text of at most `longest` bytes: the beginning of a longer one, with a mark.
 pub fn cut(text: &str, longest: usize) -> String {
     match text.len() {
         length if length <= longest => text.to_owned(),

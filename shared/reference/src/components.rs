@@ -42,7 +42,7 @@ pub fn errors(document: &Value) -> String {
     )
 }
 
-/// A response's description with links from its kinds of Problem to their pages. Kinds that it does not name are
+/// A response's description with links from its kinds of Problem to their pages. Kinds that it does not mention are
 /// appended.
 fn with_links(description: &str, response: &Value) -> String {
     let mut written = description.to_owned();
@@ -106,7 +106,7 @@ pub fn headers(document: &Value) -> String {
 /// The minimum number of equal members for which a schema refers to another one.
 const MANY: usize = 5;
 
-/// Every schema. If an earlier schema has many equal members, they are named and not described again.
+/// Every schema. If it has many members in common with an earlier schema, they are named and not described again.
 pub fn schemas(document: &Value) -> String {
     let mut written = String::new();
     let mut described = Vec::<(&str, &Value)>::new();

@@ -53,8 +53,7 @@ pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a 
 
 /// The target of a `$ref`, or the value itself.
 ///
-/// # Panics
-/// If the reference has no target, which stops the build. Tests read the same document.
+/// # Panics If the reference has no target, which stops the build. Tests read the same document.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match text(value, "$ref") {
         Some(reference) => {
@@ -70,7 +69,7 @@ pub fn server(value: &Value) -> Option<&str> {
     text(list(value, "servers").first()?, "url")
 }
 
-/// The name of the component that a `$ref` leads to.
+/// The name of the component to which a `$ref` leads.
 pub fn component(value: &Value) -> Option<&str> {
     text(value, "$ref")?.rsplit('/').next()
 }

@@ -59,7 +59,7 @@ pub fn described(value: &Value) -> String {
     text(value, "description").map(block).unwrap_or_default()
 }
 
-/// The parameters. Only the names are listed of parameters that operations share.
+/// The parameters. For those that operations share, only the names are listed.
 fn parameters(document: &Value, operation: &Operation<'_>) -> String {
     let (shared, own): (Vec<&Value>, Vec<&Value>) =
         operation.parameters.iter().copied().partition(|parameter| component(parameter).is_some());
@@ -94,7 +94,7 @@ pub fn parameter(parameter: &Value, attributes: &str) -> String {
     )
 }
 
-/// Links to the shared errors, with their kinds. Of common errors, only the statuses are listed.
+/// Links to the shared errors, with their kinds. For common errors, only the statuses are listed.
 fn errors(document: &Value, declared: &Value) -> String {
     let most = problems::common_errors(document);
     let shared = members(declared, "responses").filter_map(|(status, response)| {
@@ -124,7 +124,7 @@ fn is_error(status: &str) -> bool {
 /// A successful response, or an error that is not shared.
 fn answer<'a>(document: &'a Value, status: &str, declared: &'a Value, shown: &mut Exemplified<'a>) -> String {
     let response = resolved(document, declared);
-    // Keywords next to a reference have precedence.
+    // Keywords next to a reference take precedence.
     let description = text(declared, "description").or(text(response, "description")).unwrap_or_default();
     let mut written = format!("<div><code>{}</code> {}", escaped(status), inline(description));
     let headers: Vec<String> = members(response, "headers")

@@ -9,7 +9,7 @@ use crate::{TemplateError, schedule};
 /// One function: a binary, and its triggers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Function {
-    /// The binary's name: that of its folder, and the last part of its `CodeUri`.
+    /// The binary's name: that of its folder, which is the last part of its `CodeUri`.
     pub name: String,
     /// Its name in the template.
     pub logical_id: String,

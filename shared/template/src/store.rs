@@ -1,4 +1,4 @@
-//! The table and the queues, in the form in which their services create them.
+//! The table and the queues, in the form in which they are created.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Properties that are not attributes of the queue itself in `CreateQueue`, or have another form there.
+    /// Properties that `CreateQueue` does not accept as attributes, or accepts in another form.
     const NOT_ATTRIBUTES: [&str; 3] = ["QueueName", "RedrivePolicy", "Tags"];
 
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Self {

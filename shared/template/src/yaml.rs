@@ -1,4 +1,4 @@
-//! YAML to JSON, CloudFormation's short forms included: `!Ref X` becomes `{"Ref": "X"}`, `!Sub s` `{"Fn::Sub": s}`,
+//! YAML to JSON, including CloudFormation's short forms: `!Ref X` becomes `{"Ref": "X"}`, `!Sub s` `{"Fn::Sub": s}`,
 //! `!GetAtt A.B` `{"Fn::GetAtt": ["A", "B"]}`.
 
 use saphyr::{LoadableYamlNode, Scalar, Yaml};

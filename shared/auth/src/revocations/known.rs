@@ -6,14 +6,14 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::Time;
 
-/// Age from which the list cannot be used: a function that slept for hours must not accept a token that was revoked in
-/// the meantime.
+/// Age from which the list is unusable: a function that was frozen for hours must not accept a token that was revoked
+/// in the meantime.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows.
 #[derive(Default)]
 pub(super) struct Known {
-    /// The entries by the revoked thing. A map within a map, so that a lookup needs no copy of the identifier.
+    /// The entries by the revoked object. A map within a map, so that a lookup needs no copy of the identifier.
     entries: HashMap<Kind, HashMap<String, Times>>,
     /// When the last successful read began.
     read: Option<Time>,
@@ -29,7 +29,7 @@ struct Times {
 }
 
 impl Known {
-    /// Adds a revocation. If the same thing was revoked before, the later times apply.
+    /// Adds a revocation. If the same object was revoked before, the later times apply.
     pub(super) fn add(&mut self, Revocation { kind, id, issued_until, until, .. }: Revocation) {
         let times = self.entries.entry(kind).or_default().entry(id).or_insert(Times { issued_until, until });
         times.issued_until = times.issued_until.max(issued_until);
@@ -77,7 +77,7 @@ impl Known {
         self.entries.get(&kind)?.get(id)
     }
 
-    /// The age of the list; zero while reads pause after a failure. `None` before the first read, and when the list is
+    /// The age of the list; zero while reads pause after a failure. `None` before the first read, and if the list is
     /// too old.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         let is_paused = self.pause.is_some_and(|end| now < end);

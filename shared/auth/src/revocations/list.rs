@@ -1,5 +1,5 @@
-//! The list of revocations in the table: one small item each, in the order of time, so that a function that knows the
-//! list reads only new items.
+//! The list of revocations in the table: one small item each, in order of time, so that a function that has the list
+//! reads only new items.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -16,14 +16,15 @@ use storage::table::{Change, Key, Page, Put, Query, Table, TableError, absent, l
 use storage::{Allowance, Allowances};
 
 const PK: &str = "REVOKED";
-/// How long the revocations of one application's tokens share an entry once the allowance is spent, in milliseconds. A
-/// read goes back by this time plus five minutes of clock difference, so that functions see later changes of the entry.
+/// How long the revocations of one application's tokens share an entry once the allowance is used up, in milliseconds.
+/// Each read goes back by this time plus five minutes of clock difference, so that functions see later changes of the
+/// entry.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
-/// How long a token may still be issued with a right that its application lost, because the issuer read the application
-/// before. Includes a second or two of clock difference.
+/// How long a token may still be issued with a right that its application has lost, because the issuer read the
+/// application before. Includes a second or two of clock difference.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
-/// The item in the table. Its sort key names the revoked thing and the time of the revocation.
+/// The item in the table. Its sort key contains the revoked object and the time of the revocation.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RevocationItem {
@@ -54,7 +55,7 @@ impl RevocationItem {
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
 
-/// A sort key that names no revoked thing.
+/// A sort key that contains no revoked object.
 #[derive(Debug, thiserror::Error)]
 #[error("the sort key `{0}` is not a time, a known kind and an identifier")]
 struct UnknownRevocation(String);
@@ -122,9 +123,9 @@ impl RevocationList {
         Self { table, allowances }
     }
 
-    /// Revokes a token on behalf of an application that is counted on this account. Never refused: once the allowance
-    /// is spent, one entry revokes all of the application's tokens that were issued up to this one. The allowances are
-    /// counted in separate items, because transactions of one account would cancel each other.
+    /// Revokes a token on behalf of an application that is counted for this account. Never refused: once the allowance
+    /// is used up, one entry revokes all of the application's tokens that were issued up to this one. The allowances
+    /// are counted in separate items, because transactions of one account would cancel each other.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         const DOING: &str = "revoking a token";
         if !self.has_own_entry(claims, account, now).await? {
@@ -140,7 +141,7 @@ impl RevocationList {
         Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, 1, account, now).await?.is_none())
     }
 
-    /// Revokes every token of an application that was issued no later than this one. One entry is shared for five
+    /// Revokes every token of an application that was issued no later than this one. The entry is shared for five
     /// minutes.
     async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);
@@ -148,7 +149,7 @@ impl RevocationList {
         let change = Change::of(Key::new(PK, sort_key(&revocation)))
             .set("issuedUntil", issued)
             .set("expiresAt", expires_at(&revocation))
-            // The latest issue time wins, in any order of the changes, and covers the others.
+            // The latest issue time wins, regardless of the order of the changes, and covers the others.
             .only_if(absent("issuedUntil").or(less("issuedUntil", issued)));
         self.table.write(change, "revoking an application's tokens issued up to a given time").await?;
         Ok(revocation)
@@ -183,7 +184,7 @@ pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, Table
     RevocationItem::put(&revocation, "revoking a session's tokens")
 }
 
-/// The write that revokes every token that an application has now, for the transaction that takes a right from it.
+/// The write that revokes all current tokens of an application, for the transaction that takes a right away from it.
 /// Tokens issued a little later no longer have the right.
 pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);

@@ -1,8 +1,8 @@
 //! The list of revocations in memory, so that no request pays for a read.
 //!
-//! A function reads the list when it starts. The first request that finds the list 30 s old reads the additions. A
-//! revoked token stops working everywhere within a minute while the table is reachable. With a list that is five
-//! minutes old, a function verifies no token.
+//! A function reads the list when it starts. The first request that finds the list 30 s old reads the additions. While
+//! the table is reachable, a revoked token stops working everywhere within a minute. With a list that is five minutes
+//! old, a function verifies no tokens.
 
 mod known;
 mod list;
@@ -30,13 +30,13 @@ use storage::TableError;
 
 /// A list that is younger than this is not read again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
-/// From this age on, all calls wait for a new list. A younger list is used while one call reads.
+/// From this age on, all calls wait for a new list. A younger list remains in use while one call reads.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
 /// How long a request waits for a read while the list in memory is recent enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How far each read goes back before the last one. A revocation has the time of its writer's clock, which may be an
+/// How far each read goes back before the last one. A revocation has the time of its writer's clock, possibly an
 /// operator's workstation (AWS accepts requests from clocks that are five minutes off), and appears in the table a
 /// little later. A shared entry changes for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
@@ -56,7 +56,8 @@ pub struct Revocations<S = RevocationList> {
 }
 
 impl Revocations {
-    /// Revokes a token on behalf of an application that is counted on this account; immediately in this process.
+    /// Revokes a token on behalf of an application that is counted for this account. In this process, it takes effect
+    /// immediately.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         let revocation = self.source.token(claims, account, self.clock.now()).await?;
         self.known.write().unwrap_or_else(PoisonError::into_inner).add(revocation);
@@ -89,7 +90,7 @@ impl<S: RevocationSource> Revocations<S> {
         }
     }
 
-    /// Whether a token is revoked: by itself, or with its application, credential, session or key. Fails only when the
+    /// Whether a token is revoked: by itself, or with its application, credential, session or key. Fails only if the
     /// list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh(Consistency::Strong).await?;
@@ -104,8 +105,7 @@ impl<S: RevocationSource> Revocations<S> {
 
     /// Whether a token is revoked according to the table now.
     pub async fn revoked_by_fresh_list(&self, claims: &Claims) -> Result<bool, TableError> {
-        // Reads are compared by number, since a clock that is set back would make an earlier read look like a later
-        // one.
+        // Reads are compared by number, since a clock that is set back would make an earlier read look later.
         let before = self.begun.load(Relaxed);
         let _one_at_a_time = self.reading.lock().await;
         // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.

@@ -5,17 +5,16 @@ use std::time::Duration;
 use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
-/// How long the tokens of an application or a credential are revoked: the longest life of a token, and a few minutes
-/// for tokens that were being issued. An ended credential may have valid tokens for the same time.
+/// How long the tokens of an application or a credential are revoked: the longest lifetime of a token, and a few
+/// minutes for tokens that were being issued. An ended credential may have valid tokens for the same time.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
-/// The longest time for which a revocation applies: a revoked signing key is used by warm functions for some more
-/// minutes.
+/// The longest time for which a revocation applies: warm functions use a revoked signing key for a few more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
 /// How long after the removal of an application or a credential its tokens may seem to be issued: clocks differ, and
 /// tokens were being issued. An application that is registered again later has valid tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
-/// The thing that is revoked.
+/// The object that is revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One token, by its `jti`.
@@ -56,7 +55,7 @@ pub fn credential(client_id: &str, credential_id: &str) -> String {
 /// One revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
-    /// The kind of the revoked thing.
+    /// The kind of the revoked object.
     pub kind: Kind,
     /// Its identifier.
     pub id: String,
@@ -69,7 +68,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// The revocation of one thing, with all its tokens. The identifier of an application or a credential may be used
+    /// The revocation of one object, with all its tokens. The identifier of an application or a credential may be used
     /// again, so these revocations cover only tokens issued up to five minutes after `made`.
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {

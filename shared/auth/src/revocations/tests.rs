@@ -13,7 +13,7 @@ use super::{
 };
 use base::{Time, testing::FixedClock};
 
-/// A list that can fail or hang, and counts its reads and their start times.
+/// A list that can fail or hang, and that counts its reads and records their start times.
 #[derive(Default)]
 struct List {
     made: std::sync::Mutex<Vec<Revocation>>,
@@ -78,7 +78,7 @@ fn stand() -> (Arc<List>, FixedClock, Revocations<Arc<List>>) {
     (list, clock, revocations)
 }
 
-/// A revocation of each kind that concerns this token.
+/// A revocation of each kind that applies to this token.
 const KINDS: [(Kind, &str); 5] = [
     (Kind::Token, "token"),
     (Kind::Client, "app"),

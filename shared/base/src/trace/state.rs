@@ -3,7 +3,7 @@
 
 /// The maximum number of members of a list.
 const MOST: usize = 32;
-/// The longest list that is passed on: the recommendation requires at least this.
+/// The maximum length of a list that is passed on: the recommendation requires at least this.
 const LONGEST: usize = 512;
 /// Longer members are removed first.
 const LONG_MEMBER: usize = 128;
@@ -14,7 +14,7 @@ const LONGEST_TEXT: usize = 256;
 pub(super) struct State(String);
 
 impl State {
-    /// Reads a list; `None` if it must be discarded according to the recommendation. Members keep their order, and do
+    /// Reads a list; `None` if it must be discarded according to the recommendation. Members keep their order and do
     /// not change. A list that is too long loses whole members.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut members: Vec<(&str, &str)> = Vec::new();
@@ -24,7 +24,7 @@ impl State {
             if !is_key(key) || !is_value(value) {
                 return None;
             }
-            // Of several members with one key, the first is the latest.
+            // If several members have the same key, the first is the latest.
             if members.iter().any(|(known, _)| *known == key) {
                 continue;
             }

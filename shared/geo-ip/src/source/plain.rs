@@ -1,4 +1,4 @@
-//! A file at any address. Whether it is new follows from the checksum beside it, or else from `ETag` and
+//! A file at any address. Whether it is new is determined by the checksum next to it, or else by `ETag` and
 //! `Last-Modified`.
 
 use percent_encoding::percent_decode_str;
@@ -35,7 +35,7 @@ pub(super) async fn ask(
     }
     let mut candidate = Candidate::unless_published(url.clone(), published);
     if checksum.is_some() {
-        // The checksum shows that the file has changed: a 304 would contradict it.
+        // The checksum shows that the file has changed, so a 304 would contradict it.
         candidate.conditions.clear();
     }
     Ok(SourceAnswer::Offer(Box::new(Offer {

@@ -122,7 +122,7 @@ impl FolderStore {
     }
 }
 
-/// A temporary file beside its target, removed when it is dropped.
+/// A temporary file next to its target, removed when it is dropped.
 struct Beside(PathBuf);
 
 impl Beside {

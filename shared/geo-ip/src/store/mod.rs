@@ -147,7 +147,7 @@ impl FromStr for StoreAddress {
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Only absolute paths have an address, and parsing returns no other.
+            // Only absolute paths have an address, and parsing returns no others.
             Self::Folder(root) => f.write_str(Url::from_file_path(root).map(String::from).unwrap_or_default().as_str()),
             Self::S3 { bucket, prefix } => write!(f, "s3://{bucket}/{prefix}"),
         }

@@ -12,7 +12,7 @@ const SEPARATOR: usize = 16;
 /// A builder of a database.
 #[derive(Debug, Clone)]
 pub struct DatabaseBuilder {
-    /// The type that it names.
+    /// The type that it declares.
     pub database_type: String,
     /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,

@@ -183,7 +183,7 @@ fn summarized(hours: &[HourItem], prefix: &str, now: Time) -> WebhookStats {
     }
 }
 
-/// The hours since this long ago with their names, in the order of the items.
+/// The hours that began at most this long ago, with their names, in the order of the items.
 fn recent<'a>(hours: &'a [HourItem], prefix: &str, ago: Duration, now: Time) -> Vec<(&'a str, &'a HourItem)> {
     let first = hour(now - ago);
     let named = hours.iter().filter_map(|item| Some((item.sk.strip_prefix(prefix)?, item)));
