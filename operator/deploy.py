@@ -96,13 +96,13 @@ def ask(environment, architecture):
         given[name] = question(
             name, explanation, default, lambda answer: (not answer and name in ("BaseUrl", "AuthUrl")) or is_allowed(parameter, answer)
         )
-    # The file holds no secret, so its default permissions are sufficient.
+    # The file contains no secret, so its default permissions are sufficient.
     path.write_text(configuration(environment, stack, region, given, parameters), encoding="utf-8")
 
 
 def configuration(environment, stack, region, given, parameters):
     """The text of the answer file: the given parameters, and the others as comments, each with its description."""
-    quoted = json.dumps  # a string of JSON is one of YAML
+    quoted = json.dumps  # a JSON string is a YAML string
     lines = [
         f"# The settings of `make deploy ENV={environment}`. A parameter that is not listed has the template's default.",
         "version: 0.1",
@@ -227,7 +227,7 @@ def put_address(environment, endpoint):
 
 
 def wait_for_first_runs(stack, region):
-    """Waits until the schedules have run, so that the alarms for missing runs do not notify in a new stack."""
+    """Waits until the schedules have run, so that the alarms for missing runs send no notification in a new stack."""
     print("Waiting for the first runs of the schedules.")
     end = time.monotonic() + FIRST_RUNS_WITHIN
     while True:

@@ -1,10 +1,10 @@
-"""An existing table in place of the stack's own, such as a restored one: CloudFormation does not manage it, so its environment,
-keys, indexes and settings are compared with the template's before each deployment.
+"""Checks an existing table in place of the stack's own, such as a restored one. CloudFormation does not manage it, so
+its environment, keys, indexes and settings are compared with the template's before each deployment.
 """
 
 from command_line import aws, fail
 
-# The tag with the environment's name. Only the tag distinguishes the tables of environments. A restored table has no
+# The tag with the environment's name. Only this tag distinguishes the tables of environments. A restored table has no
 # tags.
 TAG = "waypost:environment"
 
@@ -29,7 +29,7 @@ def check_table(name, region, environment, template):
 
 
 def environment_of(tags):
-    """The environment that a table's tags name, or None."""
+    """The environment in a table's tags, or None."""
     return next((tag["Value"] for tag in tags["Tags"] if tag["Key"] == TAG), None)
 
 

@@ -9,8 +9,8 @@ ARN = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 def with_settings(template, parameters):
     """The template with the parameters' values in the functions' environments.
 
-    SAM publishes a version of a function when its text in the template changes. With a reference to a parameter the text would
-    stay the same, and the alias would stay at the version with the old value
+    SAM publishes a version of a function when its text in the template changes. With a reference to a parameter, the
+    text would stay the same, and the alias would remain at the version with the old value
     (https://github.com/aws/serverless-application-model/issues/3820).
     """
     template = copy.deepcopy(template)
@@ -33,11 +33,11 @@ def filled(value, parameters):
 
 
 def with_table(template, name):
-    """The template with this table in every right, variable, alarm and output, in place of the table of the stack, which stays
-    there; without a name, the template as it is.
+    """The template with this table in every right, variable, alarm and output, in place of the stack's own table, which
+    is kept. Without a name, the template as it is.
 
-    CloudFormation has no variables: an expression with a condition at each of the hundred references would hide what a function
-    may do.
+    CloudFormation has no variables: an expression with a condition at each of the hundred references would make the
+    functions' rights hard to read.
     """
     if not name:
         return template

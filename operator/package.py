@@ -1,6 +1,6 @@
-"""Puts the programs of a release into target/packages, and lists the SHA-256 of each file: the functions of `make build` as zips, as
-SAM zips them for a deployment, waypost-admin as a program for this machine's system, and waypost, the command line for
-integrators, as a static program for each architecture.
+"""Puts the programs of a release into target/packages, and lists the SHA-256 of each file: the functions of `make
+build` as zips, as SAM zips them for a deployment, waypost-admin as a program for this machine's system, and waypost,
+the command line for integrators, as a static program for each architecture.
 
 SAM writes no time into a zip, so the same program gives the same zip; cargo-lambda's zips contain the build time.
 """

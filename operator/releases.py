@@ -1,5 +1,5 @@
-"""The versions that were deployed: each one's template, with the addresses of its programs, stays in SAM's bucket beside the
-programs. So a roll-back needs neither a build nor the source.
+"""The versions that were deployed. Each one's template, with the addresses of its programs, is kept in SAM's bucket
+next to the programs, so that a roll-back needs neither a build nor the source.
 """
 
 import json

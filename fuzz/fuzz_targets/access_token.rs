@@ -22,11 +22,11 @@ static EXPECTED: LazyLock<Audience> = LazyLock::new(|| Audience {
 fuzz_target!(|text: &str| {
     let _ = validate(text);
     let Some((header, claims)) = text.split_once('\n') else { return };
-    // The name of the key is random, so that the text cannot know it.
+    // The name of the key is random, so that the text cannot contain it.
     let header = header.replace("KID", KEY.kid());
     let Ok(taken) = validate(&signed(&header, claims)) else { return };
 
-    // Ignored claims may have numbers that are too large for this parser.
+    // Ignored claims may contain numbers that are too large for this parser.
     let parsed = serde_json::from_str::<Value>(&header).ok().zip(serde_json::from_str::<Value>(claims).ok());
     let Some((header, claims)) = parsed else { return };
     assert_eq!((&header["alg"], &header["kid"]), (&"EdDSA".into(), &KEY.kid().into()));

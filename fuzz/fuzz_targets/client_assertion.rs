@@ -28,7 +28,7 @@ fuzz_target!(|text: &str| {
         return;
     }
 
-    // Ignored claims may have numbers that are too large for this parser.
+    // Ignored claims may contain numbers that are too large for this parser.
     let parsed = serde_json::from_str::<Value>(header).ok().zip(serde_json::from_str::<Value>(claims).ok());
     let Some((header, claims)) = parsed else { return };
     assert!(header["alg"] == "EdDSA" || header["alg"] == "Ed25519");

@@ -1,5 +1,5 @@
 //! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted
-//! only if it holds the start of a page; a position alone is read back byte for byte.
+//! only if it contains the start of a page. A position alone is read back byte for byte.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ fn hotel() -> EntityId {
     EntityId::parse("hotel").expect("an entity")
 }
 
-/// These bytes, sealed as the service seals a position.
+/// These bytes, sealed like the position of a real cursor.
 fn sealed(ring: &KeyRing, plain: &[u8]) -> String {
     let context = format!("delivery-cursor/hotel/{}", Filters::default());
     BASE64_URL_SAFE_NO_PAD.encode(ring.seal(&CountingRandom::default(), &context, plain))

@@ -1,5 +1,5 @@
 //! Requests to publish: an accepted request becomes an event that contains the data byte for byte, is JSON with the
-//! contract's members, and keeps the limits of size and depth.
+//! contract's members, and keeps within the limits of size and depth.
 #![no_main]
 
 use std::{collections::BTreeMap, time::Duration};
@@ -33,7 +33,7 @@ fuzz_target!(|body: &[u8]| {
     assert_eq!(carried["id"].get(), format!("\"{id}\""));
     assert_eq!(carried["timestamp"].get(), "\"2026-11-20T09:45:00.123Z\"");
 
-    // A parser may refuse large numbers; if it does not, both texts mean the same.
+    // A parser may refuse large numbers; if it does not, both texts have the same meaning.
     if let Ok(sent) = serde_json::from_slice::<Value>(body) {
         let carried: Value = serde_json::from_str(&event.body).expect("nothing that was not there before");
         assert_eq!(carried["type"], sent["type"]);

@@ -1,4 +1,4 @@
-//! `Retry-After`: any value is a pause of at most a day, or no pause.
+//! `Retry-After`: any value means a pause of at most a day, or no pause.
 #![no_main]
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ fuzz_target!(|input: (u32, &str)| {
     if let Ok(seconds) = text.parse::<u64>() {
         // More than ten years are ignored.
         let expected = (seconds <= 315_576_000).then(|| Duration::from_secs(seconds.min(24 * 60 * 60)));
-        // Rust takes a plus sign, HTTP does not.
+        // Rust accepts a plus sign, HTTP does not.
         assert!(pause == expected || text.starts_with('+'), "{text}: {pause:?}");
     }
 });

@@ -1,4 +1,4 @@
-//! `traceparent` and `tracestate`: with any values, a call has a trace, and the passed-on headers are well-formed,
+//! `traceparent` and `tracestate`: with any values, a call has a trace, and the forwarded headers are well-formed,
 //! small, and parse to the same trace again.
 #![no_main]
 

@@ -58,7 +58,7 @@ pub enum ApplicationError {
         applications"
     )]
     NoApplication(String),
-    /// The application has two secrets.
+    /// The application already has two secrets.
     #[error(
         "the application already has two active secrets, and the older one expires at {0}; wait until then, or remove \
          one with `remove-secret`"

@@ -14,21 +14,21 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, webhook::register::Registration},
 };
 
-/// Why the canary was not provided.
+/// Why the canary was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Its secret, or the keys that seal its webhook, could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Its application was not made.
+    /// Its application was not created.
     #[error("the canary's application could not be created")]
     Application(#[from] ApplicationError),
-    /// Its webhook was not made.
+    /// Its webhook was not created.
     #[error("the canary's webhook could not be created")]
     Webhook(#[from] WebhookError),
 }
 
-/// A fresh secret. It names an entity, an application and a webhook, which [`provide`] creates.
+/// A fresh secret. It contains an entity, an application and a webhook, which [`provide`] creates.
 pub fn fresh_secret() -> Value {
     let Credentials { client_id, client_secret } = fresh_credentials();
     json!({
@@ -40,8 +40,8 @@ pub fn fresh_secret() -> Value {
     })
 }
 
-/// Creates the application and the webhook that the canary's secret names, unless they exist. The application may
-/// publish only for the canary's entity. The webhook delivers to the canary receiver of the deployment at this address.
+/// Creates the application and the webhook named in the canary's secret, unless they exist. The application may publish
+/// only for the canary's entity. The webhook delivers to the canary receiver of the deployment at this address.
 pub async fn provide(table: &Table, secrets: Secrets, environment: &str, base_url: &str) -> Result<(), CanaryError> {
     let secret: CanarySecret = secrets.read(SECRET).await?;
     let scopes: Scopes = [Scope::IntegrationsWrite].into_iter().collect();

@@ -1,5 +1,5 @@
-//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider.
-//! `make demo-provider` runs a fake of it.
+//! The payment provider `demo` of a local service. It is described by its secret alone, like any added provider. `make
+//! demo-provider` runs a fake of it.
 
 use std::{
     fs::{self, DirBuilder},
@@ -44,7 +44,7 @@ fn on_this_machine(address: &str) -> Option<(u16, &str)> {
     Some((port.parse().ok()?, path))
 }
 
-/// Sets the port in each local address of the description. Other addresses stay.
+/// Sets the port in each local address of the description. Other addresses do not change.
 fn at_port(description: &Value, port: u16) -> Value {
     let mut moved = description.clone();
     for member in moved.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {

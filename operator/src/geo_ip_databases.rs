@@ -38,7 +38,7 @@ pub struct Lookup {
     pub edition: EditionName,
     /// The release that was read.
     pub release: Release,
-    /// The address's network and its value, if the database knows the address.
+    /// The address's network and its value, if the database contains the address.
     pub found: Option<(String, Value)>,
 }
 

@@ -1,5 +1,4 @@
-//! Panel links that an operator creates in the name of an application. Their sessions get the application's
-//! tokens.
+//! Panel links that an operator creates on behalf of an application. Their sessions get the application's tokens.
 
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ pub enum PanelLinkError {
     /// The application could not be read.
     #[error("the application could not be read")]
     Application(#[source] TableError),
-    /// The link was not made.
+    /// The link was not created.
     #[error(transparent)]
     Link(#[from] PanelError),
 }
@@ -95,7 +94,7 @@ impl OperatorsPanelLinks {
         Ok(Self::new(deployment.table.clone(), base_url.to_owned()))
     }
 
-    /// Creates a link, and records it in the audit trail of the deployment of this name.
+    /// Creates a link, and records it in the audit trail of the deployment with this name.
     pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
         let notes = Notes::default();
         let created = self.make(wanted, &notes).await?;

@@ -41,7 +41,7 @@ pub enum ProvisionError {
     /// The stack lacks an output.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The canary was not provided.
+    /// The canary was not provisioned.
     #[error(transparent)]
     Canary(#[from] CanaryError),
     /// A secret could not be read or written.
@@ -50,8 +50,8 @@ pub enum ProvisionError {
 }
 
 /// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's
-/// application and webhook. Secrets that have a value keep it, so this may be repeated. Returns the names of the filled
-/// secrets.
+/// application and webhook. Existing values of secrets are kept, so this may be repeated. Returns the names of the
+/// filled secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
     let lifetime = stack.parsed("TokenLifetime")?;
@@ -137,8 +137,8 @@ fn fresh_private_key() -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Publishes the public halves of the secret `signing-key`, and ends published keys that the secret lacks, in case a
-/// rotation was stopped halfway. `lifetime` is the lifetime of tokens, in seconds.
+/// Publishes the public halves of the secret `signing-key`, and ends published keys that are not in the secret, in case
+/// a rotation was interrupted. `lifetime` is the lifetime of tokens, in seconds.
 pub async fn publish_signing_key(table: &Table, signing_key: &Value, lifetime: u32) -> Result<(), ProvisionError> {
     let keys = SigningSecret::read(signing_key)?.keys()?;
     let now = SystemClock.now();

@@ -4,7 +4,7 @@
 //! token is refused. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service, `rotate` does the steps
 //! itself. An emergency replaces both keys at once, and every token of the old keys is refused within a minute.
 //!
-//! Both may be stopped at any moment, and run again.
+//! Both may be interrupted at any moment, and run again.
 
 use std::{
     error::Error,
@@ -49,7 +49,7 @@ pub enum SigningKeysError {
     /// Secrets Manager does not rotate.
     #[error("Secrets Manager could not rotate the secret {name}: {reason}")]
     NotRotated {
-        /// The secret's whole name.
+        /// The secret's full name.
         name: String,
         /// The error of Secrets Manager or of the SDK.
         reason: String,
@@ -60,7 +60,7 @@ pub enum SigningKeysError {
          rotate-signing-key was not invoked. Check the rotation configured for the secret"
     )]
     SameKeys {
-        /// The secret's whole name.
+        /// The secret's full name.
         name: String,
         /// The key that signed before, and still does.
         kid: String,
@@ -170,7 +170,7 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Late)
     }
 
-    /// Does the steps of Secrets Manager, in their order.
+    /// Does the steps of Secrets Manager, in order.
     async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
         let version = random::uuid(&SystemRandom);
         for step in Step::ALL {
@@ -217,7 +217,7 @@ impl<'a> SigningKeysOf<'a> {
         });
         publish.await??;
 
-        // A rotation in progress would bring an old key back, and its pending label would block the next rotation.
+        // A rotation in progress would restore an old key, and its pending label would block the next rotation.
         let mut abandoned: Vec<_> = versions.abandon_pending().await?.into_iter().collect();
         self.secret.replace(&secret.value(), &replaced.id).await?;
         abandoned.extend(versions.abandon_pending().await?);

@@ -9,8 +9,8 @@ use storage::table::{Key, Scan, Scanned, Table, TableError};
 /// The number of examined items between two progress lines in the log.
 const LOGGED_EVERY: u64 = 100_000;
 
-/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads the whole table, a page
-/// at a time, which AWS charges for.
+/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads the whole table, one
+/// page at a time, for which AWS charges.
 pub async fn find<T: DeserializeOwned>(
     table: &Table,
     scan: Scan,

@@ -84,7 +84,7 @@ pub const ALL: &[Prompt] = &[
     },
 ];
 
-/// The prompt of this name.
+/// The prompt with this name.
 pub fn find(name: &str) -> Option<&'static Prompt> {
     ALL.iter().find(|prompt| prompt.name == name)
 }

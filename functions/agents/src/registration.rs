@@ -1,6 +1,6 @@
-//! The scopes for which a token's application is registered. If a call's token lacks one of these, the response is a
-//! 403, and the client gets a wider token. No token can have any other scope, and a client that requested one would
-//! fail and end its session, so the call then returns an error that the model can read.
+//! The scopes for which a token's application is registered. If a call's token lacks one of these, the response is 403,
+//! and the client gets a wider token. No token can have any other scope, and a client that requested one would fail and
+//! end its session, so the call then returns an error that the model can read.
 
 use auth::{Scope, Scopes, refusal};
 use problem::{Problem, ProblemKind};
@@ -37,9 +37,9 @@ pub async fn check(use_cases: &UseCases, caller: &Caller, needed: &[Scope]) -> R
     }
 }
 
-/// The refusal of a token with the scopes `held`. Its challenge names them in addition to the needed ones, since some
-/// clients request exactly the scopes of the challenge, and the new token replaces the old one. It names no scope that
-/// the issuer would refuse.
+/// The refusal of a token with the scopes `held`. Its challenge contains them in addition to the needed ones, since
+/// some clients request exactly the scopes of the challenge, and the new token replaces the old one. It contains no
+/// scope that the issuer would refuse.
 /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#scope-challenge-handling>
 fn too_narrow(needed: &[Scope], held: Scopes, registered: Option<Scopes>) -> Problem {
     let needed: Scopes = needed.iter().copied().chain([Scope::McpRead]).collect();
@@ -88,7 +88,7 @@ mod tests {
             let problem = too_narrow(&needed, held, registered);
             let (_, challenge) = &problem.headers[0];
             assert_eq!(challenge, &*format!(r#"Bearer error="insufficient_scope", scope="{scopes}""#));
-            // The body names only the scopes of the call.
+            // The body contains only the scopes of the call.
             assert_eq!(problem.properties["requiredScope"], "integrations.write mcp.read mcp.write");
         }
     }

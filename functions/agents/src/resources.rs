@@ -127,7 +127,7 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The tool that shows what the resource at this address shows. A client that hides the tool must not get the resource
+/// The tool that shows the same as the resource at this address. A client that hides the tool must not get the resource
 /// either.
 fn tool(address: &Address<'_>) -> &'static Tool {
     match address {
@@ -257,7 +257,7 @@ mod tests {
     fn a_delivery_address_has_its_entity_and_identifier() {
         assert_eq!(Address::parse("waypost://hotel/delivery/dlv_1"), delivery("hotel", "dlv_1"));
         assert_eq!(Address::parse("waypost://a%3Ab%40c/delivery/dlv_1"), delivery("a:b@c", "dlv_1"));
-        // An entity may be called like a part of another address.
+        // An entity may have the same name as a part of another address.
         assert_eq!(Address::parse("waypost://problems/delivery/dlv_1"), delivery("problems", "dlv_1"));
     }
 

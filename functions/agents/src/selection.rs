@@ -1,13 +1,13 @@
-//! The selection of tools by headers, which a person sets in the client's configuration. It selects the resources that
-//! the tools show, too. A read-only agent cannot change anything, regardless of its token, and a short list takes less
-//! of a model's context.
+//! The selection of tools by headers, which a person sets in the client's configuration. It also selects the resources
+//! that the tools show. A read-only agent cannot change anything, regardless of its token, and a short list takes up
+//! less of a model's context.
 
 use http::HeaderMap;
 use problem::{Problem, Rule, Violation};
 
 use crate::tool::Tool;
 
-/// `true` excludes tools that change something.
+/// `true` excludes tools that make changes.
 const READ_ONLY: &str = "X-MCP-Readonly";
 /// The comma-separated names of the selected tools.
 const TOOLS: &str = "X-MCP-Tools";

@@ -90,7 +90,7 @@ impl ToolCall {
     }
 }
 
-/// The members that stay unparsed texts, since their numbers may be too large or too exact to parse.
+/// The members that remain unparsed texts, since their numbers may be too large or too exact to parse.
 const EXACT: [&str; 2] = ["data", "eventFilter"];
 
 /// A result as JSON.

@@ -16,7 +16,7 @@ use crate::{
     words,
 };
 
-/// Calls the tool of this name.
+/// Calls the tool with this name.
 ///
 /// # Errors
 /// The tool does not exist, the client has not selected it, the token lacks a scope, or the tool returns a Problem.
@@ -48,7 +48,7 @@ pub async fn result(
         Ok(named) => run(use_cases, tool, caller, named, arguments.clone()).await,
         Err(problem) => Err(problem),
     };
-    // A tool that creates an object names it in its result.
+    // A tool that creates an object returns its identifier in the result.
     let created = done.as_ref().ok().and_then(|value| value["id"].as_str());
     if let Some(subject) = subject.as_deref().or(created) {
         notes.subject(subject);

@@ -56,7 +56,7 @@ pub fn schema(contract: &Map<String, Value>) -> Value {
     })
 }
 
-/// A value in the form of the schema of a result: third-party texts marked, and unknown members removed.
+/// A value in the form of the result's schema: third-party texts marked, and unknown members removed.
 pub fn shown(value: Value, schema: &Value) -> Value {
     match value {
         value if is_so(schema) => marked(value),
@@ -85,7 +85,7 @@ fn marked(value: Value) -> Value {
     }
 }
 
-/// The character, or a replacement if it is invisible, since it could be part of an instruction that people do not see.
+/// The character, or a replacement if it is invisible, since it could belong to an instruction that people do not see.
 fn visible(character: char) -> char {
     match character {
         '\n' | '\t' => character,

@@ -1,5 +1,5 @@
-//! Problems in the words of tools. Use cases write Problems for callers of the API, but a model that reads of a path or
-//! a header would look for a tool that does not exist.
+//! Problems in the words of tools. Use cases write Problems for callers of the API, but a model that reads about a path
+//! or a header would look for a tool that does not exist.
 
 use problem::{InputPart, Problem, Violation};
 

@@ -73,7 +73,7 @@ pub async fn remove_credential(
         Ok::<_, ApplicationError>(Removed::new(name, removed.message()))
     };
     let answered = once.carry_out(call.now, work).await?;
-    // A repetition is audited as well, but does not run the work that notes the subject.
+    // A repetition is audited as well, but skips the work that notes the subject.
     call.notes.subject(&format!("{id}/{name}"));
     Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

@@ -1,7 +1,7 @@
 //! Joins the modules of the page into one script, which a browser fetches in one round trip. Separate modules would
 //! take several.
 //!
-//! Each module becomes a function that returns its exports, from which an import reads its names. So the names of two
+//! Each module becomes a function that returns its exports, from which an import reads its names, so the names of two
 //! modules cannot collide. The linker knows the forms of `import` and `export` that the panel uses, and refuses all
 //! others. A bundler from npm would make Node a requirement of every build.
 
@@ -117,7 +117,7 @@ impl Linker {
     }
 }
 
-/// A member of an object, in its short form where the names are equal.
+/// A member of an object, in its short form if the names are equal.
 fn member(name: &str, value: &str) -> String {
     if name == value { name.to_owned() } else { format!("{name}: {value}") }
 }
@@ -135,8 +135,8 @@ fn without_comments(source: &str) -> String {
     source.split_inclusive('\n').filter(is_code).collect()
 }
 
-/// The source without the indentation of its lines, which browsers ignore in markup too. No text of the panel has a line
-/// break of its source.
+/// The source without the indentation of its lines, which browsers ignore in markup, too. No text of the panel contains
+/// a line break from its source.
 fn without_indentation(source: &str) -> String {
     source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).collect()
 }
@@ -204,7 +204,7 @@ fn quoted(address: &str) -> Option<&str> {
     address.strip_prefix('"')?.strip_suffix('"').filter(|address| address.starts_with('.') && !address.contains('"'))
 }
 
-/// Resolves a relative address against the file that names it.
+/// Resolves a relative address against the file that contains it.
 fn joined(file: &str, address: &str) -> String {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();

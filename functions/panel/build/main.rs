@@ -20,7 +20,7 @@ const FOLDER: &str = "../../panel";
 const PAGE: &str = "index.html";
 /// The module that the page starts, and the name of the linked script.
 const SCRIPT: &str = "main.js";
-/// The folder of files in the source of the page.
+/// The folder of files, as the source of the page names it.
 const ASSETS: &str = "/panel/assets/";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]

@@ -30,13 +30,13 @@ pub fn asset(path: &str) -> Option<&'static File> {
 }
 
 impl File {
-    /// The file, cacheable forever, since other content has another address.
+    /// The file, cacheable forever, since different content has a different address.
     pub fn as_asset(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let reply = self.reply(request)?.with_header(CACHE_CONTROL, "public, max-age=31536000, immutable");
         Ok(reply.with_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin"))
     }
 
-    /// The file in the form that the client accepts, or a 304 if the client has it already.
+    /// The file in the form that the client accepts, or a 304 if the client already has it.
     pub(crate) fn reply(&self, request: &HeaderMap) -> Result<Reply, Problem> {
         let is_packed = takes_gzip(request);
         let tag = format!("\"{}{}\"", self.hash, if is_packed { "-gzip" } else { "" });
@@ -72,7 +72,8 @@ fn has_already(request: &HeaderMap, tag: &str) -> bool {
     })
 }
 
-/// The elements of a list in headers. One with bytes beyond ASCII, such as a tag of another server, hides no other.
+/// The elements of a list in headers. An element with non-ASCII bytes, such as another server's tag, does not hide the
+/// others.
 fn elements(request: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lists = request.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
     lists.flat_map(|list| list.split(',').map(str::to_owned).collect::<Vec<_>>()).collect()

@@ -1,8 +1,8 @@
 //! The check that a request comes from the panel's own page.
 //!
-//! Otherwise a page of another site could open its own link in a user's browser, and the user would unknowingly work on
-//! a stranger's managing entity (login CSRF). The cookie does not prevent this: a code needs no cookie, and the cookie
-//! for frames is not `SameSite=Strict`.
+//! Otherwise, a page of another site could open its own link in a user's browser, and the user would unknowingly work
+//! on a stranger's managing entity (login CSRF). The cookie does not prevent this: a code needs no cookie, and the
+//! cookie for frames is not `SameSite=Strict`.
 
 use http::{HeaderMap, HeaderName, header::ORIGIN};
 use problem::{Problem, ProblemKind};

@@ -70,7 +70,7 @@ fn to_panel(address: &str) -> String {
     format!("<p><a class=\"button\" href=\"{}\">Go to the panel</a></p>\n", escaped(address))
 }
 
-/// The page for an unproven address, which may be forged or opened again later. It repeats nothing of the address
+/// The page for an unproven address, which may be forged or opened again later. It repeats nothing from the address
 /// except the name of a built-in provider.
 fn unproven(provider: &ProviderName) -> String {
     let name = builtin::find(provider).map_or("your payment provider", |known| &known.label);

@@ -28,7 +28,7 @@ fn html(shown: &StartPage) -> String {
         content += "<p role=\"alert\">Your browser did not accept this site's cookie, so you could not continue. Allow \
             cookies for this site, then try again.</p>\n";
     }
-    // A link and not a form: browsers check the redirects of a form's response against `form-action`.
+    // A link instead of a form: browsers check the redirects of a form's response against `form-action`.
     content += &format!(
         "<p><a class=\"button\" href=\"{}\">Continue to {provider}</a></p>\n\
          <p>If you do not work for {who} or did not ask for this, close this page. Nothing is connected until you \

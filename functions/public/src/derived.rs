@@ -1,7 +1,7 @@
 //! Addresses that clients derive from others, and redirects to the addresses that they mean.
 //!
 //! A client of the Model Context Protocol may add a slash to the server's address, and inserts the server's path into
-//! the address of the issuer's metadata (RFC 8414 §3.1) and of the resource's (RFC 9728 §3.1).
+//! the addresses of the issuer's metadata (RFC 8414 §3.1) and of the resource's (RFC 9728 §3.1).
 
 use gate::Reply;
 use http::{
@@ -22,13 +22,13 @@ const MEANT: &[(&str, &str)] = &[
 ];
 
 /// The reply at a derived address; `None` at any other. The redirect keeps verb and body (308), and stays at the host
-/// that the client called, so that it keeps the token.
+/// that the client called, so that the client keeps the token.
 pub fn answer(method: &Method, path: &str) -> Option<Reply> {
     let (_, meant) = *MEANT.iter().find(|(derived, _)| *derived == path)?;
     let redirect = || Reply::bare(StatusCode::PERMANENT_REDIRECT).with_header(LOCATION, meant);
     Some(match *method {
         _ if meant == SERVER => redirect(),
-        // Browsers follow no redirect of a preflight.
+        // Browsers do not follow redirects of a preflight.
         Method::OPTIONS => Reply::preflight(),
         _ => redirect().with_header(ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     })

@@ -10,7 +10,7 @@ use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 /// The longest identifier of a bus event. EventBridge's are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
-/// Lambda's record of an event that exhausted its retries. It is a message in the queue of rejected events, which an
+/// Lambda's record of an event that exhausted its retries. It is a message on the queue of rejected events, which an
 /// operator sends again unchanged. <https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html>
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

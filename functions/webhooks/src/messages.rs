@@ -4,7 +4,7 @@ use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent
 
 use webhooks::deliveries::queue::{inbox::BatchMessage, message::AttemptMessage};
 
-/// The ARN of the queue that a batch comes from; empty for a batch without messages.
+/// The ARN of the queue from which a batch comes; empty for a batch without messages.
 pub fn queue_arn(batch: &SqsEvent) -> &str {
     batch.records.first().and_then(|message| message.event_source_arn.as_deref()).unwrap_or_default()
 }

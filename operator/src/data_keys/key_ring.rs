@@ -1,7 +1,7 @@
 //! The secret with the key ring, and an operator's changes to it: adding a new current key, and forgetting old keys.
 //!
 //! A key's name begins with the second of its creation, and every sealed text begins with the name of its key. So an
-//! operator sees in the table how old a text's key is.
+//! operator can see in the table how old a text's key is.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,8 +12,8 @@ use serde_json::Value;
 use base::{Random, Time, random};
 use storage::{KeyRing, SealError};
 
-/// How long a key may be needed after another became current. For five minutes, warm functions may still seal with it.
-/// PKCE verifiers and idempotent responses that they seal live for ten more minutes, and are never resealed.
+/// How long a key may be needed after another one became current. For five minutes, warm functions may still seal with
+/// it. The PKCE verifiers and idempotent responses that they seal live for ten more minutes, and are never resealed.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The secret's value. It has no `Debug`, so that keys are never printed.
@@ -65,7 +65,7 @@ impl KeyRingSecret {
     }
 
     /// The time from which no value needs an old key, provided that the whole table was resealed. `None` if no key's
-    /// name has a time.
+    /// name contains a time.
     pub fn settled_at(&self) -> Option<Time> {
         let newest = self.keys.keys().map(|name| made(name)).max()?;
         (newest > Time::from_millis(0)).then(|| newest + NEEDED_AFTER)
@@ -83,7 +83,7 @@ impl KeyRingSecret {
     }
 }
 
-/// The creation time of a key; 1970 if its name has no time.
+/// The creation time of a key; 1970 if its name contains no time.
 fn made(name: &str) -> Time {
     let seconds = name.split_once('-').and_then(|(seconds, _)| seconds.parse::<u32>().ok()).unwrap_or(0);
     Time::from_millis(i64::from(seconds) * 1000)

@@ -1,7 +1,7 @@
 //! Rotates the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
 //!
-//! A rotation may be stopped at any moment: every key stays in the ring until an operator forgets the unneeded ones,
-//! and a pass without a new key finishes the work.
+//! A rotation may be interrupted at any moment: every key stays in the ring until an operator forgets the unneeded
+//! ones, and a pass without a new key finishes the work.
 
 pub mod key_ring;
 pub mod reseal;
@@ -24,7 +24,7 @@ use base::{
 
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
-/// The maximum number of passes over the table, which items with frequent concurrent changes may need.
+/// The maximum number of passes over the table. Items with frequent concurrent changes may need several.
 const PASSES: u32 = 20;
 /// The wait before another pass, which must find nothing. It is longer than any lease: a function that held an item has
 /// written it back by then, possibly with the old text.
@@ -35,7 +35,7 @@ const LOGGED_EVERY: u64 = 1000;
 /// The kinds of rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Makes a new key and reseals everything.
+    /// Creates a new key and reseals everything.
     Rotate,
     /// Reseals the values that older keys sealed, without a new key.
     Reseal,
@@ -51,9 +51,9 @@ pub struct Rotated {
     pub current: String,
     /// The names of the keys that were removed.
     pub forgotten: Vec<String>,
-    /// The names of the old keys that stay.
+    /// The names of the old keys that are kept.
     pub kept: Vec<String>,
-    /// The time from which [`Work::Forget`] removes them all, if their names have a time.
+    /// The time from which [`Work::Forget`] removes them all, if their names contain a time.
     pub settled_at: Option<Time>,
 }
 
@@ -116,7 +116,7 @@ fn audit(deployment: &Deployment, action: Action, keys: &str) {
     deployment::audit(&deployment.environment, action, &notes);
 }
 
-/// Passes over the table until every item is resealed, or, before keys are forgotten, until a pass changes nothing.
+/// Passes over the table until every item is resealed. Before keys are forgotten, until a pass changes nothing.
 async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool) -> Result<Counts, DataKeysError> {
     let keys = ring.ring()?;
     let resealing = Resealing { table, ring: &keys, random: &SystemRandom };

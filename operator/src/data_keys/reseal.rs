@@ -1,4 +1,4 @@
-//! Reseals with the current key every value in the table that an older key sealed.
+//! Reseals every value in the table that an older key sealed with the current key.
 //!
 //! The write of an item fails if a sealed text has changed since it was opened, so that no concurrent change is undone.
 //! PKCE verifiers of authorizations and idempotent responses are not resealed, since they live for only ten minutes.
@@ -157,7 +157,7 @@ impl Resealing<'_> {
         Ok(changes)
     }
 
-    /// Writes the new values if the old ones are unchanged.
+    /// Writes the new values if the old ones have not changed.
     async fn write(&self, key: &Key, changes: Vec<Replacement>) -> Result<Written<Json>, TableError> {
         let mut change = Change::of(key.clone());
         for Replacement { path, old, new } in changes {

@@ -1,4 +1,4 @@
-//! A local service. Its `service.env` has the addresses and credentials of its parts.
+//! A local service. Its `service.env` contains the addresses and credentials of its parts.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ impl Folder {
         let path = data.join("service.env");
         let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DeploymentError::NoService(data.to_owned()),
-            // Usually the service of another user, whose credentials only that user may read.
+            // Usually another user's service, whose credentials only that user may read.
             _ => DeploymentError::File { path, source },
         })?;
         let lines = text.lines().filter_map(|line| line.split_once('='));

@@ -58,7 +58,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// The stack of this name with these outputs.
+    /// The stack with this name and these outputs.
     pub fn new(name: &str, outputs: BTreeMap<String, String>, aws: SdkConfig) -> Self {
         Self { name: name.to_owned(), outputs, aws }
     }
@@ -190,14 +190,15 @@ impl Deployment {
     }
 }
 
-/// Writes the audit line of a completed action to standard error, since standard output holds the result. Functions
+/// Writes the audit line of a completed action to standard error, since standard output is for the result. Functions
 /// write such lines to their log.
 pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
     let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }
 
-/// The label of a version before it becomes current. Not Secrets Manager's pending label, which it uses for rotations.
+/// The label of a version before it becomes current. It is not Secrets Manager's pending label, which Secrets Manager
+/// uses for rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";
 
 /// A secret that an operator replaces. For a local service, it also locks out other rotations while it is open.
@@ -208,7 +209,7 @@ pub struct ReplacedSecret {
 }
 
 impl ReplacedSecret {
-    /// The secret of this name after the prefix.
+    /// The secret with this name after the prefix.
     pub fn open(deployment: &Deployment, name: &str) -> Result<Self, DeploymentError> {
         let lock = deployment.folder().map(|folder| folder.lock()).transpose()?;
         Ok(Self { versions: deployment.versions(name), _lock: lock })

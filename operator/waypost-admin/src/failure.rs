@@ -51,7 +51,7 @@ pub enum Failure {
     /// Failing webhooks could not be listed.
     #[error("the table could not be read; nothing was changed")]
     Webhooks(#[source] TableError),
-    /// Failed attempts were not forgotten, or not all.
+    /// Failed attempts were not cleared, or not all of them.
     #[error("some failed attempts may still count; run this again")]
     Guesses(#[source] TableError),
     /// A function of the deployment was not invoked, or failed.

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use storage::aws::CallError;
 
-/// A function that operators invoke: its name on one machine, and the output of a stack that names it.
+/// A function that operators invoke: its name on one machine, and the output of a stack with its name.
 pub struct Invoked {
     /// Its name in the bundle.
     pub name: &'static str,
@@ -49,7 +49,7 @@ impl Invoked {
                 (Builder::from(&folder.aws().await?).endpoint_url(folder.value("LAMBDA_ENDPOINT")?), name)
             }
         };
-        // No retries: a second invocation could begin while the first one is running.
+        // No retries: a second invocation could begin while the first one is still running.
         let client = Client::from_conf(config.retry_config(RetryConfig::disabled()).build());
         let answer = client.invoke().function_name(function).payload(Blob::new("{}")).send().await;
         let answer = answer.map_err(|error| {

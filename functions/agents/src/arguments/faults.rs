@@ -11,7 +11,7 @@ use crate::schemas;
 /// The message about an argument that the schema does not have.
 const UNKNOWN: &str = "is not an argument of this tool";
 
-/// Refuses members of the contract that tools leave out. The use case would accept them.
+/// Refuses members of the contract that tools leave out, and that the use case would accept.
 ///
 /// # Errors
 /// 400 if there is one.
@@ -23,9 +23,9 @@ pub fn check_left_out(arguments: &Map<String, Value>) -> Result<(), Problem> {
     violations.check()
 }
 
-/// Adds the other arguments that do not conform to the tool's schema to a Problem of invalid arguments. A call first
-/// reads its managing entity and identifiers, and the use case the rest, so the model would otherwise learn the faults
-/// one by one. For an unknown argument, the Problem names those of the schema.
+/// Adds the other arguments that do not conform to the tool's schema to a Problem about invalid arguments. A call first
+/// reads its managing entity and identifiers, and the use case reads the rest, so the model would otherwise learn of
+/// the faults one by one. For an unknown argument, the Problem lists those of the schema.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
@@ -34,7 +34,7 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
     let found = problem.violations();
     // `/eventList/2` and `/headers/Host` are faults of `eventList` and `headers`.
     let known: BTreeSet<String> = found.iter().filter_map(|violation| violation.pointer.steps().next()).collect();
-    // It keeps a limited number of them.
+    // Only a limited number of them is kept.
     let mut violations = Violations::default();
     found.into_iter().for_each(|violation| violations.push(violation));
     for violation in faults(arguments, schema) {
@@ -51,7 +51,7 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
     Problem { detail, properties, ..problem }
 }
 
-/// Whether a violation is about an unknown argument, and not about a member within an argument.
+/// Whether a violation is about an unknown argument, rather than about a member within an argument.
 fn is_unknown(violation: &Violation) -> bool {
     violation.rule == Rule::Unknown && violation.pointer.steps().count() == 1
 }

@@ -84,7 +84,7 @@ pub fn subject(arguments: &Map<String, Value>) -> Option<String> {
     webhook.or_else(|| text(DELIVERY).and_then(DeliveryId::parse).map(|id| id.to_string()))
 }
 
-/// Whether a schema names this type.
+/// Whether a schema has this type.
 fn allows(schema: &Value, name: &str) -> bool {
     match &schema["type"] {
         Value::Array(types) => types.iter().any(|known| known == name),
@@ -128,8 +128,8 @@ impl ToolCall {
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
-    /// Reads the remaining arguments as the query of a request. An argument that does not have its type in the tool's
-    /// `schema` is a violation, in addition to those that the use case finds.
+    /// Reads the remaining arguments as the query of a request. An argument whose type differs from the tool's `schema`
+    /// is a violation, in addition to those that the use case finds.
     pub fn read_query<T>(&self, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
         query::read_query(&self.arguments, schema, read)
     }

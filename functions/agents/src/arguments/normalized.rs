@@ -10,13 +10,13 @@ const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool",
 
 /// Normalizes arguments for use cases. Models and the forms of clients send null or an empty string for members that
 /// they mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are
-/// removed, or get the type of the schema.
+/// removed, or converted to the schema's type.
 ///
-/// Null removes a member of a webhook that allows it. But if another member is null that cannot be, the caller sends null
-/// for everything that it leaves out, and removes nothing.
+/// Null removes a webhook's member if that is optional. But if a member that cannot be null is null as well, the caller
+/// sends null for everything that it leaves out, and nothing is removed.
 ///
-/// Only members of the schema change, and the members that some clients add to each call are removed. Another unknown
-/// member stays, so that the use case refuses it by name.
+/// Only members of the schema change, and the members that some clients add to each call are removed. Any other unknown
+/// member is kept, so that the use case refuses it by name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let member = |name: &str| &schema["properties"][name];
     let cannot_be_null = |name: &str| !member(name).is_null() && !allows(member(name), "null");
@@ -26,7 +26,7 @@ pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, 
         let is_left_out = match &value {
             _ if member.is_null() => ADDED_BY_CLIENTS.contains(&&*name),
             Value::Null => fills_with_null || !allows(member, "null"),
-            // No argument has the empty text as a value.
+            // No argument has an empty text as a value.
             Value::String(text) => text.is_empty(),
             _ => false,
         };
@@ -51,7 +51,7 @@ fn typed(value: Value, schema: &Value) -> Value {
     }
 }
 
-/// Converts a number without a fraction to an integer, which it is in JSON Schema. A double holds every integer up to
+/// Converts a number without a fraction to an integer, as JSON Schema defines one. A double holds every integer up to
 /// 2^53.
 fn integer(value: Value) -> Value {
     const MAX: f64 = 9_007_199_254_740_992.0;
@@ -85,7 +85,7 @@ mod tests {
             |arguments: Value| Value::Object(normalized(arguments.as_object().cloned().expect("an object"), &schema));
         assert_eq!(given(json!({ "cursor": "", "limit": 2.0 })), json!({ "limit": 2 }));
         assert_eq!(given(json!({ "limit": "2", "sessionId": "s", "toolCallId": "c" })), json!({ "limit": 2 }));
-        // Other arguments stay, and are refused.
+        // Other arguments are kept, and refused.
         for refused in [
             json!({ "unknown": null }),
             json!({ "type": 1 }),

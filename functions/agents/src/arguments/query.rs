@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use problem::{Query, Rule, Violations, json_body::plain_integer};
 use serde_json::{Map, Value};
 
-/// Reads arguments as the query of a request. An argument that does not have its type in the tool's `schema` is a
-/// violation, in addition to those that the use case finds.
+/// Reads arguments as the query of a request. An argument whose type differs from the tool's `schema` is a violation,
+/// in addition to those that the use case finds.
 pub(super) fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
     let mut pairs = Vec::new();
     let mut violations = Violations::default();
@@ -24,10 +24,9 @@ pub(super) fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read
 /// The values of the query parameter that corresponds to an argument. An array becomes a repeated parameter.
 ///
 /// A query contains only strings, so the type is checked here: a string, an integer, or an array of strings. An empty
-/// array is refused: it would become no parameter, and the list would be unfiltered.
+/// array is refused, since it would become no parameter, and the list would be unfiltered.
 ///
-/// # Errors
-/// The requirement, if the argument has another type than its schema.
+/// # Errors The requirement, if the argument's type differs from its schema.
 fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     match (schema["type"].as_str(), value) {
         (Some("string"), Value::String(text)) => Ok(vec![text.clone()]),
@@ -42,7 +41,7 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
             let message = || format!("must be an array of {least} to {most} different strings, each without a comma");
             texts(value, least..=most).ok_or_else(message)
         }
-        // The use case refuses an unknown name with any value.
+        // The use case refuses an unknown name regardless of its value.
         _ => Ok(vec![String::new()]),
     }
 }

@@ -32,7 +32,7 @@ pub fn only<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, R
     }
 }
 
-/// Checks that the headers name the method and the subject of a request.
+/// Checks that the headers contain the method and the subject of a request.
 pub fn agree(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
     agrees(headers, METHOD, &request.method)?;
     let subject = match request.method.as_str() {

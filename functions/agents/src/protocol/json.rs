@@ -1,5 +1,5 @@
-//! The JSON of a message. A duplicate member is detected at every depth: the server must not silently choose one of two
-//! values.
+//! The JSON of a message. A duplicate member is detected at every depth, since the server must not silently choose one
+//! of two values.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -40,7 +40,7 @@ pub struct RpcError {
 }
 
 impl Message {
-    /// Reads the body of an HTTP request. The error has the identifier of the request, if there is one.
+    /// Reads the body of an HTTP request. The error contains the identifier of the request, if there is one.
     pub fn read(body: &[u8]) -> Result<Self, (Option<Value>, RpcError)> {
         let Json { value, doubled } = json::read(body).map_err(|_| (None, RpcError::not_json()))?;
         let Value::Object(mut message) = value else {

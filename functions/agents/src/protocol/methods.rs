@@ -71,13 +71,13 @@ fn capabilities() -> Value {
     })
 }
 
-/// Responds to a request for a list that has one page.
+/// Responds to a request for a list that fits into one page.
 fn list(request: &Request, caching: Caching, result: impl FnOnce() -> Value) -> Result<Answer, Failure> {
     has_one_page(request)?;
     Ok(Answer::kept(result(), caching))
 }
 
-/// Checks that the request names the first page, which is the only one. An empty cursor means the first page.
+/// Checks that the request is for the first page, which is the only one. An empty cursor means the first page.
 fn has_one_page(request: &Request) -> Result<(), RpcError> {
     let cursor = request.params.get("cursor");
     if cursor.is_some_and(|cursor| !cursor.is_null() && cursor != "") {

@@ -1,9 +1,9 @@
 //! The Model Context Protocol over HTTP, without sessions and streams: one message in, one response out. A [`Server`]
 //! provides tools, resources and prompts.
 //!
-//! The SDK (`rmcp`) is not an alternative: its transport repeats the gate's checks in another order and with plain-text
-//! errors, starts a task for each message whose panics the gate does not see, and knows no scopes of tools. Its message
-//! types alone would cost a dozen crates in a function whose start time matters.
+//! The SDK (`rmcp`) is not an alternative: its transport repeats the gate's checks in a different order and with
+//! plain-text errors, starts a task for each message whose panics the gate does not see, and does not support scopes
+//! for tools. Its message types alone would cost a dozen crates in a function whose start time matters.
 
 mod answer;
 mod headers;

@@ -1,7 +1,7 @@
 //! The supported revisions of the protocol, and the revision of a message.
 //!
-//! Up to 2025-11-25, a client begins with `initialize` and then names the revision in a header. Since 2026-07-28, each
-//! request is self-contained: it names the revision in its `_meta`, and a header repeats it.
+//! Up to 2025-11-25, a client begins with `initialize` and then sends the revision in a header. Since 2026-07-28, each
+//! request is self-contained: its `_meta` contains the revision, and a header repeats it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
@@ -12,7 +12,7 @@ use super::{
     json_rpc::{Request, RpcError},
 };
 
-/// The member of `_meta` that names a request's revision.
+/// The member of `_meta` with a request's revision.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` with the capabilities of the client. This server uses none, but the protocol requires it.
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -44,7 +44,7 @@ impl Revision {
         }
     }
 
-    /// The revision of this name.
+    /// The revision with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.name() == name)
     }
@@ -73,13 +73,13 @@ impl Revision {
         Ok(revision)
     }
 
-    /// The revision that a header names. Clients of the oldest revisions name none.
+    /// The revision in a header. Clients of the oldest revisions send none.
     pub fn named(header: Option<&str>) -> Result<Self, RpcError> {
         let Some(name) = header else { return Ok(Self::June2025) };
         Self::of_name(name).ok_or_else(|| RpcError::unsupported_revision(name, &Self::ALL.map(Self::name)))
     }
 
-    /// The revision for a client whose `initialize` names `wanted`.
+    /// The revision for a client whose `initialize` requests `wanted`.
     pub fn negotiated(wanted: &str) -> Self {
         Self::of_name(wanted).filter(|revision| revision.has_handshake()).unwrap_or(Self::NEWEST_WITH_HANDSHAKE)
     }

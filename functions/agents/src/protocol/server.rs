@@ -15,7 +15,7 @@ pub trait Server: Sync + 'static {
     /// Its name and version (`Implementation`).
     fn info(&self) -> Value;
 
-    /// The API's address, without a slash at its end; the pages of Problems are below it.
+    /// The API's address, without a trailing slash. The pages of Problems are below it.
     fn base_url(&self) -> &str;
 
     /// Its tools for this caller (`Tool`).

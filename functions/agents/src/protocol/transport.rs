@@ -1,6 +1,6 @@
-//! The transport between HTTP and the protocol. The gate checks requests first, among them the `Origin`, which stops
+//! The transport between HTTP and the protocol. The gate checks requests first, including their `Origin`, which stops
 //! DNS rebinding. `Host` is not checked: programs can send any, and behind CloudFront or a proxy it differs from
-//! `BaseUrl`. `Accept` is ignored, since responses have one form.
+//! `BaseUrl`. `Accept` is ignored, since responses have only one form.
 
 use gate::{Call, Reply};
 use http::StatusCode;

@@ -46,7 +46,7 @@ fn explained(kind: ProblemKind, base_url: &str) -> Value {
     })
 }
 
-/// The kind of this slug, or the message for an unknown one.
+/// The kind with this slug, or the message for an unknown one.
 fn of_slug(slug: &str) -> Result<ProblemKind, String> {
     ProblemKind::of_slug(slug).ok_or_else(|| {
         let all = "the resource waypost://problems lists all kinds";
@@ -55,7 +55,7 @@ fn of_slug(slug: &str) -> Result<ProblemKind, String> {
 }
 
 fn input() -> Value {
-    // No enumeration of all kinds: it would be the longest part of the tool, and every error names its kind.
+    // No enumeration of all kinds: it would be the longest part of the tool, and every error states its kind.
     let kind = json!({
         "type": "string",
         "maxLength": 64,

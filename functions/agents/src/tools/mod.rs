@@ -51,7 +51,7 @@ pub const ALL: &[Tool] = &[
     remove_webhook::REMOVE_WEBHOOK,
 ];
 
-/// The tool of this name.
+/// The tool with this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     ALL.iter().find(|tool| tool.name == name)
 }

@@ -99,7 +99,7 @@ fn arguments_are_described_bounded_and_shown_by_examples() {
     }
 }
 
-/// The members that a use case reads, as its refusal of an unknown one lists them.
+/// The members that a use case reads, as listed when it refuses an unknown one.
 fn read_by(problem: Option<Problem>) -> BTreeSet<String> {
     let problem = problem.expect("an unknown member is refused");
     let mut found = problem.violations().into_iter().filter(|violation| violation.name() == UNKNOWN);

@@ -1,5 +1,5 @@
 //! POST …/application/{clientId}/secret: adds a secret to an application, and shows it once. The status is 200 although
-//! a secret is created: published clients of similar platforms read no other.
+//! a secret is created: published clients of similar platforms accept no other.
 
 use function::{Service, StartError, idempotent_request};
 use functions_applications::{caller, client_id, registration};

@@ -71,7 +71,7 @@ impl SessionEndpoint {
         }
     }
 
-    /// Whether the browser sent no session cookie, not even one of several.
+    /// Whether the browser sent no session cookie, rather than several.
     fn is_first_visit(&self, call: &Call) -> bool {
         call.cookies(self.cookies.name()).is_empty()
     }

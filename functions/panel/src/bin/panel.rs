@@ -22,7 +22,7 @@ async fn show(page_of_deployment: &Page, call: Call) -> Result<Reply, Problem> {
     let nothing = || Problem::no_route(call.whole_path());
     match page.strip_prefix("assets/") {
         Some(path) => files::asset(path).ok_or_else(nothing)?.as_asset(call.headers()),
-        // As everywhere in the service, an address has no slash at its end.
+        // As everywhere in the service, an address has no trailing slash.
         None if page.ends_with('/') => Err(nothing()),
         None => page_of_deployment.reply(call.headers()),
     }

@@ -15,7 +15,7 @@ async fn serve() -> Result<(), StartError> {
     service.serve(endpoints::PROVIDER_OUTCOME, (), show).await
 }
 
-/// Shows the page and changes nothing: anyone can forge its address.
+/// Shows the page and changes nothing, since anyone can forge its address.
 async fn show(_: &(), call: Call) -> Result<Reply, Problem> {
     let provider = provider(&call).ok_or_else(|| Problem::no_route(call.whole_path()))?;
     let browser = browser(&call);

@@ -120,7 +120,7 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
     write!(f, "\n  {number:>9}  {}  ", attempt.attempt_date)?;
     match (attempt.http_status, &attempt.error) {
         (Some(status), _) => write!(f, "{status}")?,
-        // It may have the reason that a reader of a feed gave.
+        // It may contain the reason that a reader of a feed gave.
         (None, Some(error)) => write!(f, "{}", printable(error))?,
         (None, None) => write!(f, "no response")?,
     }
