@@ -1,5 +1,5 @@
-// Every view has an address below /panel: the path names the page, the query has its filters and its position. The token is
-// never part of it.
+// Every view has an address below /panel: the path identifies the page, and the query contains its filters and its
+// position. The token is never part of it.
 import { useEffect, useMemo, useRef, useState } from "./parts/html.js";
 
 const listeners = new Set();
@@ -48,14 +48,14 @@ function keepPosition(link) {
   history.replaceState({ position: { y: scrollY, link } }, "", location.href);
 }
 
-/** Opens an address of the panel. `link` is the followed link, as its `href` says. */
+/** Opens an address of the panel. `link` is the `href` of the followed link. */
 export function go(to, { replace = false, link } = {}) {
   if (!replace) keepPosition(link);
   history[replace ? "replaceState" : "pushState"](replace ? history.state : null, "", to);
   changed();
 }
 
-/** Returns to the position of a view that is visited again, once it is `ready`. A new view begins at its top. */
+/** Returns to the position of a view that is visited again, once it is `ready`. A new view begins at the top. */
 export function usePosition(view, ready) {
   const shown = useRef(null);
   useEffect(() => {

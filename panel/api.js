@@ -1,4 +1,4 @@
-// The client of the API. A call renews the token if necessary and retries while the service is not available. Errors are
+// The client of the API. A call renews the token if necessary, and retries while the service is unavailable. Errors are
 // thrown as a `Refusal`, whose text says what to do.
 import { accessToken, entityPath, forget } from "./session.js";
 import { refusalOf, unreachable } from "./refusal.js";
@@ -10,7 +10,7 @@ const LONGEST_BACKOFF_MS = 5000;
 
 async function call(method, path, { query, body, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
-  // A retry must not repeat the effect, nor meet it as a conflict.
+  // A retry must not repeat the effect, or fail because the first call had it.
   const key = method === "GET" ? {} : { "Idempotency-Key": unique() };
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
   let mayRenew = true;
@@ -31,7 +31,7 @@ async function call(method, path, { query, body, signal, read = JSON.parse } = {
   }
 }
 
-/** A body as JSON. A string is JSON already: parsing and serializing it would lose digits of numbers. */
+/** A body as JSON. A string is already JSON: parsing and serializing it would lose digits of numbers. */
 const written = (body) => (typeof body === "string" ? body : body && JSON.stringify(body));
 
 async function answered(address, request) {
@@ -57,7 +57,9 @@ function search(query = {}) {
 const unique = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
 export const get = (path, query, signal) => call("GET", path, { query, signal });
-/** Gets a resource as the unparsed text of the response: parsing loses digits of numbers, and repeated members. */
+/**
+ * Gets a resource as the unparsed text of the response, since parsing loses digits of numbers, and repeated members.
+ */
 export const getText = (path, signal) => call("GET", path, { signal, read: (text) => text });
 export const post = (path, body = {}) => call("POST", path, { body });
 export const patch = (path, body, query) => call("PATCH", path, { body, query });

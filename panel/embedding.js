@@ -1,11 +1,11 @@
 // The panel in a frame of a platform's page. The panel sends messages only to pages of a listed origin, and reads only
-// messages from such a page.
+// messages from such pages.
 import { ANCESTORS } from "./deployment.js";
 import { onSession, session } from "./session.js";
 
 export const IS_FRAMED = window.self !== window.top;
 
-/** The managing entity that the platform's page names in the frame's address. It is kept for a reload of the frame. */
+/** The managing entity that the platform's page puts into the frame's address. It is kept for a reload of the frame. */
 export function entityOfFrame(named) {
   if (!IS_FRAMED) return null;
   // A browser that blocks cookies in frames may refuse storage as well.
@@ -21,14 +21,17 @@ export function entityOfFrame(named) {
 const MOST_REQUESTS = 3;
 /** The pause after a link that did not open a session, in milliseconds. */
 const PAUSE_MS = 2000;
-/** The longest pause before a request after an outage: each costs a link, and an entity can create 60 in an hour. */
+/**
+ * The longest pause before a request after an outage: each request costs a link, and an entity can create 60 an
+ * hour.
+ */
 const LONGEST_REST_MS = 600_000;
 
 const needsLink = ({ phase, proposed, left }) => (phase === "closed" || phase === "ended") && !proposed && !left;
 
 /**
- * Asks the platform's page for a link when there is no session, and opens the link that it sends, with `open`. The person is not
- * asked, as about a link in an address: only a page that the deployment lists can send it.
+ * Asks the platform's page for a link if there is no session, and opens the link that the page sends, with `open`. The
+ * person is not asked, unlike for a link in an address, since only a page that the deployment lists can send it.
  */
 export function takeLinksOfPlatform(open) {
   if (!IS_FRAMED) return;
@@ -48,8 +51,8 @@ export function takeLinksOfPlatform(open) {
       requests = 0;
       rest = 0;
     } else if (isBack) {
-      // Without a session after an outage, the page is asked once more. Links may fail for longer than other requests, so
-      // that each such request waits longer than the one before.
+      // If there is no session after an outage, the page is asked once more. Links may fail for longer than other
+      // requests, so each such request waits longer than the one before.
       setTimeout(() => {
         if (!needsLink(session())) return;
         requests = MOST_REQUESTS - 1;

@@ -1,5 +1,5 @@
-// The entry module: opens a session with the code of a panel link, or resumes the session of this browser, and draws the page
-// of the address.
+// The entry module: opens a session with the code of a panel link, or resumes the session of this browser, and draws
+// the page at the address.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, mayLeave, position, useHere } from "./address.js";
 import { applyAccent } from "./deployment.js";
@@ -39,7 +39,7 @@ const PAGES = {
   links: Links,
 };
 
-/** The name of the page for the parts of an address; without parts, the first that the session permits. */
+/** The name of the page for the parts of an address; without parts, the first page that the session permits. */
 function nameOf(parts) {
   const [section, second, third] = parts;
   const exact = parts.join("/") || firstPage();
@@ -73,7 +73,7 @@ function Panel() {
   return html`<${Frame}><${Current} /><//>${asked ?? (phase === "ended" && html`<${EnterAgain} />`)}<${Notices} />`;
 }
 
-/** Takes the code of a panel link out of the address: it works once, and must not remain there. */
+/** Takes the code of a panel link out of the address: it works only once, and must not remain there. */
 function takeCode() {
   const code = fragment().get("code");
   if (code) history.replaceState(null, "", location.pathname + location.search);
@@ -88,11 +88,12 @@ async function begin() {
   want(entity);
   const code = takeCode();
   takeLinksOfPlatform(openWith);
-  // A new fragment loads no page: a link that is pasted into an open panel, or another entity that the platform names.
+  // A new fragment loads no page: a link that is pasted into an open panel, or another entity that the platform
+  // selects.
   addEventListener("hashchange", () => {
     const named = fragment().get("entity");
     if (IS_FRAMED && named && named !== entity) {
-      // No data of the former entity may remain on the page.
+      // No data of the previous entity may remain on the page.
       location.reload();
       return;
     }

@@ -24,7 +24,7 @@ export class Refusal extends Error {
     return this.violations.filter((found) => inputOf(found) === member).map(({ detail }) => detail).join("; ");
   }
 
-  /** This refusal without the violations of a member that was changed; `undefined` if no violation remains. */
+  /** This refusal without the violations of a changed member; `undefined` if no violation remains. */
   without(member) {
     const others = this.violations.filter((found) => inputOf(found) !== member);
     if (others.length === this.violations.length) return this;
@@ -32,7 +32,7 @@ export class Refusal extends Error {
     return new Refusal({ ...this, properties: { ...this.properties, violations: others } });
   }
 
-  /** Whether the service is down or cannot be reached, so that the request may succeed in a moment. */
+  /** Whether the service is down or unreachable, so that the request may succeed in a moment. */
   get isOutage() {
     if (this.kind === "provider-revocation-failed") return false;
     return this.kind === "unreachable" || [502, 503, 504].includes(this.status);

@@ -1,7 +1,10 @@
 // The session: an access token that exists only in this module's memory, and is renewed by a cookie that no script can read.
 import { Refusal, refusalOf, unreachable, violationOf } from "./refusal.js";
 
-/** The time before its expiry at which a token is renewed, in milliseconds; a short-lived token at half its lifetime. */
+/**
+ * How long before its expiry a token is renewed, in milliseconds; a short-lived token is renewed at half its
+ * lifetime.
+ */
 const RENEWAL_LEAD_MS = 30_000;
 
 /** Announces to the other tabs of this browser the link whose session was ended; `null` if the browser refuses a channel. */
@@ -24,9 +27,9 @@ let renewal = null;
 let waiting = [];
 
 /**
- * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until a new session opens).
- * `unended`: the session of this browser continues, since the request to end it failed. `other`: this browser is now in the
- * session of that managing entity. `proposed`: a link was followed, and the person must confirm it.
+ * `phase` is "opening", "closed" (no session yet), "open", or "ended" (the page stays as it is until a new session
+ * opens). `unended`: the session of this browser continues, since the request to end it failed. `other`: this browser
+ * is now in the session of that managing entity. `proposed`: a link was followed, and the person must confirm it.
  */
 export const session = () => state;
 
@@ -64,7 +67,7 @@ async function ask(method, body) {
 /** Renews the session of this browser; `null` if it never had one. */
 const renewed = () => ask("POST");
 
-/** Starts the session in the response, and resumes the calls that waited for it. */
+/** Starts the session in the response, and resumes the calls that were waiting for it. */
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
   // Another entity's session must not continue with the content of this page.
@@ -89,13 +92,13 @@ function open(answer, renewable = true) {
 }
 
 /**
- * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a panel link; without
- * the question, a person could work in a stranger's panel without noticing.
+ * Keeps the code of a link that was followed until the person decides. Any page can lead a browser to a panel link;
+ * without the question, a person could work in a stranger's panel without noticing.
  */
 export async function propose(code) {
   const [entity] = code.split("/");
   const running = state.entity ?? (await renewed().then((answer) => answer?.managingEntity, () => null));
-  // An earlier refusal is not about this link.
+  // An earlier refusal does not concern this link.
   become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, refusal: undefined,
     proposed: { code, entity, running } });
 }
@@ -140,7 +143,7 @@ export async function resume() {
 /** The interval at which the panel tries to resume a session while the service is down, in milliseconds. */
 const RECOVERY_MS = 5000;
 
-/** Resumes the session as soon as a missing connection or the service is back. */
+/** Resumes the session as soon as the connection or the service is back. */
 export function resumeAfterOutage() {
   // A session that is resumed would replace a proposed link.
   const isWaiting = () => state.phase !== "open" && !state.unended && !state.proposed && state.refusal?.isOutage;
@@ -159,8 +162,8 @@ export function resumeAfterOutage() {
 }
 
 /**
- * Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. During an outage
- * the person can try the link again.
+ * Handles a refused link: the panel stays closed, and the page of an open or ended session stays as it is. During an
+ * outage, the person can try the link again.
  */
 export function refuse(refusal) {
   if (state.proposed && refusal.isOutage) return become({ ...state, refusal });
@@ -192,13 +195,13 @@ export async function signIn(clientId, secret, entity) {
   open({ accessToken, expiresIn, scope, managingEntity, name: "Signed in with an application" }, false);
 }
 
-/** The claims of a token, without verification. Only the service decides by them. */
+/** The claims of a token, without verification. Decisions by them are up to the service. */
 function claims(text) {
   const [, body] = text.split(".");
   return JSON.parse(atob(body.replaceAll("-", "+").replaceAll("_", "/")));
 }
 
-/** Ends the session, here and at the service. If the service cannot be reached, the cookie could open it again. */
+/** Ends the session, here and at the service. If the service cannot be reached, the cookie could reopen it. */
 export async function leave() {
   const { link } = state;
   try {
@@ -222,13 +225,16 @@ tabs?.addEventListener("message", ({ data: link }) => {
   if (state.link === link) close();
 });
 
-/** The access token; renewed before it expires. After the end of the session it waits until a new session opens. */
+/**
+ * The access token, which is renewed before it expires. After the end of the session, the call waits until a new
+ * session opens.
+ */
 export async function accessToken() {
   while (!token || token.renewed <= Date.now()) await renew();
   return token.text;
 }
 
-/** Discards a token that the service refused: the next call gets another. */
+/** Discards a token that the service refused: the next call gets another one. */
 export function forget(refused) {
   if (token?.text === refused) token = null;
 }

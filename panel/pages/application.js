@@ -97,7 +97,7 @@ function Rotation({ application, close }) {
     <//>`;
 }
 
-/** Removes the application. The service asks for a confirmation if it is the application of this session. */
+/** Removes the application. The service asks for confirmation if it is the application of this session. */
 function Removal({ application, close }) {
   const removal = useAction(async (query) => {
     const { message } = await remove(pathOf(application.clientId), query);

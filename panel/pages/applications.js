@@ -10,7 +10,7 @@ import { dayOf, isOver } from "../parts/time.js";
 import { counted } from "../parts/words.js";
 import { useLoad } from "../parts/load.js";
 
-/** The last day on which any of its credentials was used. */
+/** The last day on which any of its credentials were used. */
 const lastUsed = ({ secrets, publicKeys }) =>
   [...secrets, ...publicKeys].map(({ lastUsedDate }) => lastUsedDate).filter(Boolean).sort().at(-1);
 

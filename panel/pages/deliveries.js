@@ -1,4 +1,4 @@
-// The list of deliveries, with filters; each view has an address.
+// The list of deliveries, with filters. Each view has an address.
 import { html, useEffect, useRef, useState } from "../parts/html.js";
 import { address, go, usePosition } from "../address.js";
 import { Attention, Calm, useAttention } from "../parts/attention.js";
@@ -64,7 +64,7 @@ const foundWords = (items, hasMore) => (items.length
   ? `${deliveries(items.length)}${hasMore ? ", and there are older ones" : ""}`
   : hasMore ? "No match so far" : "No deliveries");
 
-/** The deliveries that were not in the list before; none of a list that was just opened. */
+/** The deliveries that were not in the list before; none if the list was just opened. */
 function useFresh(data) {
   const known = useRef({ view: null, ids: new Set() });
   const [fresh, become] = useState(new Set());

@@ -1,4 +1,4 @@
-// The page of a delivery: its status and cause, its attempts, its event, and the actions on it.
+// The page of a delivery: its status and cause, its attempts, its event, and the actions for it.
 import { html, useState } from "../parts/html.js";
 import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
@@ -30,7 +30,10 @@ import { targetOf } from "../words/requests.js";
 
 const SOON = 30_000;
 
-/** The delivery, and its webhook if it still exists. `body` is the event as unparsed JSON: parsing would change it. */
+/**
+ * The delivery, and its webhook if it still exists. `body` is the event as unparsed JSON, since parsing would change
+ * it.
+ */
 async function read(id) {
   const text = await getText(`/webhook/delivery/${encodeURIComponent(id)}`);
   const delivery = { ...JSON.parse(text), body: memberOf(text, "event") };
@@ -41,7 +44,10 @@ async function read(id) {
   return { delivery, webhook };
 }
 
-/** How long the page polls for the effect of a recovery of failed deliveries, which begins within a minute; in milliseconds. */
+/**
+ * How long the page polls for the effect of a recovery of failed deliveries, which begins within a minute, in
+ * milliseconds.
+ */
 const WATCH_MS = 60_000;
 
 /** The polling interval in milliseconds; `null` for a delivery that no longer changes. */
@@ -125,7 +131,7 @@ function Shown({ delivery, webhook, types, above, query, recovered, resent, expe
     <//>`;
 }
 
-/** Whether deliveries of the webhook may be recovered. If that cannot be read, they may. */
+/** Whether deliveries of the webhook may be recovered. If that cannot be read, true. */
 function useCanRecover({ status }, webhook) {
   const isFailed = ["failed", "cancelled", "retrying"].includes(status);
   const { data, error } = useLoad(() => isFailed || (webhook !== null && mayHaveFailed(webhook.id)),

@@ -75,7 +75,7 @@ export function Enter() {
 
 const SOON = "The panel tries again every few seconds, and opens as soon as the service responds.";
 
-/** The page while the service is down: whether this browser has a session is not known. */
+/** The page while the service is down: it is unknown whether this browser has a session. */
 const Outage = ({ refusal }) => html`
   <main class="enter">
     <${Brand} />
@@ -123,7 +123,7 @@ const NotOut = ({ refusal }) => html`
     <${Problem} refusal=${refusal} retry=${leave} />
   </main>`;
 
-/** The dialog after the end of a session. The page behind it keeps all typed text. */
+/** The dialog after the end of a session. The page behind it keeps all the text that was typed. */
 export function EnterAgain() {
   const again = useAction(() => resume());
   const { entity, other, refusal } = session();

@@ -61,7 +61,7 @@ function Type({ label, value, webhooks }) {
     ${isOpen && html`<tr class="type-details"><td colspan="3" id=${name}><${Schema} value=${value} /></td></tr>`}`;
 }
 
-/** Reads the type when it is opened: all types together are a third of a megabyte. */
+/** Reads the type when it is opened, since all types together are a third of a megabyte. */
 function Schema({ value }) {
   const type = useLoad(() => get(`/webhook/event/type/${encodeURIComponent(value)}`), [value]);
   if (type.error) return html`<${Problem} refusal=${type.error} retry=${type.reload} />`;

@@ -24,7 +24,7 @@ export default function Links({ query }) {
   const isExpired = useExpiredCursor("/links", query, list.error);
   const links = list.data?.items;
   const [asked, ask] = useState(null);
-  // A session that a link opened cannot create links, which could outlive it.
+  // A session that was opened by a link cannot create links, which could outlive it.
   const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write"
     onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`

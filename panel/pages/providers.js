@@ -68,7 +68,7 @@ export default function Providers({ query }) {
     <//>`;
 }
 
-/** The outcome for a person who returns from a provider; by the list of connections, not by the address. */
+/** The outcome for a person who returns from a provider, according to the list of connections, not the address. */
 function Landing({ outcome, provider, error, connections, label }) {
   const words = landing(outcome, label(provider), connections.find((connection) => connection.provider === provider));
   if (!words || !/^[a-z0-9-]{1,40}$/.test(provider)) return null;
@@ -154,14 +154,14 @@ function Connecting({ first, connections, providers, label, close, done }) {
     <//>`;
 }
 
-/** The values of `providerAccess` after which access may be left at the provider. */
+/** The values of `providerAccess` for which access may remain at the provider. */
 const LEFT = ["not-revoked", "unknown"];
 
 function Disconnecting({ connection: { provider, account }, label, close, done }) {
   const [left, leave] = useState(null);
   const disconnect = useAction(async () => {
     const { providerAccess, message } = await remove(path(provider));
-    // A person has to read what to do at the provider, so this stays until the person closes it.
+    // A person has to read what to do at the provider, so this stays until it is closed.
     if (LEFT.includes(providerAccess)) {
       leave(message);
       return;

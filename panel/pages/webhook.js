@@ -1,4 +1,4 @@
-// The page of a webhook: the health of its endpoint, and the actions on it.
+// The page of a webhook: the health of its endpoint, and the actions for it.
 import { html, useState } from "../parts/html.js";
 import { get, patch, post } from "../api.js";
 import { address, go } from "../address.js";

@@ -1,4 +1,5 @@
-// The page that edits a webhook. If someone else has changed it since, the person chooses between both versions.
+// The page that edits a webhook. If someone else has changed it in the meantime, the person chooses between both
+// versions.
 import { html, useState } from "../parts/html.js";
 import { patch } from "../api.js";
 import { go } from "../address.js";

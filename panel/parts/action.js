@@ -1,4 +1,4 @@
-// A button for an action. If the session lacks the scope of the action, the button names the scope.
+// A button for an action. If the session lacks the action's scope, the button names the scope.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { may } from "../session.js";

@@ -1,5 +1,5 @@
-// What needs attention, on the first page: failed deliveries, webhooks whose deliveries do not arrive, subjects that wait, and
-// feeds with unread deliveries; each with a link to the deliveries.
+// The items that need attention, on the first page: failed deliveries, webhooks whose deliveries do not arrive,
+// subjects that wait, and feeds with unread deliveries, each with a link to the deliveries.
 import { html, useState } from "./html.js";
 import { get } from "../api.js";
 import { address } from "../address.js";
@@ -12,24 +12,24 @@ import { counted } from "./words.js";
 import { healthOf } from "../words/health.js";
 import { DELIVERY } from "../words/statuses.js";
 
-/** The number of lines that are shown first. */
+/** The number of lines that are shown at first. */
 const MOST = 5;
-/** The pages of a hundred deliveries that are read for a line. */
+/** The number of pages, of a hundred deliveries each, that are read for a line. */
 const PAGES = 3;
-/** The number of webhooks with order, and of feeds, that are read. */
+/** The number of ordered webhooks, and of feeds, that are read. */
 const WEBHOOKS = 20;
 const AGAIN_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const OPEN = "pending,retrying";
-/** The statuses of the deliveries to look at, by the state of their webhook. */
+/** The statuses of the deliveries to examine, by the state of their webhook. */
 const AFFECTED = { failing: "failed,retrying", paused: OPEN, disabled: "failed,cancelled" };
 
-/** When it began: that of its failures, if the service paused it for them. */
+/** When it began: when its failures began, if the service paused it because of them. */
 const since = ({ disabledDate, pausedSince, failingSince }) => disabledDate ?? pausedSince ?? failingSince;
 
 const troubled = (webhook) => ({ ...healthOf(webhook), webhook, date: since(webhook), status: AFFECTED[webhook.deliveryState] });
 
-/** A reading returns its line: `null` if there is certainly nothing to show, `undefined` if that is unknown. */
+/** A reading returns its line, `null` if there is certainly nothing to show, or `undefined` if that is unknown. */
 const none = (exact) => (exact ? null : undefined);
 
 const ago = (hours) => new Date(Date.now() - hours * HOUR_MS).toISOString();
@@ -42,7 +42,7 @@ async function failed() {
     text: `${countSentence({ found, exact })} failed in the last 24 hours` } : none(exact);
 }
 
-/** Subjects with a delivery that is retried, and another one that waits for it. */
+/** Subjects with a delivery that is being retried, and another one that waits for it. */
 async function held(webhook) {
   const of = (status) => collect({ webhookIdentifier: webhook.id, status }, PAGES);
   const retried = await of("retrying");
@@ -88,7 +88,7 @@ export function useAttention(webhooks) {
   return { lines, isCalm: webhooks?.length > 0 && found.length > 0 && !lines.length && found.every((line) => line === null) };
 }
 
-/** The calm line, in the line of the title, so that the list keeps its height. */
+/** The calm line, next to the title, so that the list keeps its height. */
 export const Calm = ({ isCalm }) =>
   isCalm && html`<span class="faint">No webhook needs attention, and no delivery failed in the last 24 hours</span>`;
 

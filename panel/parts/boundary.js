@@ -36,8 +36,8 @@ const Failed = ({ fault }) => html`
 const POSITION = /:\d+:\d+\)?$/;
 
 /**
- * The report of a fault. It has no data and no secrets: the query of the address is left out, and so is quoted text of the
- * message, which may come from a response.
+ * The report of a fault. It contains no data and no secrets: the query of the address is left out, and so is quoted
+ * text in the message, which may come from a response.
  */
 export function reportOf(fault) {
   const message = String(fault?.message ?? fault).replace(/".*"/s, "\"…\"");

@@ -1,4 +1,5 @@
-// The dialog after two people changed the same webhook. A member that both changed needs a choice; other changes are kept.
+// The dialog after two people changed the same webhook. A member that both changed needs a choice; other changes are
+// kept.
 import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";

@@ -6,7 +6,7 @@ import { SHELLS } from "../words/shells.js";
 
 const KEY = "shell";
 
-/** The chosen shell, or the usual one of the system. A browser may refuse storage, as in a frame. */
+/** The chosen shell, or the usual one of the system. A browser may refuse storage, for example in a frame. */
 function keptShell() {
   let kept = null;
   try {
@@ -22,7 +22,7 @@ function keep(shell) {
   try {
     localStorage.setItem(KEY, shell);
   } catch {
-    // The choice is kept until the page is left.
+    // The choice is kept until the person leaves the page.
   }
 }
 

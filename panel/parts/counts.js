@@ -25,7 +25,7 @@ export async function count(filters, isWanted = () => true) {
   return { found: items.filter(isWanted).length, exact };
 }
 
-/** The latest deliveries of a webhook. `exact` is false if an empty list does not mean that there are none. */
+/** The latest deliveries of a webhook. `exact` is false if an empty list may be incomplete. */
 export async function latestOf(webhook, limit) {
   let list = { items: [] };
   for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -36,8 +36,8 @@ export async function latestOf(webhook, limit) {
 }
 
 /**
- * Whether a webhook may have deliveries to recover: `false` only if it is certain that none has failed, was cancelled or waits
- * after a failed attempt.
+ * Whether a webhook may have deliveries to recover: `false` only if it is certain that none has failed, was cancelled
+ * or waits after a failed attempt.
  */
 export async function mayHaveFailed(webhook) {
   const list = await get("/webhook/delivery/list",

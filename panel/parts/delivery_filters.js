@@ -96,7 +96,7 @@ function resultOptions(chosen) {
   return [["", "All responses"], ...strange, ...RESULTS];
 }
 
-/** A time in the format of the browser's field, in the browser's zone. */
+/** A time in the format of the browser's input field, in the browser's time zone. */
 function local(date) {
   if (!date || Number.isNaN(Date.parse(date))) return "";
   const time = new Date(date);

@@ -1,5 +1,6 @@
-// Reads a page of the list of deliveries. The service examines hundreds or thousands of deliveries for each response, which is
-// empty if none of them match: then it is asked for older ones, until there is a match or the person stops it.
+// Reads a page of the list of deliveries. The service examines hundreds or thousands of deliveries for each response,
+// which is empty if none of them match. The panel then asks for older ones, until there is a match or the person stops
+// it.
 import { useRef, useState } from "./html.js";
 import { get } from "../api.js";
 import { useLoad } from "./load.js";
@@ -10,7 +11,7 @@ const SIZE = 50;
 const RESPONSES = 5;
 /** The maximum number of responses without a match. The person then decides whether to continue. */
 const RESPONSES_WITHOUT_MATCH = 60;
-/** The number of views whose deliveries are cached, so that a person who returns to a view sees it at once. */
+/** The number of views whose deliveries are cached, so that a view appears at once when a person returns to it. */
 const VIEWS_KEPT = 20;
 
 const views = new Map();
@@ -31,7 +32,7 @@ function mostWithoutMatch(reason, before) {
   return reason === "poll" || before.isStopped ? 1 : RESPONSES_WITHOUT_MATCH;
 }
 
-/** `mayContinue` learns the number of responses without a match. */
+/** `mayContinue` gets the number of responses without a match. */
 async function page(filters, start, mayContinue) {
   const items = [];
   let cursor = start;
@@ -49,8 +50,7 @@ async function page(filters, start, mayContinue) {
 /**
  * The deliveries of a view, which is the text of its address. `filters` are filters of the API, and `start` is the
  * cursor of the page. `data.view` is the view of the data, and `looked` is the number of responses without a match so
- * far.
- * `reload` is for a person, or after an action; `poll` looks for new deliveries, unless a search is running.
+ * far. `reload` is for a person, or after an action; `poll` checks for new deliveries, unless a search is running.
  */
 export function useDeliveries(view, filters, start) {
   const [looked, look] = useState(0);

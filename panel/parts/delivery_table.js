@@ -11,8 +11,9 @@ import { DELIVERY } from "../words/statuses.js";
 const NONE = new Set();
 
 /**
- * `fresh` has the identifiers of deliveries that have just arrived. `isStale` means that other rows are being loaded.
- * Without a `selection`, no row can be selected. With `byEvent`, each event is a heading with a row for each webhook.
+ * `fresh` contains the identifiers of deliveries that have just arrived. `isStale` means that other rows are being
+ * loaded. Without a `selection`, no row can be selected. With `byEvent`, each event is a heading with a row for each
+ * webhook.
  */
 export function DeliveryTable({ items, types, webhooks, fresh = NONE, selection, isStale, byEvent }) {
   const canSelect = selection && may("integrations.write");

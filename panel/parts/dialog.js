@@ -2,7 +2,7 @@
 import { html, useId, useLayoutEffect, useRef } from "./html.js";
 import { mayLeave } from "../address.js";
 
-/** `guarded` if closing would lose something (`useGuard`): Escape asks then. */
+/** `guarded` if closing would lose something (`useGuard`); Escape then asks. */
 export function Dialog({ title, close, children, wide, guarded }) {
   const box = useRef(null);
   const name = useId();

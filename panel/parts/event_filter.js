@@ -1,4 +1,5 @@
-// The filter of a webhook: JSON that the data of its events must match. It stays text, since parsing loses digits of numbers.
+// The filter of a webhook: JSON that the data of its events must match. It is kept as text, since parsing loses digits
+// of numbers.
 import { html, useEffect, useState } from "./html.js";
 import { getText, post } from "../api.js";
 import { Refusal, inputOf, nameOf, violationOf } from "../refusal.js";
@@ -30,13 +31,16 @@ const ANY = { key: "any", label: "Any time" };
 const MATCHES = { tone: "good", icon: "delivered" };
 const DIFFERS = { tone: "mute", icon: "cancelled" };
 
-/** A webhook, with its filter as text; an empty string without a filter. */
+/** A webhook, with its filter as text; an empty text without a filter. */
 export async function webhookOf(id) {
   const text = await getText(`/webhook/${encodeURIComponent(id)}`);
   return { ...JSON.parse(text), [MEMBER]: memberOf(text, MEMBER) ?? "" };
 }
 
-/** The JSON text of a request's body with this filter; `null` for no filter. Throws a `Refusal` for a string that is not JSON. */
+/**
+ * The JSON text of a request's body with this filter; `null` for no filter. Throws a `Refusal` if the text is not
+ * JSON.
+ */
 export function withFilter(members, filter) {
   const text = filter.trim() || "null";
   try {

@@ -2,7 +2,7 @@
 import { useEffect } from "./html.js";
 import { address, go } from "../address.js";
 
-/** Begins the list at `path` again if its cursor has expired, and returns whether it has. */
+/** Restarts the list at `path` if its cursor has expired, and returns whether it has. */
 export function useExpiredCursor(path, query, error) {
   const isExpired = Boolean(query.cursor) && error?.kind === "invalid-cursor";
   useEffect(() => {

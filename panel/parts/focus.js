@@ -1,4 +1,4 @@
-// The focus after an action: at the first field with an error, or at the title if the pressed button is gone.
+// The focus after an action: the first field with an error, or the title if the pressed button is gone.
 import { useLayoutEffect, useRef } from "./html.js";
 
 const FAULTY = "[aria-invalid='true'], .wrong :is(input, textarea, select)";
@@ -6,7 +6,7 @@ const FAULTY = "[aria-invalid='true'], .wrong :is(input, textarea, select)";
 /** For the element that contains the fields of an action: moves the focus to the first error after each refusal. */
 export function useFaultFocus({ busy, refusal }) {
   const box = useRef(null);
-  // With the error's text, and not a moment later. Not when a field is changed, which changes the refusal as well.
+  // Together with the error's text, not a moment later. Not when a field is changed, which changes the refusal as well.
   useLayoutEffect(() => {
     if (!busy && refusal) box.current?.querySelector(FAULTY)?.focus();
   }, [busy]);

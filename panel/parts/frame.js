@@ -1,4 +1,5 @@
-// The frame of every page: navigation and session. In a platform's page, the platform shows its name and ends the session.
+// The frame of every page: navigation and session. In a platform's page, the platform shows its name and ends the
+// session.
 import { html, useEffect, useRef } from "./html.js";
 import { mayLeave, useHere } from "../address.js";
 import { HAS_OWN_NAME, NAME } from "../deployment.js";
@@ -23,7 +24,7 @@ const PAGES = [
 
 const attention = (count) => (count === 1 ? "1 needs attention" : `${count} need attention`);
 
-/** The first page that the session permits; without any, a page that says which scope is missing. */
+/** The first page that the session permits; if there is none, a page that says which scope is missing. */
 export const firstPage = () => (PAGES.find(([, , scope]) => may(scope)) ?? PAGES[0])[0];
 
 export const Brand = () => html`
@@ -41,7 +42,7 @@ export function Frame({ children }) {
   const troubled = useTroubled();
   useSearchKey();
   const menu = useRef(null);
-  // On a phone the menu is one line that scrolls: shows the current page's entry.
+  // On a phone, the menu is one line that scrolls. This shows the current page's entry.
   useEffect(() => {
     const nav = menu.current;
     const link = nav.querySelector("[aria-current]");
@@ -79,7 +80,7 @@ export function Frame({ children }) {
     </div>`;
 }
 
-/** A missing connection or an outage, and that the page continues by itself. */
+/** Reports a missing connection or an outage, and that the page will continue by itself. */
 function Connection({ isOnline }) {
   const since = useOutage();
   if (isOnline && !since) return null;

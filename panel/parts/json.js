@@ -1,5 +1,5 @@
 // JSON for people: formatted and coloured, without markup from its content. The text is never rebuilt from parsed
-// values, so that numbers keep their digits, and members their order and repetitions.
+// values, so that numbers keep their digits, and members keep their order and repetitions.
 import { html, useMemo, useState } from "./html.js";
 import { Copy } from "./copy.js";
 import { counted } from "./words.js";
@@ -60,7 +60,9 @@ const VISIBLE = /^(?!["\\])[\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\u200c\u200d]$/u;
 const escaped = (character) =>
   Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
 
-/** JSON with the characters that are escaped in it. It means the same, but has other bytes: it is only for display. */
+/**
+ * JSON with its escaped characters unescaped. It means the same, but has different bytes, so it is only for display.
+ */
 export const readable = (json) => json.replace(ESCAPES, (escape) => {
   if (escape[1] !== "u") return escape === "\\/" ? "/" : escape;
   return Array.from(JSON.parse(`"${escape}"`), (one) => (VISIBLE.test(one) ? one : escaped(one))).join("");
@@ -88,9 +90,9 @@ export function memberOf(text, name) {
   return null;
 }
 
-/** Above this size a text is not coloured: the browser would have tens of thousands of elements to draw. */
+/** Above this size, a text is not coloured: the browser would have to draw tens of thousands of elements. */
 const COLOURED = 60_000;
-/** The lines that are shown of a longer text until a person unfolds it. */
+/** The number of lines shown of a longer text until a person unfolds it. */
 const FOLDED = 100;
 
 /** The first lines of a text in parts, each `{text, kind}`. */
@@ -112,8 +114,8 @@ const Parts = ({ parts, isColoured }) => (isColoured
   ? parts.map(({ kind, text }) => (kind ? html`<span class=${kind}>${text}</span>` : text)) : parts.map(({ text }) => text).join(""));
 
 /**
- * Any text. JSON is formatted, without escapes, and can also be shown raw. Of a long text, the first lines are shown until a
- * person unfolds it. Copying takes the whole raw text.
+ * Any text. JSON is formatted, without escapes, and can also be shown raw. Only the first lines of a long text are
+ * shown until a person unfolds it. Copying always takes the whole raw text.
  */
 export function Text({ text, what }) {
   const canFormat = isJson(text);

@@ -15,7 +15,7 @@ export function eventTypes() {
   return catalogue;
 }
 
-/** The number of webhooks that need attention, as of the last list that any page has read. */
+/** The number of webhooks that need attention, from the last list that any page has read. */
 let troubled = 0;
 /** When the list was last requested. */
 let requested = 0;
@@ -33,7 +33,7 @@ export async function webhooks() {
 export const needsAttention = ({ deliveryState, disabledReason }) =>
   ["failing", "paused"].includes(deliveryState) || Boolean(disabledReason);
 
-/** How old the number may become, in milliseconds. */
+/** The maximum age of the number, in milliseconds. */
 const TROUBLED_MS = 60_000;
 
 /** The number of webhooks that need attention. It is read only if no page reads the list of webhooks. */
@@ -47,7 +47,7 @@ export function useTroubled() {
   useEffect(() => {
     become(troubled);
     listeners.add(become);
-    // The page that is drawn now may read the list itself.
+    // The page that is being drawn may read the list itself.
     const timer = setTimeout(read, 1000);
     return () => {
       clearTimeout(timer);

@@ -1,4 +1,4 @@
-// The state of reads and actions at the API: data, progress and error.
+// The state of API reads and actions: data, progress and error.
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { awaits, isAway } from "./outage.js";
 
@@ -47,8 +47,9 @@ export function useLoad(read, inputs, { keep = false, cached } = {}) {
 }
 
 /**
- * Calls `act` at an interval of `every` milliseconds while `wanted`, the page is visible, and there is a connection; never
- * concurrently. During an outage only `recovers` is called.
+ * Reads when `inputs` change, and again when the connection or the service is back. With `keep`, the previous data
+ * remains until the new data arrives. `cached` returns data of these inputs to show at once, if there is any. An outage
+ * is an error only if there is no data: otherwise the frame of the page reports it.
  */
 export function usePolling(act, every, wanted, recovers = false) {
   const latest = useRef(act);

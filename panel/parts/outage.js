@@ -1,7 +1,7 @@
-// An outage of the service: reads that failed and are tried again, while their pages keep what they show.
+// An outage of the service: reads that failed and are tried again, while their pages keep their content.
 import { useEffect, useState } from "./html.js";
 
-/** The reads that wait, each as the function that tries it again. */
+/** The waiting reads, each as the function that repeats it. */
 const waiting = new Set();
 let since = null;
 const listeners = new Set();
@@ -11,7 +11,7 @@ function changed() {
   listeners.forEach((listener) => listener(since));
 }
 
-/** Reports a read that waits, until the returned function is called. */
+/** Reports a waiting read, until the returned function is called. */
 export function awaits(read) {
   waiting.add(read);
   changed();
@@ -26,7 +26,7 @@ export const isAway = () => waiting.size > 0;
 /** Tries all waiting reads again. */
 export const retryAll = () => waiting.forEach((read) => read());
 
-/** The time since when the page is not updated; `null` without an outage. */
+/** The time since which the page has not been updated; `null` without an outage. */
 export function useOutage() {
   const [date, become] = useState(since);
   useEffect(() => {

@@ -1,5 +1,5 @@
-// The head of every page: its title, also of the window, which gets the focus, and its actions. A `title` with markup needs
-// a `window` without.
+// The head of every page: its title, which is also the window's and gets the focus, and its actions. A `title` with
+// markup needs a `window` without markup.
 import { html, useEffect, useRef } from "./html.js";
 import { titled } from "../deployment.js";
 

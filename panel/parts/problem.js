@@ -19,7 +19,7 @@ function wordsOf({ kind, title, detail, message, properties = {} }) {
   return { title: title ?? "Something went wrong", text: `${afterTitle(detail ?? message, title)}${advice}` };
 }
 
-/** A detail without the words of the title before it. */
+/** A detail that does not repeat the title. */
 function afterTitle(detail, title) {
   if (!title || !detail.startsWith(title)) return detail;
   const rest = detail.slice(title.length).replace(/^[;,:.]\s*/, "");
@@ -30,7 +30,7 @@ export function Problem({ refusal, retry, beside }) {
   if (!refusal) return null;
   const shown = new Set(beside);
   const others = (refusal.violations ?? []).filter((violation) => !shown.has(inputOf(violation)));
-  // Messages beside a field are not repeated here, and need no request id.
+  // Messages next to a field are not repeated here, and need no request id.
   if (refusal.status && refusal.violations?.length && !others.length) {
     return html`
       <div class="problem" role="alert">

@@ -25,7 +25,7 @@ const SECRET_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 const refusePrivate = () => refuse(`must not be a private key. This pair is no longer safe, since its private key ` +
   `was pasted here. Create a new pair, and paste the output of “${EXPORT}”`);
 
-/** The public key in a text, as the API takes it; throws a `Refusal` that says what to paste instead. */
+/** The public key in a text, as the API accepts it. Throws a `Refusal` that says what to paste instead. */
 export async function publicKeyOf(text) {
   const given = text.trim();
   if (!given) return refuse("is missing: paste a key in PEM or JWK form");

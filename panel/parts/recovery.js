@@ -1,4 +1,4 @@
-// The dialog that recovers failed deliveries of a webhook: the person chooses a range, and sees its count first.
+// The dialog that recovers failed deliveries of a webhook: the person chooses a range, and first sees its count.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "../api.js";
 import { Action } from "./action.js";
@@ -11,7 +11,7 @@ import { count, countSentence, countWords, isNone, sum } from "./counts.js";
 import { say } from "./notices.js";
 import { useAction, useLoad } from "./load.js";
 
-/** The number of attempts after which a delivery gets no further one. */
+/** The number of attempts after which a delivery gets no further ones. */
 const MAX_ATTEMPTS = 100;
 /** The wait, in milliseconds, up to which the service does not recover a delivery, since it is due soon anyway. */
 const SHORT_WAIT_MS = 60_000;
@@ -41,7 +41,7 @@ async function countedFor(webhook, ranges, chosen) {
   return { range: widest, ...(await counts(webhook.id, widest)) };
 }
 
-/** The last value that stayed unchanged for a while. */
+/** The last value that did not change for a while. */
 function useSettled(value, ms) {
   const [settled, become] = useState(value);
   useEffect(() => {
@@ -60,7 +60,7 @@ function failedWords(failed) {
 const waitingWords = (waiting) => `${countSentence(waiting)} ${waiting.exact && waiting.found === 1 ? "waits" : "wait"} ` +
   "for the next scheduled attempt or the end of a pause.";
 
-/** The response of the service, in a sentence. */
+/** The service's response, in a sentence. */
 const begun = ({ count: found, countIsExact, message }) => (found
   ? `${countSentence({ found, exact: countIsExact })} ${found === 1 ? "is" : "are"} being sent again.` : message);
 

@@ -1,4 +1,4 @@
-// A range of times, such as that of deliveries to recover: some proposals, or two times.
+// A range of times, such as that of deliveries to recover: some suggestions, or two times.
 import { html } from "./html.js";
 import { SelectField, TextField } from "./field.js";
 import { zone } from "./time.js";
@@ -33,7 +33,7 @@ export const daysBack = () => [
 /** The range that is proposed first. */
 export const proposed = (ranges) => ranges.find(({ key }) => !["hour", "today"].includes(key));
 
-/** The chosen range with its times; without a start while two times are not complete, or not in their order. */
+/** The chosen range with its times. Has no start while the two times are incomplete or in the wrong order. */
 export function rangeOf(ranges, { key, from, to }) {
   if (key !== BETWEEN) return ranges.find((range) => range.key === key);
   const isReady = from && !faultOf({ from, to });
@@ -44,7 +44,7 @@ const instant = (local) => new Date(local).toISOString();
 
 const faultOf = ({ from, to }) => (from && to && new Date(from) >= new Date(to) ? "must be after From" : "");
 
-/** The fields of the range; `chosen` is `{key, from, to}`, with times as a browser's field has them. */
+/** The fields of the range; `chosen` is `{key, from, to}`, with times in the format of a browser's field. */
 export function Range({ ranges, chosen, choose }) {
   const { key, from = "", to = "" } = chosen;
   const set = (member) => (value) => choose((before) => ({ ...before, [member]: value }));

@@ -1,4 +1,4 @@
-// The resending of selected deliveries. It continues while the person looks at other pages; the frame shows its progress.
+// The resending of selected deliveries. It continues while the person visits other pages; the frame shows its progress.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "../api.js";
 import { address, useHere } from "../address.js";
@@ -33,10 +33,10 @@ export function useResending() {
   return current;
 }
 
-// The deliveries of an ended session are not those of the next.
+// The deliveries of an ended session do not belong to the next one.
 onSession(() => { if (job && session().phase === "closed") dismissResending(); });
 
-// Closing the tab would end it half-way.
+// Closing the tab would stop it halfway.
 addEventListener("beforeunload", (event) => { if (job?.phase === "sending") event.preventDefault(); });
 
 /** Resends deliveries of a view. `sent` is called with each that was sent, and `changed` when some have been attempted. */
@@ -91,7 +91,7 @@ export const outcomeWords = ({ delivered, failed, waiting }) => `${[
   delivered && `${delivered} delivered`, failed && `${failed} failed again`, waiting && `${waiting} not attempted yet`,
 ].filter(Boolean).join(", ")}.`;
 
-/** The progress on every page except that of the resending itself. */
+/** The progress, on every page except that of the resending itself. */
 export function Resending() {
   const current = useResending();
   const { parts, query: { live, ...rest } } = useHere();

@@ -6,7 +6,10 @@ import { Time } from "./time.js";
 import { forEachOf } from "./load.js";
 import { outcomeOf, succeeded } from "../words/results.js";
 
-/** The pauses between the readings, in milliseconds. A delivery that waits for longer, as for a reader, is not followed. */
+/**
+ * The pauses between the readings, in milliseconds. A delivery with a longer wait, such as for a reader, is not
+ * followed.
+ */
 const PAUSES_MS = [1000, 1000, 2000, 4000, 8000, 16_000, 30_000];
 
 /** The number of the last attempt that has ended. */
@@ -16,8 +19,8 @@ export const lastAttemptNumber = ({ attempts }) => attempts.at(-1)?.attemptNumbe
 export const attemptAfter = ({ attempts }, number) => attempts.find(({ attemptNumber }) => attemptNumber > number);
 
 /**
- * Calls `report` with the attempts of resent deliveries, by their identifiers, whenever some have ended. `resent` has the
- * number of the last attempt before the resend of each. Stops when `isWanted` returns `false`.
+ * Calls `report` with the attempts of resent deliveries, by their identifiers, whenever some have ended. `resent`
+ * contains the number of the last attempt before the resend of each. Stops when `isWanted` returns `false`.
  */
 export async function followResent(resent, report, isWanted) {
   const open = new Map(resent);
@@ -39,17 +42,20 @@ export async function followResent(resent, report, isWanted) {
   }
 }
 
-/** How long the page of a delivery is read often after a resend, as pairs of a time since the resend and an interval, in ms. */
+/**
+ * How long, and how often, the page of a delivery polls after a resend: pairs of a time since the resend and an
+ * interval, in ms.
+ */
 const PACES_MS = [[10_000, 1000], [30_000, 2000], [120_000, 5000]];
 
-/** The interval at which the page of a delivery reads it, some time after a resend; `null` when that time is over. */
+/** The interval at which the page of a delivery polls some time after a resend; `null` when that time is over. */
 export const paceAfter = (since) => PACES_MS.find(([end]) => Date.now() - since < end)?.[1] ?? null;
 
-/** What became of a resend. `resent` has its time and the number of the last attempt before it. */
+/** The outcome of a resend. `resent` contains its time and the number of the last attempt before it. */
 export function ResendOutcome({ resent, delivery }) {
   const attempt = resent && attemptAfter(delivery, resent.number);
   const isLate = resent && !attempt && paceAfter(resent.time) === null;
-  // The live region is there before its content, so that screen readers announce it.
+  // The live region exists before its content, so that screen readers announce it.
   return html`
     <div role="status" class="resent">${resent && html`
       <p class="note"><${Icon} name=${attempt ? (succeeded(attempt) ? "delivered" : "failed") : "pending"} />${" "}

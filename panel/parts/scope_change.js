@@ -9,7 +9,7 @@ import { say } from "./notices.js";
 import { useAction } from "./load.js";
 import { useFaultFocus } from "./focus.js";
 
-/** The service asks for a confirmation if the application of this session loses a scope. */
+/** The service asks for confirmation if the application of this session loses a scope. */
 export function ScopeChange({ application, path, close, done }) {
   const [scopes, choose] = useState(application.scopes);
   const change = useAction(async (query) => {

@@ -21,7 +21,10 @@ export function named(text, types, webhooks, isWanted = (name, searched) => name
   return [...hooks, ...kinds];
 }
 
-/** The view of a text: a name adds a filter, a subject replaces all of them. The service finds only whole subjects, so that other capitals are tried one by one. */
+/**
+ * The view for a text: a name adds a filter, a subject replaces all of them. The service finds only whole subjects,
+ * so spellings with different capitals are tried one by one.
+ */
 async function viewOf(text, query, types, webhooks) {
   const id = text.trim();
   if (id.startsWith("dlv_")) return `/panel/deliveries/${encodeURIComponent(id)}`;
@@ -42,7 +45,7 @@ async function viewOf(text, query, types, webhooks) {
 /** Whether the next search that is drawn gets the focus. */
 let isWanted = false;
 
-/** One field. It shows the current subject or event, and removes it when the field is emptied. */
+/** A single field. It shows the current subject or event, and removes the filter when it is emptied. */
 export function Search({ query, types, webhooks }) {
   const searched = query.subject ?? query.event ?? "";
   const [text, type] = useState(searched);
@@ -97,8 +100,8 @@ export function NotFound({ subject, types, webhooks }) {
 const FIELD = "main [data-search], main input[type='search']";
 
 /**
- * Ctrl+K or ⌘K moves the focus to the search of the page, or opens the deliveries and their search. A single character could
- * be spoken by chance (WCAG 2.1.4).
+ * Ctrl+K or ⌘K moves the focus to the search of the page, or opens the deliveries and their search. A single character
+ * could be spoken by accident (WCAG 2.1.4).
  */
 export function useSearchKey() {
   useEffect(() => {

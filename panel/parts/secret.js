@@ -1,4 +1,4 @@
-// A secret that is shown only once. The panel asks before a person leaves the page without a copy of it.
+// A secret that is shown only once. The panel asks before a person leaves the page without copying it.
 import { html, useState } from "./html.js";
 import { Copy } from "./copy.js";
 import { Dialog } from "./dialog.js";

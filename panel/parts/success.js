@@ -1,4 +1,4 @@
-// The success of webhooks: loaded for a list of webhooks, and shown for each and for all.
+// The success rates of webhooks: loaded for a list of webhooks, and shown for each and for all.
 import { html, useEffect, useState } from "./html.js";
 import { get } from "../api.js";
 import { forEachOf } from "./load.js";
@@ -8,7 +8,7 @@ import { share, successWords } from "../words/health.js";
 
 /** The interval of reloads in milliseconds: the statistics are read from many hours, and change slowly. */
 const RELOAD_MS = 60_000;
-/** The interval for a longer list than `MANY`, since each webhook is a call. */
+/** The interval for a list longer than `MANY`, since each webhook is a call. */
 const RELOAD_OF_MANY_MS = 300_000;
 const MANY = 20;
 

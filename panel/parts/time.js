@@ -1,4 +1,4 @@
-// Times: in the browser's zone, which the frame of the page names; in UTC on hover; or relative to now.
+// Times: in the browser's time zone, which the frame of the page names; in UTC on hover; or relative to now.
 import { html, useEffect, useState } from "./html.js";
 import { LANGUAGE } from "./words.js";
 
@@ -8,10 +8,10 @@ const withSeconds = { ...clock, second: "2-digit" };
 const relative = new Intl.RelativeTimeFormat(LANGUAGE, { numeric: "auto", style: "long" });
 const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-/** The seconds within which a time is "just now": the clocks of browser and service differ a little. */
+/** The number of seconds within which a time is "just now": the clocks of browser and service differ a little. */
 const JUST_NOW = 5;
 
-/** The zone of all times of a page: "Europe/Berlin, UTC+1". */
+/** The time zone of all times on a page: "Europe/Berlin, UTC+1". */
 export function zone() {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   const parts = new Intl.DateTimeFormat(LANGUAGE, { timeZoneName: "shortOffset" }).formatToParts(new Date());
@@ -19,7 +19,7 @@ export function zone() {
   return timeZone === "UTC" ? "UTC" : `${timeZone}, ${offset}`;
 }
 
-/** A time in full, in the browser's zone. */
+/** A time in full, in the browser's time zone. */
 export function inZone(date, { seconds = true } = {}) {
   const time = new Date(date);
   const year = time.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
@@ -51,7 +51,7 @@ export function fromNow(date) {
 
 const clocks = new Map();
 
-/** The clock for this interval. One timer updates all times of a page together. */
+/** The clock for this interval. One timer updates all times on a page together. */
 function clockEvery(every) {
   if (!clocks.has(every)) clocks.set(every, { listeners: new Set(), timer: null });
   return clocks.get(every);

@@ -7,11 +7,11 @@ import { isInterrupted, shortResult, succeeded } from "../words/results.js";
 const HEIGHT = 118;
 const LINE = 52;
 const MARGIN = 44;
-/** The least stretch; labels would overlap below it. */
+/** The minimum stretch, below which labels would overlap. */
 const LEAST_STRETCH = 0.7;
 const MARKS = { good: "M-5 0.5 -1.5 4 5 -4", bad: "M-4 -4 4 4M4 -4 -4 4", next: "M0 -5V0L3.5 2" };
 
-/** The distance of two moments in the picture, before it is stretched to the width. */
+/** The distance between two moments in the picture, before it is stretched to the width. */
 const gap = (seconds) => 62 + 26 * Math.log10(1 + Math.max(seconds, 0));
 
 /** The points of the picture: the creation, the attempts, and the next attempt. */

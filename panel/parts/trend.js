@@ -9,7 +9,7 @@ const HOURS = 25;
 const BAR = 24;
 const GAP = 4;
 const HEIGHT = 96;
-/** The distance of the bars with a time below, which include the first and the last. */
+/** The spacing of the bars with a time below them, which include the first and the last. */
 const LABELLED = 6;
 const WIDTH = HOURS * (BAR + GAP);
 
@@ -21,7 +21,7 @@ const number = new Intl.NumberFormat(LANGUAGE);
 /** The time of a bar, short enough for a phone; some time zones differ from full hours. */
 const short = (start) => (new Date(start).getMinutes() ? clock : hourOnly).format(start);
 
-/** All hours, also those without attempts, which the statistics leave out. */
+/** All hours, including those without attempts, which the statistics leave out. */
 function filled(hours) {
   const known = new Map(hours.map((hour) => [Date.parse(hour.startDate), hour]));
   const current = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
@@ -35,7 +35,7 @@ function filled(hours) {
 const words = ({ attempts, failed }) => (attempts
   ? `${counted(attempts, "attempt", "attempts")}, ${failed ? `${number.format(failed)} failed` : "none failed"}` : "no attempts");
 
-/** The whole chart in a sentence, for people who do not see it. */
+/** The whole chart in a sentence, for people who cannot see it. */
 function summary(hours) {
   const failing = hours.filter(({ failed }) => failed > 0);
   if (!failing.length) return "Attempts by hour: none failed.";

@@ -39,12 +39,14 @@ function causeFor({ status, waitingFor, attempts: made, createdDate, erasedDate,
   return status === "pending" || !made.length ? null : causeOf(made.at(-1));
 }
 
-/** Whether no program has read the feed since this time. The time of the last reading is exact to a few minutes. */
+/**
+ * Whether no program has read the feed since this time. The time of the last reading is only exact to a few minutes.
+ */
 const isUnread = (date, webhook) => webhook && !(webhook.lastReadDate >= date);
 
 const QUOTED = 200;
 
-/** The beginning of a response; the attempt shows the whole. */
+/** The beginning of a response; the attempt shows all of it. */
 function beginning(body) {
   const text = displayed(body ?? "");
   return text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text;
@@ -56,7 +58,7 @@ const EXPIRED = "It will be removed soon. If the event is still needed, publish 
 const CANCELLED = { owner: ON_REQUEST, expired: EXPIRED };
 const REMOVED = "The webhook was removed, so this delivery cannot be resent.";
 
-/** The tolerance, in milliseconds, within which a wait counts as the wait that the endpoint asked for. */
+/** The tolerance, in milliseconds, within which a wait counts as the one that the endpoint asked for. */
 const TOLERANCE_MS = 2000;
 
 /** The wait that the endpoint asked for, in seconds, if it determines the next attempt; otherwise `null`. */

@@ -58,8 +58,8 @@ const asked = ({ name, delivery, eventUrl, eventList, headers, order, payload, m
 });
 
 /**
- * The request to the API as JSON, with more members. "Selected types" without a selection would mean every type to the API, so
- * it is refused here.
+ * The request to the API as JSON, with further members. "Selected types" without a selection would mean every type to
+ * the API, so it is refused here.
  */
 export function finished(form, more = {}) {
   if (form.eventList?.length !== 0) return withFilter({ ...asked(form), ...more }, form.eventFilter);

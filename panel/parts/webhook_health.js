@@ -1,4 +1,4 @@
-// The trouble of a webhook, with cause and remedy; empty for a healthy webhook.
+// A webhook's problem, with cause and remedy; empty for a healthy webhook.
 import { html } from "./html.js";
 import { Action } from "./action.js";
 import { Icon } from "./icon.js";
@@ -15,7 +15,7 @@ const HEADLINES = {
   disabled: "Disabled",
 };
 
-/** Whether the page shows the trouble, and with it the button that recovers failed deliveries. */
+/** Whether the page shows the problem, and with it the button that recovers failed deliveries. */
 export const hasTrouble = ({ deliveryState, failuresInRow }) => deliveryState !== "active" || failuresInRow > 0;
 
 export function Health({ webhook, resume, recover }) {

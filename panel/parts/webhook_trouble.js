@@ -1,4 +1,4 @@
-// The trouble of a webhook, in a sentence.
+// A webhook's problem, in a sentence.
 import { html } from "./html.js";
 import { Countdown, Time } from "./time.js";
 import { counted } from "./words.js";

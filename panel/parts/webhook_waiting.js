@@ -9,7 +9,7 @@ import { useLoad, usePolling } from "./load.js";
 import { LANGUAGE } from "./words.js";
 import { reasonsOf } from "../words/waiting.js";
 
-/** The pages of a hundred deliveries that are read for the numbers. */
+/** The number of pages, of a hundred deliveries each, that are read for the numbers. */
 const PAGES = 3;
 const RELOAD_MS = 15_000;
 
@@ -36,14 +36,17 @@ export function WaitingDeliveries({ webhook }) {
     <//>`;
 }
 
-/** The deliveries by what they wait for, as `[reason, words, deliveries]`, in the order of the words. */
+/** The deliveries grouped by the reason for their wait, as `[reason, words, deliveries]`, in the order of the words. */
 function groups(items, webhook) {
   const all = Object.entries(reasonsOf(webhook)).map(([reason, words]) =>
     [reason, words, items.filter(({ waitingFor = "sending" }) => waitingFor === reason)]);
   return all.filter(([, , those]) => those.length > 0);
 }
 
-/** When the wait ends, or its next attempt is due. The list is newest first: the earliest is known only of a whole list. */
+/**
+ * When the wait ends, or the next attempt is due. The list is newest first, so the earliest is known only if the
+ * list is complete.
+ */
 function End({ reason, those, exact, webhook }) {
   if (reason === "pause") {
     return webhook.pausedUntil ? html`, <${Time} date=${webhook.pausedUntil} as="both" />` : ": when someone resumes the webhook";

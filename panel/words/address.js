@@ -8,5 +8,5 @@ export const PAYLOADS = [["full", "The whole event"], ["thin", "The event withou
 
 export const payloadInWords = (payload) => new Map(PAYLOADS).get(payload) ?? payload;
 
-/** The address of a webhook, or the words for its absence. */
+/** The address of a webhook, or the words shown if it has none. */
 export const addressOf = ({ eventUrl }) => eventUrl ?? "Read from a feed";

@@ -1,4 +1,4 @@
-// The health of a webhook: one rule and one text for the list and for the page of a webhook.
+// The health of a webhook: one rule and one text for both the list and the page of a webhook.
 import { LANGUAGE, counted } from "../parts/words.js";
 import { WEBHOOK } from "./statuses.js";
 

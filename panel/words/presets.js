@@ -28,5 +28,5 @@ export const PRESETS = [
   },
 ];
 
-/** The presets of which the session has every scope. */
+/** The presets whose scopes the session has. */
 export const offered = (scopes) => PRESETS.filter((preset) => preset.scopes.every((scope) => scopes.includes(scope)));

@@ -1,8 +1,8 @@
 // The outcomes of an authorization at a payment provider, in words.
 
 /**
- * The text for a person who returns from a provider. Addresses can be forged, so the list of connections decides whether the
- * provider is connected, and the address only gives the reason.
+ * The text for a person who returns from a provider. Addresses can be forged, so the list of connections decides
+ * whether the provider is connected, and the address only gives the reason.
  */
 export function landing(outcome, name, connection) {
   const account = connection?.account ? ` (${connection.account})` : "";

@@ -1,4 +1,4 @@
-// Requests to an endpoint: an attempt stores the address and the names of the headers, not their values.
+// Requests to an endpoint: an attempt stores the address and the names of the headers, but not their values.
 import { accepts, curlFor } from "./shells.js";
 
 /** The headers whose values are constant, or known from the delivery. */
@@ -33,7 +33,7 @@ export const targetOf = ({ url }, webhook) => (webhook ? webhook.eventUrl : url)
 
 const MASK = "***";
 
-/** A request with the same bytes to the endpoint, without the signature, whose secret the panel does not know. */
+/** A request with the same bytes to the endpoint, without the signature, for which the panel lacks the secret. */
 function requestOf(delivery, webhook) {
   const own = Object.keys(webhook?.headers ?? {}).map((name) => [name, MASK]);
   const headers = [...Object.entries(known(delivery)), ...own].map(([name, value]) => `${name}: ${value}`);

@@ -39,7 +39,7 @@ export function result({ httpStatus, errorCode, confirmed }) {
   return errorCode === INTERRUPTED ? OUTCOME_UNKNOWN : ERRORS[errorCode] ?? OF_READERS[errorCode] ?? "No response";
 }
 
-/** Whether the service ended during the attempt, so that response and duration are unknown. */
+/** Whether the service died during the attempt, so that response and duration are unknown. */
 export const isInterrupted = ({ errorCode }) => errorCode === INTERRUPTED;
 
 /** The result within a sentence: "500 Internal Server Error", "timed out". */

@@ -1,4 +1,4 @@
-// The curl command of a request, for the shell of a person. Each shell quotes an argument in its own way.
+// The curl command of a request, for the shell of a person. Each shell quotes arguments differently.
 
 /** The shells, as value and words. */
 export const SHELLS = [["bash", "bash"], ["powershell", "PowerShell"], ["cmd", "cmd"]];
@@ -12,15 +12,16 @@ const forBash = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 const forPowerShell = (text) => `'${text.replace(/['‘’‚‛]/g, "$&$&")}'`;
 
 /**
- * For cmd.exe, a caret makes each special character an ordinary one, also the quotes. The program then reads the quotes; to it,
- * a backslash is special before a quote only (https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments).
+ * For cmd.exe, a caret makes each special character an ordinary one, including the quotes. The program then reads the
+ * quotes; for it, a backslash is special only before a quote
+ * (https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments).
  */
 function forCmd(text) {
   const argument = text.replace(/(\\*)"/g, '$1$1\\"').replace(/\\+$/, "$&$&");
   return `"${argument}"`.replace(/[()%!^"<>&|]/g, "^$&").replace(/\r?\n/g, "^\n\n");
 }
 
-/** Without `--globoff`, curl would read brackets and braces of an address as a range of addresses. */
+/** Without `--globoff`, curl would read brackets and braces in an address as a range of addresses. */
 const command = (program, quoted, continued, { url, headers }, data) => [
   `${program} --globoff -i -X POST ${quoted(url)}`,
   ...headers.map((header) => `  -H ${quoted(header)}`),
@@ -30,7 +31,7 @@ const command = (program, quoted, continued, { url, headers }, data) => [
 const COMMANDS = {
   bash: (request) => command("curl", forBash, "\\", request, forBash(request.body)),
   cmd: (request) => command("curl", forCmd, "^", request, forCmd(request.body)),
-  // The versions of PowerShell pass quotes within an argument in different ways, so the body is in a file.
+  // The versions of PowerShell pass quotes within an argument differently, so the body is in a file.
   powershell: (request) => [
     "$body = [IO.Path]::GetTempFileName()",
     `[IO.File]::WriteAllText($body, ${forPowerShell(request.body)})`,

@@ -1,6 +1,6 @@
 // The reasons why open deliveries wait, in words.
 
-/** The wait of a delivery with an attempt ahead, as the end of a sentence about that attempt. */
+/** The wait of a delivery that has a next attempt, as the end of a sentence about that attempt. */
 export function waits({ waitingFor }, webhook) {
   if (waitingFor === "schedule") return "on the retry schedule";
   if (waitingFor === "breaker") return "when the paused webhook is checked again; it waits for the endpoint to respond";
@@ -25,7 +25,10 @@ export const HEADLINES = {
   reader: "Waiting for a program to read the webhook’s feed",
 };
 
-/** What deliveries of a webhook wait for, after their number and "wait" or "waits". Those without a reason are to be sent now. */
+/**
+ * The reason for which deliveries of a webhook wait, after their number and "wait" or "waits". Those without a
+ * reason are to be sent now.
+ */
 export const reasonsOf = (webhook) => ({
   sending: "to be sent: due now or under way",
   limit: "until other deliveries have finished",
