@@ -1,10 +1,11 @@
-"""Checks a change in minutes: format, lints, the unit tests of the crates that changed, and the contract tests that are named
+"""Checks a change in minutes: format, lints, the unit tests of the crates that changed, and the contract tests named
 after the changed files.
 
     check.py [BASE]    compares the working tree with the commit BASE (HEAD)
 
-A contract test belongs to a file if the name of its module begins like a word of the file's path, which begins within the
-crate: `shared/webhooks/src/deliveries/feed/read.rs` selects `deliveries`, `delivery_…` and `feeds`. `make test` runs all of them.
+A contract test belongs to a file if its module's name begins like a word in the file's path within the crate:
+`shared/webhooks/src/deliveries/feed/read.rs` selects `deliveries`, `delivery_…` and `feeds`. `make test` runs all of
+them.
 """
 
 import json
@@ -17,9 +18,9 @@ from timetable import show, step
 
 PROJECT = Path(__file__).resolve().parent.parent
 CONTRACT = PROJECT / "tests/contract"
-# Words of paths that name no area.
+# Path words that name no area.
 GENERAL = {"src", "shared", "functions", "tests", "contract", "bin", "mod", "main", "lib", "store", "item", "error", "local", "harness"}
-# Folders whose contract tests have another name.
+# Folders whose contract tests have a different name.
 NAMES = {
     "dispatch": ["dispatching", "retries", "receivers"],
     "gate": ["routes", "problems", "bodies", "checks"],
@@ -34,7 +35,7 @@ NAMES = {
     "storage": ["table_chaos", "deliveries"],
     "subscriptions": ["webhook", "health"],
 }
-# The tests of any change in a folder `panel`; `panel/parts/webhook_form.js` also selects `browser_panel_webhooks`.
+# The tests for any change in a `panel` folder; `panel/parts/webhook_form.js` also selects `browser_panel_webhooks`.
 OF_PANEL = {"panel_page", "browser_panel"}
 # Files that every crate reads.
 OF_ALL = {"Cargo.toml", "Cargo.lock", "clippy.toml"}
@@ -48,7 +49,7 @@ def changed_files(base: str) -> list[str]:
 
 
 def packages() -> dict[str, dict]:
-    """The crates of the workspace by folder, the deepest first."""
+    """The crates of the workspace by folder, deepest first."""
     command = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
     metadata = json.loads(subprocess.run(command, cwd=PROJECT, check=True, capture_output=True).stdout)
     folders = {str(Path(each["manifest_path"]).parent.relative_to(PROJECT)): each for each in metadata["packages"]}
@@ -83,7 +84,7 @@ def stem(word: str) -> str:
 
 
 def contract_modules(files: list[str]) -> list[str]:
-    """The modules of contract tests that are named after these files."""
+    """The modules of contract tests named after these files."""
     modules = {path.stem for path in CONTRACT.iterdir() if path.name not in ("main.rs", "harness")}
     words, named = set(), set()
     for file in files:

@@ -1,5 +1,5 @@
-//! The tools of agents and the API: a member of one is in the other, or is listed here or in `schemas::LEFT_OUT` with the
-//! reason.
+//! Agents' tools and the API agree: each member of one is in the other, or is listed here or in `schemas::LEFT_OUT`
+//! with the reason.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -9,8 +9,8 @@ use functions_agents::{
 };
 use serde_json::{Map, Value, json};
 
-/// The tools with an operation of the API, and the member of their result that has the response; empty if the result is
-/// the response.
+/// The tools that correspond to an API operation, and the member of their result that contains the response; empty if
+/// the result is the response.
 const EQUIVALENT: [(&str, &str, &str); 16] = [
     ("list_webhooks", "listWebhooks", "webhooks"),
     ("show_webhook", "showWebhook", ""),
@@ -30,7 +30,7 @@ const EQUIVALENT: [(&str, &str, &str); 16] = [
     ("recover_deliveries", "recoverDeliveries", ""),
 ];
 
-/// The tools whose results have their own form, with the reason.
+/// The tools whose results have a different form, with the reason.
 const OWN_FORM: [(&str, &str); 4] = [
     ("diagnose_webhook", "no operation: it combines several, and explains failures"),
     ("explain_problem", "the API has pages for people instead"),
@@ -49,7 +49,7 @@ const LACKING: [(&str, &str, &str); 4] = [
 /// Members of results that only tools have.
 const OF_TOOLS: [&str; 1] = ["repeated"];
 
-/// The contract, which has references.
+/// The contract, to resolve references.
 struct Contract(Value);
 
 impl Contract {
@@ -59,7 +59,7 @@ impl Contract {
         Self(template::yaml_to_json(&text).expect("openapi.yaml is YAML"))
     }
 
-    /// The part of the document to which a reference refers, with the members next to the reference.
+    /// The part of the document that a reference points to, with the members next to the reference.
     fn resolved(&self, part: &Value) -> Value {
         let Some(reference) = part["$ref"].as_str() else { return part.clone() };
         let referred = self.0.pointer(reference.trim_start_matches('#')).expect("a reference refers to something");
@@ -69,7 +69,7 @@ impl Contract {
         whole.into()
     }
 
-    /// An operation with the parameters of its path.
+    /// An operation, including the parameters of its path.
     fn operation(&self, id: &str) -> (Vec<Value>, &Value) {
         let paths = self.0["paths"].as_object().expect("paths").values();
         let mut all = paths.flat_map(|path| path.as_object().expect("operations").values().map(move |one| (path, one)));
@@ -78,7 +78,7 @@ impl Contract {
         (parameters.flatten().map(|parameter| self.resolved(parameter)).collect(), operation)
     }
 
-    /// The names of the input of an operation, as arguments.
+    /// The names of an operation's inputs, as arguments.
     fn input(&self, id: &str) -> BTreeSet<String> {
         let (parameters, operation) = self.operation(id);
         let name = |parameter: &Value| match (parameter["in"].as_str(), parameter["name"].as_str()?) {

@@ -1,5 +1,5 @@
-//! Circular uses between the files of one crate. Re-exports are resolved: a file that uses `crate::Thing` uses the file
-//! that defines `Thing`, and a re-export itself does not count as a use.
+//! Circular dependencies between the files of one crate. Re-exports are resolved: a file that uses `crate::Thing` uses
+//! the file that defines `Thing`, and a re-export itself does not count as a use.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -34,7 +34,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The path within the crate; `None` for a path outside.
+    /// The path within the crate; `None` for a path outside it.
     fn absolute(&self, path: &[String]) -> Option<Module> {
         let mut from = match path.first()?.as_str() {
             "crate" => Module::new(),
@@ -189,7 +189,7 @@ impl Sources {
         self.0.iter().map(|(module, contents)| (module, uses((module, contents)))).collect()
     }
 
-    /// The shortest circle through each file that is in one, each circle once.
+    /// The shortest circle through each file that is part of one; each circle once.
     fn circles(&self) -> Vec<Vec<String>> {
         let uses = self.uses();
         let mut found: BTreeMap<BTreeSet<Module>, Vec<String>> = BTreeMap::new();
@@ -220,7 +220,7 @@ impl Sources {
     }
 }
 
-/// The module of a file; `None` for a file of tests and for `main.rs`.
+/// The module of a file; `None` for a test file and for `main.rs`.
 fn module_of(folder: &Path, path: &Path) -> Option<Module> {
     let inside = path.strip_prefix(folder).ok()?.with_extension("");
     let mut module: Module = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -11,18 +11,18 @@ use serde_json::Value;
 
 const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 
-/// The crates of ours that a crate may use outside of tests.
+/// The crates of ours that a crate may use outside its tests.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "event-catalogue" | "template" | "reference" | "sandbox" => vec![],
-        // A client of the public API like any other, which forwards events by the exchange of the service.
+        // A client of the public API like any other, which forwards events with the service's exchange.
         "waypost" => vec!["outbound"],
         "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
         "storage" | "outbound" => vec!["base", "problem"],
         "auth" => vec!["base", "problem", "storage"],
         "webhooks" | "issuer" | "geo-ip" => vec!["base", "problem", "storage", "outbound", "auth"],
-        // It publishes its events through the outbox of webhooks.
+        // It publishes its events through the outbox of `webhooks`.
         "payments" => vec!["base", "problem", "storage", "outbound", "auth", "webhooks"],
         "gate" => vec!["base", "problem", "auth"],
         "function" => vec!["base", "problem", "storage", "auth", "gate"],
@@ -74,7 +74,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],
-                // Tools over the use cases of several domains, and the scopes of a caller's application.
+                // Its tools need the use cases of several domains, and the scopes of the caller's application.
                 "functions-agents" => &["webhooks", "payments", "issuer"],
                 _ => &[],
             };
@@ -100,7 +100,7 @@ fn is_for_tests(name: &str) -> bool {
     .contains(&name)
 }
 
-/// The packages, ours and others, that each of our packages depends on outside of tests.
+/// The packages, ours and others, that each of our packages depends on outside its tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let metadata = Command::new(env!("CARGO"))

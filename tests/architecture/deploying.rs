@@ -1,5 +1,5 @@
-//! `make deploy` without AWS: its questions, the stored answers, and its calls of SAM and the AWS command line,
-//! recorded by programs in their place.
+//! `make deploy` without AWS: its questions, the stored answers, and its calls to SAM and the AWS command line,
+//! recorded by fake programs.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ printf 'sam %s\n' "$*" >> calls
 if test "$1" = package; then cp "$3" "$5"; else cp deployed.json stack.json; fi
 "#;
 
-/// The first call returns the alarms of a stack whose schedules have not run yet.
+/// The first call returns the alarms of a stack whose schedules have not yet run.
 const AWS: &str = r#"#!/bin/sh
 printf 'aws %s %s\n' "$1" "$2" >> calls
 if test "$4" = aws-sam-cli-managed-default; then
@@ -110,7 +110,7 @@ impl Desk {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Puts a program for this processor where each function is built.
+    /// Puts a program for this processor at the place where each function is built.
     fn build(&self, processor: u16) {
         let mut header = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
         header.extend(processor.to_le_bytes());
@@ -136,7 +136,7 @@ impl Desk {
             .expect("`make python-tools` has installed what the script needs in .venv");
         let mut stdin = child.stdin.take().expect("it is piped");
         let answers: String = answers.iter().flat_map(|answer| [*answer, "\n"]).collect();
-        // A script without questions may have ended.
+        // A script that asks nothing may already have ended.
         drop(stdin.write_all(answers.as_bytes()));
         drop(stdin);
         child.wait_with_output().expect("a child can be waited for")
@@ -240,7 +240,8 @@ fn versions(desk: &Desk) -> BTreeMap<String, String> {
     versions.map(of).collect()
 }
 
-/// SAM publishes a function if its text in the template changes, and a parameter's name hides its value.
+/// SAM publishes a function only if its text in the template changes, and a change of a parameter's value does not
+/// change the text.
 #[test]
 fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     const WRITTEN: &str = "target/template-staging.json";
@@ -335,7 +336,7 @@ fn a_stack_that_works_is_never_removed() {
     assert!(!desk.calls().iter().any(|call| call.contains("delete-stack")));
 }
 
-/// The alarms of missing schedules fire in a stack whose schedules have not run yet.
+/// The alarms of missing schedules fire in a stack whose schedules have not yet run.
 #[test]
 fn the_alarms_of_a_new_stack_get_their_topic_when_its_schedules_have_run() {
     let desk = Desk::new();
@@ -379,7 +380,7 @@ fn a_stored_version_is_deployed_again_with_present_settings_and_no_build() {
     let said = desk.succeeds(&["deploy", "staging"], &[]);
     let version = said.split_once("This is the version ").and_then(|(_, rest)| rest.split_once(';')).expect("a name").0;
     let answers = desk.read("samconfig-staging.yaml");
-    // The stored version does not know a parameter of the present one.
+    // The stored version lacks a parameter of the current one.
     let stored = format!("stored/waypost-staging/releases/{version}.json");
     let mut release: Value = serde_json::from_str(&desk.read(&stored)).expect("JSON");
     release["Parameters"].as_object_mut().expect("parameters").remove("Tracing").expect("a parameter");
@@ -448,7 +449,8 @@ fn a_table_of_another_environment_is_refused() {
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
 }
 
-/// A table that CloudFormation does not manage may lack an index of this release, or the protection of the stack's own.
+/// A table that CloudFormation does not manage may lack an index of this release, or the protection that the stack's
+/// table has.
 #[test]
 fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
     let desk = Desk::new();

@@ -1,4 +1,5 @@
-//! The documents: named files and links exist, each crate's README names its modules, and lines of prose are short.
+//! The documents: the files and links that they name exist, each crate's README names its modules, and lines of prose
+//! are short.
 
 use std::{
     collections::BTreeSet,
@@ -8,7 +9,7 @@ use std::{
 
 /// Maximum length of a line of prose.
 const COLUMNS: usize = 100;
-/// Maximum number of words of all documents but the changelog, so that a new text replaces an old one.
+/// Maximum number of words in all documents except the changelog, so that new text replaces old text.
 const WORDS: usize = 66_000;
 
 fn root() -> PathBuf {
@@ -19,7 +20,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// The folders of the crates that are deployed, or run beside them.
+/// The folders of the crates that are deployed, or that run alongside.
 fn crates() -> Vec<PathBuf> {
     let families = ["shared", "functions"].into_iter().flat_map(|folder| entries(&root().join(folder)));
     families
@@ -80,7 +81,7 @@ fn the_page_of_crashes_names_every_module_of_crash_points() {
     assert_eq!(named, &modules - &helpers, "on the page, and in the folder");
 }
 
-/// The lines of a document without its blocks of code.
+/// A document's lines without its code blocks.
 fn lines_of_prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {
@@ -216,7 +217,7 @@ fn commands_to_be_pasted_have_no_comments() {
     assert!(commented.is_empty(), "commands to be pasted contain a comment: {commented:#?}");
 }
 
-/// The Markdown files in a folder, without those that tools install or write.
+/// The Markdown files in a folder, except those that tools install or write.
 fn markdown_files(folder: &Path) -> Vec<PathBuf> {
     const NOT_OURS: [&str; 5] = ["target", "node_modules", "corpus", "artifacts", "generated"];
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

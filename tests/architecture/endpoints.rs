@@ -29,8 +29,8 @@ fn declaration(function: &str) -> Declaration {
     endpoints::of_function(function).unwrap_or_else(|| panic!("shared/gate/src/endpoints.rs lacks `{function}`"))
 }
 
-/// Every operation of openapi.yaml with its function's name, and the declaration of the function's endpoint. A function
-/// with several routes has several operations.
+/// Every operation of openapi.yaml, with the name and declared endpoint of its function. A function with several routes
+/// has several operations.
 fn operations() -> Vec<(String, Value, Declaration)> {
     let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
     let functions = http_functions();
@@ -99,7 +99,7 @@ fn openapi_yaml_names_the_tokens_that_each_endpoint_takes() {
 fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
     for (name, operation, declaration) in operations() {
         let json = operation["requestBody"]["content"].get(JSON).is_some();
-        // The gate checks the media type after the token; a body without one is checked by its handler.
+        // The gate checks the media type after the token; without one, the handler checks the body.
         assert_eq!(json && declaration.access.needs_token(), declaration.takes_json, "{name}");
     }
 }
@@ -110,14 +110,14 @@ fn openapi_yaml_gives_each_endpoint_its_style_of_errors() {
         let responses = operation["responses"].as_object().expect("responses");
         for (status, response) in responses.iter().filter(|(status, _)| status.starts_with(['4', '5'])) {
             let expected = match (declaration.errors, status.as_str()) {
-                (_, "413") => PROBLEM, // a gateway's response, too
+                (_, "413") => PROBLEM, // also a gateway's response
                 (ErrorStyle::OAuth, _) | (ErrorStyle::EmptyInternalError, "500") => JSON,
                 (ErrorStyle::JsonRpc, "400" | "404") => JSON,
                 _ => PROBLEM,
             };
             let mut expected = vec![expected];
             if declaration.errors == ErrorStyle::JsonRpc && status == "400" {
-                expected.push(PROBLEM); // of the gate, about the version of the service
+                expected.push(PROBLEM); // from the gate, about the service's version
             }
             if declaration.opened_by_people && status != "413" {
                 expected.push(PAGE);
@@ -201,7 +201,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
     let takes = |operation: &Value| operation["parameters"].to_string().contains(PARAMETER);
     for (name, _, _) in &operations {
         let policies = policies_of(name);
-        // publish-event writes the record and never reads it first.
+        // publish-event writes the record without reading it first.
         let may_keep = policies.contains("IdempotencyKeys") || policies.contains("IDEMPOTENCY#*");
         let any_takes = operations.iter().any(|(function, operation, _)| function == name && takes(operation));
         // Tools take the key as an argument.
@@ -216,7 +216,7 @@ fn operations_with_an_idempotency_key_store_records_and_mark_repetitions() {
             operation["responses"].as_object().into_iter().flatten().partition(|(status, _)| status.starts_with('2'));
         assert!(done.iter().all(|(_, response)| says(response) == takes), "{name}");
         assert!(!refused.iter().any(|(_, response)| says(response)), "{name}: errors are not stored");
-        // Without a body, no request with the key is another one.
+        // Requests without a body cannot differ from each other.
         let may_differ = takes && operation.get("requestBody").is_some();
         assert!(!may_differ || refused.iter().any(|(status, _)| *status == "409"), "{name}");
     }

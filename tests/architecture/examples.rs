@@ -9,7 +9,7 @@ use webhooks::events::asyncapi;
 /// The keywords whose values are data.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
-/// The places of the members `$ref` in the data of a document.
+/// The locations of `$ref` members in a document's data.
 fn references(value: &Value, place: &str, is_data: bool) -> Vec<String> {
     match value {
         Value::Object(members) => {

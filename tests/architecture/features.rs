@@ -1,4 +1,4 @@
-//! `make test` reuses the crates that `make run` has compiled: cargo compiles a crate once for each set of features.
+//! `make test` reuses the crates that `make run` compiled: cargo compiles a crate once per set of features.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-/// The features of each crate, by name and version; a crate that is built for the build as well may have two sets.
+/// The features of each crate, by name and version; a crate that build scripts also use may have two sets.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
 /// The third-party crates that `cargo build` with these arguments compiles, with their features.
@@ -21,7 +21,7 @@ fn third_party(selection: &[&str]) -> Features {
     let mut features = Features::new();
     for line in String::from_utf8(output.stdout).expect("names are UTF-8").lines() {
         let (package, chosen) = line.split_once('\t').unwrap_or((line, ""));
-        // Only our crates are shown with their folder.
+        // Only our own crates are listed with a folder.
         if !package.is_empty() && !package.contains('/') {
             features.entry(package.replace(" (proc-macro)", "")).or_default().insert(chosen.replace(" (*)", ""));
         }

@@ -42,7 +42,7 @@ fn phrases() -> Vec<Phrase> {
         .collect()
 }
 
-/// A word, or a mark that ends a sentence, with the number of its line.
+/// A word, or a mark that ends a sentence, with its line number.
 #[derive(Debug, PartialEq, Eq)]
 struct Token {
     text: String,
@@ -72,7 +72,7 @@ fn prose(path: &str, text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The marker of a comment, a list or a heading at the beginning of a line, and what follows it.
+/// The marker of a comment, a list or a heading at the beginning of a line, and the text after it.
 fn without_marker(line: &str) -> (&str, &str) {
     let markers = ["//! ", "/// ", "// ", "# ", "* ", "- ", "> "];
     markers.iter().find_map(|marker| Some((*marker, line.strip_prefix(marker)?))).unwrap_or(("", line))
@@ -124,7 +124,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The files with prose in a folder, without those that tools install or write.
+/// The files with prose in a folder, except those that tools install or write.
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     const NOT_OURS: [&str; 5] = ["target", "node_modules", "corpus", "artifacts", "generated"];
     for entry in fs::read_dir(folder).expect("the project's folders can be read").flatten() {

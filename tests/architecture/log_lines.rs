@@ -23,7 +23,7 @@ fn lines_of(source: &str) -> Vec<&str> {
     calls.collect()
 }
 
-/// The text from this parenthesis to the matching one; texts in between may contain pairs of parentheses.
+/// The text from this parenthesis to the matching one; strings in between may contain pairs of parentheses.
 fn arguments(text: &str) -> &str {
     let mut depth = 0;
     for (place, letter) in text.char_indices() {
@@ -60,8 +60,8 @@ fn no_line_of_the_log_has_a_debug_form() {
         faults.extend(
             lines.into_iter().filter(|line| has_debug_form(line)).map(|line| format!("{}: {line}", path.display())),
         );
-        // It ends in the error's `Debug` format with the whole response; `storage::aws::CallError` has code and
-        // message.
+        // Its text ends with the error in `Debug` format, with the whole response; `storage::aws::CallError` has code
+        // and message.
         if source.contains("DisplayErrorContext") {
             faults.push(format!("{}: DisplayErrorContext", path.display()));
         }

@@ -1,5 +1,5 @@
 //! Alarms, dashboard, runbook and code agree on metrics: an alarm on an unpublished metric never fires, and an alarm
-//! without a section of the runbook does not help its reader.
+//! without a section in the runbook does not help its reader.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::template::RELEASE_ALARM;
 /// The parts of a runbook section.
 const PARTS: [&str; 3] = ["**Means:**", "**First:**", "**Then:**"];
 
-/// A metric that an alarm or the dashboard names: namespace, name and the names of its dimensions.
+/// A metric named by an alarm or the dashboard: namespace, name and the names of its dimensions.
 type Reference = (String, String, BTreeSet<String>);
 
 fn root() -> PathBuf {
@@ -77,7 +77,7 @@ fn dimensions(of: &Value) -> BTreeSet<String> {
     dimensions.map(|dimension| dimension["Name"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// The text of a member, with its references if it has some.
+/// The text of a member, including any references.
 fn text_of(value: &Value, member: &str) -> String {
     let text = value[member].as_str().or(value[member]["Fn::Sub"].as_str());
     text.unwrap_or_else(|| panic!("no {member}: {value}")).to_owned()

@@ -7,13 +7,13 @@ use template::yaml_to_json;
 
 const HEADING: &str = "## Names of the contract";
 
-/// Members with a refused name, and the different thing that each means.
+/// Members with a refused name, each with its different meaning.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     ("EventTypeDetails", "since", "the release that introduced a schema, not a time"),
     ("PauseRequest", "until", "the end of a pause, not of a range"),
 ];
 
-/// A row of the table: the names of a thing, and the names that it does not have.
+/// A row of the table: the names of a thing, and the names that are refused.
 struct Row {
     names: Vec<String>,
     refused: Vec<String>,
@@ -38,7 +38,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// Adds the names of all properties and of all parameters in path and query, each with the place that has it.
+/// Adds the names of all properties and of all path and query parameters, each with its location.
 fn collect(part: &Value, place: &str, found: &mut BTreeSet<(String, String)>) {
     match part {
         Value::Object(members) => {
@@ -65,7 +65,7 @@ fn collect(part: &Value, place: &str, found: &mut BTreeSet<(String, String)>) {
     }
 }
 
-/// All names of the contract, each with the schema, the parameter or the path that has it.
+/// All names in the contract, each with its schema, parameter or path.
 fn names() -> BTreeSet<(String, String)> {
     let document = yaml_to_json(&text("openapi.yaml")).expect("openapi.yaml is YAML");
     let mut found = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The members of a Problem's `properties`: openapi.yaml declares each that the code sets or an example has, with its
-//! kinds.
+//! The members of a Problem's `properties`: openapi.yaml declares each one that the code sets or an example has, with
+//! its kinds.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use problem::ProblemKind;
 use serde_json::Value;
 use template::yaml_to_json;
 
-/// The folders whose code makes Problems.
+/// The folders whose code creates Problems.
 const FOLDERS: [&str; 4] = ["functions", "local/src", "operator", "shared"];
 
 fn project() -> &'static Path {

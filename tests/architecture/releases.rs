@@ -1,4 +1,4 @@
-//! Updates of functions: every caller invokes an alias, which moves to the new version gradually, and back if an alarm
+//! Updates of functions: every caller invokes an alias, which moves to the new version gradually, or back if an alarm
 //! fires.
 
 use std::{fs, path::Path};
@@ -46,7 +46,7 @@ fn in_use() -> Vec<String> {
     functions
 }
 
-/// The function of Secrets Manager's rotation, which is called without an alias.
+/// The function that Secrets Manager calls for rotation, without an alias.
 fn rotating(resources: &Map<String, Value>) -> Vec<Value> {
     let schedules = of_type(resources, "AWS::SecretsManager::RotationSchedule").into_iter();
     schedules.map(|(_, schedule)| schedule["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0].clone()).collect()
@@ -98,7 +98,8 @@ fn every_function_in_use_is_updated_step_by_step_and_taken_back_by_alarms() {
     }
 }
 
-/// One filter of one log group counts failures, so failures of a function with another log group would not be counted.
+/// One filter of one log group counts failures, so failures of a function with a different log group would not be
+/// counted.
 #[test]
 fn the_errors_of_every_function_reach_the_alarm() {
     let resources = expanded();

@@ -38,7 +38,7 @@ fn trial(case: &Case, name: &str, side: Side, runtime: &Arc<Runtime>) -> Trial {
     let run = case.run;
     let runtime = Arc::clone(runtime);
     Trial::test(format!("{} {name}", case.name), move || {
-        // A separate task, so that a panic is the case's failure.
+        // A separate task, so that a panic counts as the case's failure.
         runtime.block_on(async { tokio::spawn(run(side)).await }).map_err(|panic| panic.to_string().into())
     })
 }

@@ -21,7 +21,7 @@ pub struct Ours {
     _folder: TempDir,
 }
 
-/// Starts a server without queues and secrets.
+/// Starts a server without any queues or secrets.
 pub async fn start() -> Ours {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");

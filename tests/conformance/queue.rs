@@ -1,4 +1,4 @@
-//! A queue of a case, with short methods for calls.
+//! A case's queue, with short methods for calls.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, S
     }
 }
 
-/// A queue of a case.
+/// A queue for one case.
 pub struct Queue {
     pub client: Client,
     pub url: String,

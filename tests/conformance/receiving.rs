@@ -72,7 +72,7 @@ async fn a_receiver_takes_ten_messages_at_most_and_the_oldest_first(side: Side) 
 }
 
 async fn a_receiver_that_waits_gets_a_message_that_is_sent(side: Side) {
-    /// How often it is tried: the machine may stall, and the receive then takes as long as one that waits to its end.
+    /// The number of tries: if the machine stalls, the receive takes as long as one that waits in full.
     const TRIES: usize = 5;
     let queue = Queue::new(&side).await;
     for _ in 0..TRIES {

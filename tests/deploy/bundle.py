@@ -1,8 +1,8 @@
 """The deployed parts: the functions as zips in a bucket, and the template, expanded by SAM's translator.
 
-Every function is the program `functions`, which `make test` builds, too. It contains all functions, from the source files of the
-deployed programs, and runs the one with the name of its process. Linking a program for each would take longer than the test.
-The test therefore does not show that each program links. `make build` shows it, and `make test` for three
+Every function is the program `functions`, which `make test` builds anyway. It contains all functions, from the source
+files of the deployed programs, and runs the one with its process's name. Linking a separate program for each would take
+longer than the test, so this test does not prove that each program links. `make build` does, and `make test` for three
 (tests/contract/sam.rs); tests/architecture/endpoints.rs checks that each source file serves the endpoint of its name.
 """
 
@@ -25,10 +25,11 @@ from samtranslator.yaml_helper import yaml_parse
 from emulator import Emulator
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
-from filled_template import with_settings, with_table  # noqa: E402: the operator's scripts are no package
+from filled_template import with_settings, with_table  # noqa: E402: the operator's scripts are not a package
 
 BUCKET = "deploy-test-code"
-# Makes a deployment fail after all other resources are created: it waits a second for a signal that is never sent.
+# Makes a deployment fail after the creation of all other resources: it waits one second for a signal that is never
+# sent.
 FAULT = "DeployTestFault"
 
 Template = dict[str, Any]
@@ -51,7 +52,8 @@ class Bundle:
         self.code = {name: self._upload(name, program, links) for name in sorted(set(programs(source).values()))}
 
     def in_region(self, region: str) -> "Bundle":
-        """The bundle with its functions in a bucket of another region, since Lambda reads programs from its own region only."""
+        """The bundle with its functions in a bucket of another region, since Lambda reads programs only from its own
+        region."""
         there = copy.copy(self)
         there.bucket = f"{BUCKET}-{region}"
         there._s3 = self._emulator.client("s3", region=region)
@@ -67,7 +69,7 @@ class Bundle:
         # `exec`, so that the emulator's signals reach the function.
         script = f"#!/bin/sh\nexec {shlex.quote(str(link))}\n"
         archive = io.BytesIO()
-        # Without the file's time, so that the same function gives the same zip and an unchanged one is not updated.
+        # Without the file's time, so that an unchanged function gives the same zip and is not updated.
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o100755 << 16
         with zipfile.ZipFile(archive, "w") as file:
@@ -93,7 +95,7 @@ class Bundle:
         return template
 
     def publish(self, template: str) -> str:
-        """Puts a template into the bucket, since it is too large for a call; returns its key."""
+        """Puts a template into the bucket, since it is too large to pass in a call; returns its key."""
         key = f"template-{hashlib.sha256(template.encode()).hexdigest()}"
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=template.encode())
         return key
@@ -101,7 +103,7 @@ class Bundle:
 
 @functools.cache
 def _parsed(template: Path) -> Template:
-    """The template as it is written."""
+    """The template as written."""
     parsed: Template = yaml_parse(template.read_text(encoding="utf-8"))
     return parsed
 

@@ -1,4 +1,4 @@
-"""The contract tests against a deployed stack: those that need no local bundle, or a choice of them."""
+"""The contract tests against a deployed stack: those that need no local bundle, or a selection of them."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from stack import ALIAS
 
 # The managing entity of the tests' demo application and of the sample events.
 DEMO = "demo-hotel"
-# Number of concurrent tests: each can need a process of each function that it calls, and the emulator is a single
+# Number of concurrent tests: each may need a process for each function that it calls, and the emulator is a single
 # Python process.
 AT_A_TIME = 8
-# The tests of the short run, by module or name. They use each function, each kind of trigger and each service of AWS. The other
-# tests check more of what the functions do, and a local bundle shows that as well.
+# The tests of the short run, by module or name. They use each function, each kind of trigger and each service of AWS.
+# The other tests check details of the functions, which a local bundle shows as well.
 CHOSEN = {
     "every function starts, and the routes lead to them": [
         "samples",
@@ -174,7 +174,7 @@ def _named(reasons: dict[str, list[str]], known: set[str]) -> set[str]:
 
 
 class ContractTests:
-    """The program with the tests, and the stack under test."""
+    """The test program and the stack under test."""
 
     def __init__(self, program: Path, service: Service) -> None:
         self._program = program
@@ -227,7 +227,7 @@ class ContractTests:
         return sorted(failing if whole else failing | omitted | known - chosen)
 
     def run(self, description: Path, whole: bool) -> str:
-        """Runs all tests or the chosen ones, with a line for each; returns the numbers."""
+        """Runs all tests or the chosen ones, and prints a line for each; returns the counts."""
         variables = self._emulator.variables() | {"DEPLOYED": str(description), "AWS_REGION": REGION}
         command = [str(self._program), "--test-threads", str(AT_A_TIME), "--color", "never", "--exact"]
         command += [word for name in self._skipped(whole) for word in ("--skip", name)]

@@ -1,4 +1,4 @@
-"""The deployment test: the steps of a new operator with the stack, and the results for its clients."""
+"""The deployment test: a new operator's steps with the stack, and their results for clients."""
 
 import json
 import uuid
@@ -28,14 +28,14 @@ CONTRACT_LIMIT = 900
 CHOSEN_LIMIT = 180
 # The heading in docs/publishing.md for the bus.
 BUS = "Events of the platform's own services"
-# A schedule of one minute, which the emulator checks every ten seconds, and the duration of the sweep.
+# A schedule's minute, the ten seconds between the emulator's checks, and the duration of the sweep.
 SWEEP_LIMIT = 150
 # The four steps of a rotation, in which Secrets Manager calls a function.
 ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
 
 
 class DeployTest:
-    """The steps, as methods, and their shared state. `run` has the order."""
+    """The steps, as methods, and their shared state. `run` has their order."""
 
     def __init__(
         self, emulator: Emulator, receiver: Receiver, binaries: Path, source: Path, tests: Path, whole: bool
@@ -57,11 +57,11 @@ class DeployTest:
         self.manual = Manual(emulator, source.parent)
         self.bundle: Bundle
         self.template: Template
-        # The first environment in the region that it leaves.
+        # The first environment, in the region that it leaves.
         self.old: Service
 
     def run(self, steps: Steps) -> None:
-        """Runs the steps; those of rare operations only if the whole test is wanted."""
+        """Runs the steps; those for rare operations only in the whole test."""
         steps.run("the emulator starts", 40, self.start, essential=True)
         steps.run("the functions are packed", 180, self.pack, essential=True)
         steps.run("SAM's translator expands the template", 60, self.expand, essential=True)
@@ -81,7 +81,8 @@ class DeployTest:
         steps.run("a payment provider is set up", 60, self.set_up_provider)
         steps.run("an update of geo-IP databases is tried", 60, self.try_geo_ip)
         steps.run("a second environment is deployed beside the first", 120, self.deploy_second)
-        # Functions read the new keys within a minute, and a sweep finds the delivery within two. The contract tests run meanwhile.
+        # Functions read the new keys within a minute, and a sweep finds the delivery within two. The contract tests run
+        # in the meantime.
         steps.run("a queue message is lost", 60, self.lose_message)
         steps.run("the signing keys are replaced in an emergency", 60, self.replace_keys)
         limit = CONTRACT_LIMIT if self.whole else CHOSEN_LIMIT
@@ -158,7 +159,7 @@ class DeployTest:
         client = self.emulator.client("secretsmanager")
         prefix = service.stack.outputs()["SecretsPrefix"]
         names = [secret["Name"] for secret in client.list_secrets(MaxResults=100)["SecretList"]]
-        # An update may have added a secret that is still empty.
+        # An update may have added a secret, which is still empty.
         return {name: value for name in names if name.startswith(prefix) and (value := self._value(client, name))}
 
     def _value(self, secrets: Any, name: str) -> str | None:
@@ -242,7 +243,7 @@ class DeployTest:
         assert status == "UPDATE_ROLLBACK_COMPLETE", status
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias has the version that was rolled back"
         self._serves()
-        # The leftovers of the failed update do not matter: Lambda does not publish the same code twice in a row.
+        # The remains of the failed update do not matter: Lambda does not publish the same code twice in a row.
         status = stack.update(template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias still has the previous version"
@@ -259,7 +260,8 @@ class DeployTest:
         later = {"name": "Later", "eventUrl": self.receiver.url, "eventList": [EVENT_TYPE]}
         service.call(service.token(), "POST", "/webhook", later).expect(201)
         restoring.use_restored_table(service, self.manual, self.backup)
-        # The later webhook is missing. An event reaches the earlier webhook, signed with its secret, which the data keys open.
+        # The later webhook is missing. An event reaches the earlier webhook, signed with its secret, so the data keys
+        # could open it.
         self._publish(self._serves(), "B-6")
         until("the delivery", 60, lambda: self.receiver.event_of("B-6")).verified(self.webhook["signingSecret"])
         assert self._shown(service, self.delivery)["status"] == "delivered"
@@ -360,7 +362,7 @@ class DeployTest:
         until("the second attempt", 30, lambda: attempted(2))
 
     def _publish(self, token: str, booking: str, service: Service | None = None) -> str:
-        """Publishes an event, to the first environment by default; returns the identifier of its one delivery."""
+        """Publishes an event, to the first environment by default; returns the identifier of its only delivery."""
         event = {"type": EVENT_TYPE, "data": {"bookingIdentifier": booking}}
         answer = (service or self.services[FIRST]).call(token, "POST", "/webhook/event", event)
         assert answer.status in (200, 201, 202), answer

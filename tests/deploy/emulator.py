@@ -1,7 +1,8 @@
 """The emulator of AWS: ministack, on a loopback port, with a separate folder and credentials.
 
-It gets none of the caller's variables, so that the deployment test cannot reach an AWS account, regardless of the machine's
-configuration. While it runs, it accepts calls from every program on this machine, so it must not hold anything of value.
+It gets none of the caller's variables, so that the deployment test cannot reach an AWS account, regardless of the
+machine's configuration. While it runs, it accepts calls from every program on this machine, so it must hold nothing of
+value.
 """
 
 import os

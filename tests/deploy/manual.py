@@ -21,7 +21,7 @@ DOCUMENTS = (
     "alarms.md",
     "reference.md",
 )
-# Commands that are not run here, by their beginning, with the reason.
+# Commands that are not run here, identified by their first characters, with the reason.
 NOT_RUN = {
     "make deploy ENV=staging": "it builds for Lambda and deploys with SAM, which the deployment test replaces",
     "target/debug/waypost-admin application list hotel-1 --data": "it is for a local service",
@@ -39,7 +39,7 @@ NOT_RUN = {
     'curl -sS "$ME/payment/connection/list"': "it is for a local service",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
-# The headings of rare operations, whose commands only the whole test runs.
+# The headings of rare operations, whose commands run only in the whole test.
 RARE = (
     "A first deployment that fails",
     "Back up",
@@ -96,7 +96,7 @@ class Manual:
         tools = self._folder / "tools"
         tools.mkdir()
         path = os.pathsep.join([str(project / ".venv/bin"), os.environ["PATH"]])
-        # Everything is built already, and cargo would build again with other settings.
+        # Everything is already built, and cargo would rebuild it with other settings.
         _write_tool(tools / "cargo", ":")
         # Version 1 of the command line ignores AWS_ENDPOINT_URL for some services, but no request may leave this machine.
         command = shutil.which("aws", path=path)
@@ -113,7 +113,8 @@ class Manual:
         again: bool = False,
     ) -> str:
         """Runs the command blocks below a heading in one shell and returns their output. `beginning` selects blocks by
-        their first characters; `places` replaces words of the documents. Each block is run once, unless `again` is set.
+        their first characters; `places` replaces words from the documents. Each block runs only once, unless `again` is
+        set.
         """
         present = self._run_here if again else self._left
         chosen = [block for block in present if block.heading == heading and block.commands.startswith(beginning)]

@@ -21,13 +21,13 @@ IN_NEW_REGION = {"AWS_REGION": NEW, "AWS_DEFAULT_REGION": NEW}
 def new_stack(old: Stack) -> Stack:
     """The stack of the same environment in the new region, before its creation."""
     stack = Stack(old.emulator, old.bundle.in_region(NEW), old.environment, NEW)
-    # The new region lacks the old stack's restored table.
+    # The new region does not have the old stack's restored table.
     stack.parameters = {name: value for name, value in old.parameters.items() if name != "TableName"}
     return stack
 
 
 def copy_secrets(old: Service, new: Service, manual: Manual) -> None:
-    """Copies the secrets into the new region; asserts that none of the new stack is left out."""
+    """Copies the secrets into the new region; asserts that none that the new stack needs is left out."""
     manual.follow(HEADING, "for NAME", places={OLD: REGION})
     originals, copies = old.stack.client("secretsmanager"), new.stack.client("secretsmanager")
     names = [secret["Name"] for secret in copies.list_secrets(MaxResults=100)["SecretList"]]

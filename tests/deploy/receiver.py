@@ -30,7 +30,7 @@ class Receiver:
         received = self.received
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802: the base class calls it so
+            def do_POST(self) -> None:  # noqa: N802: the base class requires this name
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 received.append(Received({name.lower(): value for name, value in self.headers.items()}, body))
                 self.send_response(204)

@@ -1,4 +1,4 @@
-"""Backup and restore, by the commands of docs/restore.md: the stack gets a table that was restored beside its own."""
+"""Backup and restore, by the commands of docs/restore.md: the stack switches to a restored table."""
 
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def back_up(service: Service, manual: Manual) -> str:
 
 
 def restore_table(service: Service, manual: Manual) -> None:
-    """Restores the table into a new one, as it is now."""
+    """Restores the table's current state into a new table."""
     manual.follow("Restore the table")
     fill(service.stack, RESTORED, service.stack.resources()["Table"])
 
@@ -58,7 +58,7 @@ def fill(stack: Stack, table: str, source: str) -> None:
 
 
 def use_restored_table(service: Service, manual: Manual, backup: str) -> None:
-    """Puts the data keys back, which are lost before, and lets the stack use the restored table."""
+    """Loses the data keys and puts them back, and lets the stack use the restored table."""
     _lose_data_keys(service)
     day = backup.rsplit("/", 1)[1]
     manual.follow("Put a secret back", places={f"data-keys/{DAY}": f"data-keys/{day}"})
@@ -68,7 +68,7 @@ def use_restored_table(service: Service, manual: Manual, backup: str) -> None:
 
 
 def use_table(stack: Stack, table: str) -> None:
-    """Lets the stack use a table that is not its own."""
+    """Lets the stack use a table other than its own."""
     own = stack.resources()["Table"]
     stack.parameters["TableName"] = table
     status = stack.update(stack.template())
@@ -88,6 +88,6 @@ def _is_accepted(service: Service) -> bool | None:
 
 
 def _lose_data_keys(service: Service) -> None:
-    """Replaces the data keys by a value with which nothing can be opened, as after the loss of the secret."""
+    """Replaces the data keys with a value that can open nothing, as if the secret were lost."""
     secrets: Any = service.stack.emulator.client("secretsmanager")
     secrets.put_secret_value(SecretId=service.stack.outputs()["SecretsPrefix"] + "data-keys", SecretString="{}")

@@ -63,7 +63,7 @@ class Service:
         self.client = credentials(self.admin("provision", "--name", "Deployment test", "--entity", ENTITY, "--may-publish"))
 
     def register(self, name: str, entity: str) -> tuple[str, str]:
-        """Registers one more application; returns its identifier and secret."""
+        """Registers another application; returns its identifier and secret."""
         return credentials(self.admin("application", "create", "--name", name, "--entity", entity, "--may-publish"))
 
     def request(

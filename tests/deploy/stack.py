@@ -13,7 +13,7 @@ from emulator import REGION, Emulator
 # The alias of every function.
 ALIAS = "live"
 VERSION = "AWS::Lambda::Version"
-# Kinds of resources whose names lie within another part of the stack.
+# Kinds of resources whose names belong to another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
 
@@ -72,7 +72,7 @@ class Stack:
         return status
 
     def _complete(self, template: Template) -> None:
-        """Does the parts of a deployment that the emulator omits."""
+        """Performs the parts of a deployment that the emulator omits."""
         table, emulator = self.resources()["Table"], self.emulator
         stand_ins.embedded_table(self.client("dynamodb"), emulator.client("dynamodb", emulator.table.endpoint), table)
         self.route(template)

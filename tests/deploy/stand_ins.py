@@ -1,5 +1,5 @@
-"""Replacements for features of AWS that the emulator lacks, a function each. docs/deploy.md lists the features that only
-AWS can test, under "Check first on AWS".
+"""Replacements for features of AWS that the emulator lacks, one function each. docs/deploy.md lists the features that
+only AWS can test, under "Check first on AWS".
 """
 
 import threading
@@ -11,16 +11,16 @@ from emulator import Emulator
 
 
 def embedded_table(emulated: Any, embedded: Any, name: str) -> None:
-    """The emulator's table checks a condition and writes in two steps. The functions and the operator's program therefore use
-    the project's embedded table. This creates there the table that CloudFormation created in the emulator. The arguments are
-    clients of DynamoDB, and the table's name.
+    """The emulator's table checks a condition and writes in two separate steps, so the functions and the operator's
+    program use the project's embedded table. This creates the table there that CloudFormation created in the emulator.
+    The arguments are clients of DynamoDB and the table's name.
     """
     table.deploy(emulated, embedded, name)
 
 
 def restored_items(emulated: Any, embedded: Any, source: str, target: str) -> None:
-    """The emulator has the tables' definitions, but no items and no earlier points in time. This creates the restored table
-    beside the project's embedded one, with a copy of the present items. The first two arguments are as above.
+    """The emulator has the tables' definitions, but no items or earlier points in time. This creates the restored table
+    in the project's embedded one, with a copy of the current items. The first two arguments are as above.
     """
     table.deploy(emulated, embedded, target)
     for page in embedded.get_paginator("scan").paginate(TableName=source):
@@ -29,8 +29,8 @@ def restored_items(emulated: Any, embedded: Any, source: str, target: str) -> No
 
 
 def table_of_region(template: Template, name: str) -> Template:
-    """The emulator names the tables of equal stacks in two regions equally, where AWS adds random characters, and the project's
-    embedded table has no regions. Returns the template with this name for the stack's table.
+    """The emulator gives the tables of identical stacks in two regions the same name, where AWS adds random characters,
+    and the project's embedded table has no regions. Returns the template with this name for the stack's table.
     """
     table = template["Resources"]["Table"]
     named = table | {"Properties": table["Properties"] | {"TableName": name}}
@@ -38,15 +38,17 @@ def table_of_region(template: Template, name: str) -> Template:
 
 
 def table_from_another_region(emulated: Any, own: str, target: str) -> None:
-    """The emulator restores no table from another region. This creates the target there, with the definition of the stack's own
-    table and, as a restored table, without its settings. The first argument is a client of DynamoDB in the target's region.
+    """The emulator cannot restore a table from another region. This creates the target there, with the definition of
+    the stack's own table and, as a restored table, without its settings. The first argument is a client of DynamoDB in
+    the target's region.
     """
     emulated.restore_table_to_point_in_time(SourceTableName=own, TargetTableName=target, UseLatestRestorableTime=True)
 
 
 def reserved_concurrency(functions: Any, names: list[str], alias: str) -> None:
-    """The emulator limits the concurrency of a function's latest code only, and not of its versions. Asserts that these
-    functions have a limit, and lets their alias invoke the latest code. The first argument is a client of Lambda.
+    """The emulator limits the concurrency only of a function's latest code, not of its versions. This asserts that
+    these functions have a limit, and makes their alias invoke the latest code. The first argument is a client of
+    Lambda.
     """
     for name in names:
         assert "ReservedConcurrentExecutions" in functions.get_function_concurrency(FunctionName=name), f"{name} has no limit"
@@ -113,16 +115,16 @@ def routes(apigateway: Any, api: str, template: Template, resources: dict[str, s
 
 
 def shared_names(first: set[tuple[str, str]], second: set[tuple[str, str]]) -> list[str]:
-    """The emulator lets a stack take over another stack's resource of the same name, where AWS fails. Returns the resources of
-    both stacks, by type and name.
+    """The emulator lets a stack take over another stack's resource of the same name, where AWS would fail. Returns the
+    resources of both stacks, by type and name.
     """
     return [f"{kind} {name}" for kind, name in sorted(first & second)]
 
 
 class FrequentSchedules:
-    """In a local bundle, schedules run every half second; on AWS the most frequent one runs once a minute, which is too slow for
-    hundreds of tests. While they run, this invokes the functions with a schedule of one minute every half second, in addition
-    to the emulator's schedules, which a separate step tests.
+    """In a local bundle, schedules run every half second; on AWS the most frequent ones run once a minute, which is too
+    slow for hundreds of tests. While they run, this invokes the functions with a schedule of one minute every half
+    second, in addition to the emulator's schedules, which a separate step tests.
     """
 
     def __init__(self, emulator: Emulator, template: Template, resources: dict[str, str]) -> None:

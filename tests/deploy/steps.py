@@ -14,7 +14,7 @@ class StepTooLong(Exception):
 
 
 class Interrupted(BaseException):
-    """A signal to end the deployment test, such as Ctrl-C. No step may treat it as its failure."""
+    """A signal to end the deployment test, such as Ctrl-C. No step may treat it as a failure."""
 
 
 class Steps:
@@ -68,7 +68,7 @@ class Steps:
             signal.signal(ending, signal.SIG_IGN)
 
     def summary(self, seconds: float) -> str:
-        """A line for each step, and how many passed."""
+        """A line for each step, and the number that passed."""
         tail = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
         lines = [line.splitlines()[0] for line in self._lines]
         return "\n".join(["", f"Deployment test, {seconds:.0f} s:", *lines, "", tail])

@@ -56,17 +56,17 @@ const RELEASE: [&str; 9] = [
 /// The times of one thing, by how much there is of another.
 pub struct Growth {
     pub what: String,
-    /// The kind of data that grows.
+    /// The kind of data whose amount grows.
     pub of: &'static str,
     /// The unit of the slope, in items.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
-    /// Calls of the table and read units, where they were counted.
+    /// Calls to the table and read units, where counted.
     pub reads: Vec<(u64, f64)>,
 }
 
 impl Growth {
-    /// A growth without measurements.
+    /// A growth without any measurements yet.
     pub fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
         Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
@@ -80,7 +80,7 @@ impl Growth {
     }
 }
 
-/// Measures and prints it all.
+/// Runs all measurements and prints them.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     report::quiet_lists(&fresh_events::measure().await?);
     let variables = &[("RETRY_SCHEDULE", waiting::SCHEDULE)];
@@ -134,7 +134,7 @@ async fn of_webhooks(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
             acknowledged.push(event.acknowledged);
             arrived.push(arrivals.max().ok_or("an event has not arrived")? - event.began);
         }
-        // The first event warmed the functions up.
+        // The first event warmed up the functions.
         publishing.times.push((webhooks, Times::of(acknowledged.split_off(1))));
         delivering.times.push((webhooks, Times::of(arrived.split_off(1))));
     }

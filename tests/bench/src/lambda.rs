@@ -1,7 +1,7 @@
 //! Functions as Lambda runs them: each alone, one event after another, with TLS and a round trip to the table.
 //!
-//! A function that gets one event at a time shares no call with another request, and each round trip to the table is
-//! billed. So this part shows the cost of a request on AWS, while the other parts show the capacity of a machine.
+//! A function that gets one event at a time cannot share a call with another request, and each round trip to the table
+//! is billed. So this part shows the cost of a request on AWS, while the other parts show the capacity of a machine.
 
 use std::{
     error::Error,
@@ -52,15 +52,15 @@ pub struct Figures {
     pub wall: [Duration; ROUND_TRIPS.len()],
     /// The shortest time with each round trip, without other delays.
     shortest: [Duration; ROUND_TRIPS.len()],
-    /// Calls of the table and of the queue.
+    /// Calls to the table and the queue.
     pub calls: [f64; 2],
-    /// Calls of the table, by operation.
+    /// Calls to the table, by operation.
     pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
-    /// Connections that a start and the first invocation open.
+    /// Connections opened by a start and the first invocation.
     pub connections_at_first: f64,
-    /// Connections that each later invocation opens, to AWS and to endpoints.
+    /// Connections to AWS and endpoints opened by each later invocation.
     pub connections: [f64; 2],
     /// Bytes that the function logs.
     pub logged: f64,
@@ -68,14 +68,14 @@ pub struct Figures {
     pub peak: u64,
     /// From the start of the process to the first answer.
     pub start: Times,
-    /// Bytes of the program, and of the packed program.
+    /// Bytes of the program, unpacked and packed.
     pub size: (u64, u64),
     /// The memory that Lambda gives the function, in MB.
     pub memory: u64,
 }
 
 impl Figures {
-    /// The number of consecutive round trips: each one lengthens the invocation by its length.
+    /// The number of consecutive round trips, each of which lengthens the invocation by its own duration.
     pub fn round_trips(&self) -> f64 {
         let last = ROUND_TRIPS.len() - 1;
         let longer = self.shortest[last].saturating_sub(self.shortest[0]);
@@ -83,7 +83,7 @@ impl Figures {
     }
 }
 
-/// Measures and prints it all.
+/// Runs all measurements and prints them.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     // Only the measured functions may change the deliveries.
     let bundle =
@@ -124,7 +124,7 @@ async fn stored(bundle: &Bundle) -> Result<Stored, Box<dyn Error>> {
     Stored::of(bundle).await.map_err(|error| error.to_string().into())
 }
 
-/// The surroundings of a measured function.
+/// The environment of a measured function.
 struct Bench<'a> {
     bundle: &'a Bundle,
     cloud: &'a Cloud,
@@ -137,7 +137,7 @@ impl Bench<'_> {
         self.measure(title, self.memory(subject.name)?, async || Ok(subject.clone())).await
     }
 
-    /// Measures attempts, `batch` at once, each soon after its publication.
+    /// Measures attempts, `batch` at a time, each soon after its publication.
     async fn attempts(&self, title: &str, publication: &Subject, batch: usize) -> Result<Figures, Box<dyn Error>> {
         let mut deliveries = NewDeliveries::of(publication, self.bundle).await?;
         let next = async || Ok(Subject::dispatch_deliveries(deliveries.batch(batch).await?));

@@ -108,7 +108,7 @@ impl Publisher {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for _ in 0..events {
             interval.tick().await;
-            // An error means that all clients have failed; their errors are returned below.
+            // An error here means that all clients have failed; their errors are returned below.
             if ticks.send(()).is_err() {
                 break;
             }

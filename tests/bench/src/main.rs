@@ -1,8 +1,8 @@
 //! `make bench`: the cost of functions as Lambda runs them and of a million deliveries; publishing and delivering;
-//! feeds and their readers; slowdown with growing data; and an update of a large geo-IP database.
+//! feeds and their readers; slowdown as data grows; and an update of a large geo-IP database.
 //!
-//! Machines are noisy, so only figures of the same run can be compared. The measured functions are the deployed
-//! binaries; their surroundings are a bundle as `make run` starts it.
+//! Machines are noisy, so compare only figures from the same run. The measured functions are the deployed binaries, in
+//! a bundle like the one that `make run` starts.
 
 mod announcements;
 mod bundle;

@@ -1,5 +1,5 @@
-//! An emulated network between a function and a server. Bytes to the server are delayed by a round trip, and bytes back
-//! are not, so that a handshake costs round trips as a call does. Threads sleep for the delay, since the timers of an
+//! An emulated network between a function and a server. Bytes to the server are delayed by a round trip and bytes back
+//! are not, so that a handshake takes round trips, like a call. Threads sleep for the delay, since the timers of an
 //! async runtime count in whole milliseconds.
 
 use std::{
@@ -32,7 +32,7 @@ struct Way {
 }
 
 impl Network {
-    /// A path to this server, at first without a delay.
+    /// A path to this server, initially without a delay.
     pub fn to(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -41,7 +41,7 @@ impl Network {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 shared.connections.fetch_add(1, Relaxed);
-                // A client whose server is gone finds its connection closed.
+                // If the server is gone, the client sees a closed connection.
                 drop(connect(client, server, &shared));
             }
         });
@@ -78,7 +78,7 @@ fn connect(client: TcpStream, server: SocketAddr, way: &Arc<Way>) -> io::Result<
     let read = Arc::clone(way);
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
-        // The TCP handshake before the first bytes is a round trip, too.
+        // The TCP handshake before the first bytes also takes a round trip.
         let mut round_trips = 2;
         while let Ok(length @ 1..) = from_client.read(&mut buffer) {
             let wait = Duration::from_nanos(read.round_trip.load(Relaxed)) * std::mem::replace(&mut round_trips, 1);

@@ -1,5 +1,6 @@
 //! New deliveries for one invocation after another. They must be new: the dispatcher reads the event before it claims a
-//! first attempt, and inserts the head of the delivery. Any other claim changes the head, without a wait for the event.
+//! first attempt, and inserts the head of the delivery. Any other claim updates the head, without waiting for the
+//! event.
 
 use std::error::Error;
 
@@ -7,8 +8,8 @@ use tokio::process::Child;
 
 use crate::{announcements::Announcements, bundle::Bundle, function::Subject, runtime_api::RuntimeApi};
 
-/// A publisher beside the measured function. It calls the table directly and has a separate queue, so that none of its
-/// calls is counted.
+/// A publisher beside the measured function. It calls the table directly and has a separate queue, so that its calls
+/// are not counted.
 pub struct NewDeliveries {
     publication: Subject,
     queue: Announcements,

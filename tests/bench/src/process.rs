@@ -1,4 +1,4 @@
-//! Linux's figures of a process: processor time and memory.
+//! A process's figures from Linux: processor time and memory.
 
 use std::{error::Error, fs, ops::Range, time::Duration};
 
@@ -30,7 +30,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     Ok(sum)
 }
 
-/// The child processes of a process, with the names of their programs. A child that ends meanwhile is left out.
+/// The child processes of a process, with the names of their programs. A child that ends in the meantime is left out.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {

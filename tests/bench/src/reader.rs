@@ -19,7 +19,7 @@ use crate::{
 
 /// The request of a reader that takes as many deliveries as allowed, and waits for the first as long as allowed.
 const AT_ONCE: &str = r#"{"limit":100,"wait":10}"#;
-/// The pause of a reader that has used up its managing entity's reads of the minute.
+/// The pause of a reader that has used up its managing entity's reads for the minute.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The feed of a pull webhook.
@@ -61,7 +61,7 @@ pub struct ReadingRun {
     pub reads: usize,
     /// Reads that the limit per minute refused.
     pub refused: usize,
-    /// The number of received deliveries, with duplicates.
+    /// The number of received deliveries, including duplicates.
     received: usize,
 }
 
@@ -164,7 +164,7 @@ impl ReadingRun {
         self.received - self.arrivals.len()
     }
 
-    /// The average number of deliveries of a read that had any.
+    /// The average number of deliveries per read, among reads that had any.
     pub fn deliveries_per_read(&self) -> f64 {
         self.received as f64 / self.reads as f64
     }

@@ -22,7 +22,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Prints the figures of functions as Lambda runs them, and the accuracy of the emulated round trips.
+/// Prints the figures for functions as Lambda runs them, and the accuracy of the emulated round trips.
 pub fn lambda(figures: &[Figures], lateness: Duration) {
     let [first, usual, last] = ROUND_TRIPS.map(|time| format!("{:.0}", millis(time)));
     println!(
@@ -111,7 +111,7 @@ pub fn update(measured: &geo_ip::Measured) {
     );
 }
 
-/// Prints the growth of times with the amount of data.
+/// Prints how times grow with the amount of data.
 pub fn growth(all: &[Growth]) {
     println!("\n| p50 (p95), by how many there are | of | | | | with each more |");
     println!("|---|---|---|---|---|---|");
@@ -132,7 +132,7 @@ pub fn growth(all: &[Growth]) {
     }
 }
 
-/// Prints lists of a quiet webhook behind fresh events.
+/// Prints times of a quiet webhook's lists behind fresh events.
 pub fn quiet_lists(lists: &[QuietList]) {
     println!(
         "\n| list of a quiet webhook | fresh events | pages to the first delivery | read units | p50 / p95 / p99 ms |"

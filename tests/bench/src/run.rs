@@ -15,20 +15,20 @@ use crate::{
 /// Events per second of a load below the machine's capacity.
 const CALM_RATE: u32 = 50;
 
-/// The numbers of webhooks of an event.
+/// The numbers of webhooks per event.
 pub const ENDPOINTS: [usize; 3] = [1, 2, 20];
 /// Bytes of a publication.
 pub const SIZE: usize = 500;
 /// A full load, limited by time and number of events.
 pub const FULL: Load = Load::Full(20_000, Duration::from_secs(10));
-/// A load at the calm rate.
+/// A load at a calm rate.
 pub const CALM: Load = Load::Calm(500);
 /// An unmeasured load before the measured ones.
 pub const WARM_UP: Load = Load::Full(200, Duration::from_secs(10));
 /// The events of a full load and a calm load together.
 pub const MOST_EVENTS: usize = 20_500;
 
-/// The way of publishing.
+/// How events are published.
 #[derive(Clone, Copy)]
 pub enum Load {
     /// All clients publish concurrently: this many events, or as many as begin within the time.
@@ -46,9 +46,10 @@ pub struct Run {
     pub publishing: Duration,
     /// From the first publication to the last arrival.
     pub delivering: Duration,
-    /// From the first publication until half and 95 % of all had arrived: a burst with a tail ends much later.
+    /// From the first publication until half and 95 % of all deliveries had arrived: a burst with a long tail ends much
+    /// later.
     pub mostly: [Duration; 2],
-    /// Requests that came more than once.
+    /// Requests received more than once.
     pub duplicates: u64,
     /// From the publication to the acknowledgement.
     pub acknowledgement: Times,

@@ -47,7 +47,7 @@ impl RuntimeApi {
         Ok(Self { address, events, answers })
     }
 
-    /// Passes an event to the function at its next request for one, and waits for the answer.
+    /// Passes an event to the function when it next requests one, and waits for the answer.
     pub async fn invoke(&mut self, event: &str) -> Option<Bytes> {
         self.events.send(event.to_owned()).await.ok()?;
         self.answers.recv().await
@@ -69,7 +69,7 @@ async fn next(State(ends): State<Arc<Ends>>) -> (StatusCode, HeaderMap, String) 
 }
 
 async fn answer(State(ends): State<Arc<Ends>>, body: Bytes) -> StatusCode {
-    // If the bench has given up, no receiver waits for the answer; that is not an error of the function.
+    // If the bench has given up, no receiver waits for the answer; that is not the function's fault.
     drop(ends.answers.send(body).await);
     StatusCode::ACCEPTED
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, error::Error, fs, path::Path, time::Duration};
 
 use serde::Deserialize;
 
-/// The stages of a run: by function and name, how often each ran and the processor time that it took.
+/// The stages of a run: how often each ran and its processor time, by function and name.
 #[derive(Debug, Clone, Default)]
 pub struct Stages(BTreeMap<(String, String), Stage>);
 
@@ -30,7 +30,7 @@ impl Stages {
             let path = file?.path();
             let function = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path)?;
-            // The last line may be incomplete, and most lines are about something else.
+            // The last line may be incomplete, and most lines concern other things.
             for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
                 let stage = stages.entry((function.clone(), line.stage)).or_default();
                 stage.count += 1;

@@ -20,7 +20,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads all of a bundle's table.
+    /// Reads a bundle's whole table.
     pub async fn of(bundle: &Bundle) -> TaskResult<Self> {
         let emulator = Emulator::of(bundle, "DYNAMODB_ENDPOINT");
         let mut connection = Connection::open(&emulator.address).await?;

@@ -7,14 +7,14 @@ use std::time::Duration;
 pub struct Times {
     /// Half are shorter.
     pub median: Duration,
-    /// 95 % are shorter.
+    /// 95 % of times are shorter.
     pub high: Duration,
-    /// 99 % are shorter.
+    /// 99 % of times are shorter.
     pub highest: Duration,
 }
 
 impl Times {
-    /// The distribution of these times; all zero without times.
+    /// The distribution of these times; all zero if there are none.
     pub fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or_default();

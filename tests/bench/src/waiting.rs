@@ -1,5 +1,4 @@
-//! Deliveries beside others that wait for a retry. Waiting deliveries must not slow them down, regardless of their
-//! number.
+//! Deliveries while others wait for a retry. Waiting deliveries must not slow them down, however many there are.
 
 use std::{
     error::Error,
@@ -19,13 +18,13 @@ use crate::{
     times::Times,
 };
 
-/// A retry schedule that is long enough for no retry during the measurement.
+/// A retry schedule long enough that no retry occurs during the measurement.
 pub const SCHEDULE: &str = "0s,15m,15m";
-/// Webhooks of an event.
+/// Webhooks per event.
 const WEBHOOKS: usize = 20;
-/// The number of events whose deliveries wait.
+/// The number of events with waiting deliveries.
 const WAITING: usize = 1_250;
-/// The number of events of a run.
+/// The number of events per run.
 const EVENTS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -40,7 +40,7 @@ impl AwsCall {
     }
 }
 
-/// A response of the proxy: the server's, or its own.
+/// The proxy's response: the server's, or one that it made.
 pub(crate) struct ProxyResponse {
     pub status: u16,
     pub headers: Vec<(String, Vec<u8>)>,

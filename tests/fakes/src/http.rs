@@ -61,7 +61,7 @@ where
         while let Ok((stream, _)) = listener.accept().await {
             connected();
             let answer = Arc::clone(&answer);
-            // In many tests, a client disappears during an exchange.
+            // Many tests make a client disappear during an exchange.
             tokio::spawn(async move { drop(converse(stream, answer.as_ref()).await) });
         }
     })

@@ -53,7 +53,7 @@ struct Trap {
     decided: watch::Sender<Option<Verdict>>,
 }
 
-/// A call that is held.
+/// A held call.
 struct Sprung {
     call: AwsCall,
     /// The test's decision, once there is one.
@@ -61,7 +61,7 @@ struct Sprung {
 }
 
 /// The first call of a kind, which waits for the test's decision. Dropping this releases the call. A caller that waits
-/// for too long repeats its write; the repetition is held with the first call, and shares its fate.
+/// too long repeats its write; the repetition is held with the first call and shares its fate.
 #[must_use]
 pub struct Held {
     what: String,
@@ -81,7 +81,7 @@ impl Held {
 
     /// Lets the call continue normally.
     pub fn release(self) {
-        // The call may have ended with its caller.
+        // The call may have ended together with its caller.
         let _ = self.verdict.send(Verdict::Go);
     }
 
@@ -92,7 +92,7 @@ impl Held {
     }
 }
 
-/// The treatment of calls of a kind.
+/// The treatment of one kind of call.
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
@@ -130,7 +130,7 @@ struct State {
 }
 
 impl Interposer {
-    /// A proxy on a free port, to an address at which a server will listen.
+    /// A proxy on a free port for a server that will listen at this address.
     pub async fn start(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -194,7 +194,7 @@ impl Interposer {
         self.add(times, Treatment::Answer(body), wanted);
     }
 
-    /// The calls metered since the last call of this method. Metering begins with the first call of this method.
+    /// The calls metered since this method was last called. Metering begins with its first call.
     pub fn metered(&self) -> Vec<Metered> {
         locked(&self.state.metered).replace(Vec::new()).unwrap_or_default()
     }
@@ -211,7 +211,7 @@ impl Interposer {
         self.add(times, Treatment::Scatter(Arc::new(|_: &str| Vec::new())), wanted);
     }
 
-    /// The first call of this operation so far.
+    /// The earliest call of this operation.
     pub fn first(&self, operation: &str) -> Option<AwsCall> {
         locked(&self.state.seen).iter().find(|call| call.operation == operation).cloned()
     }
@@ -292,8 +292,8 @@ impl State {
         Some(trap)
     }
 
-    /// Waits with a repetition of a held write until the test decides on it; `None` for every other call. Two reads may
-    /// be equal although neither repeats the other.
+    /// Holds a repetition of a held write until the test decides on it; `None` for every other call. Reads are
+    /// excluded: two may be equal without being a repetition.
     async fn repeated_verdict(&self, call: &AwsCall) -> Option<Verdict> {
         if READS.contains(&call.operation.as_str()) {
             return None;

@@ -2,7 +2,7 @@
 //! databases, and a proxy in front of table and queue, all of which misbehave on request; an emulator of AWS;
 //! made-up bookings; and the keys of stored events and deliveries.
 //!
-//! The fakes share no code with the service, so that they do not repeat its faults.
+//! The fakes share no code with the service, so that they do not share its bugs.
 
 mod aws_protocol;
 mod aws_signature;
@@ -37,7 +37,7 @@ pub use tls::{Authority, Identity, TlsFront};
 pub use update_server::UpdateServer;
 pub use wait::{LONG, until};
 
-/// Locks a mutex even if a test has panicked with the lock.
+/// Locks a mutex even if a test panicked while holding the lock.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

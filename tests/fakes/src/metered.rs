@@ -1,6 +1,6 @@
-//! The cost of calls of the table, and their sequence.
+//! The cost and sequence of calls to the table.
 //!
-//! The proxy makes each call request the capacity that it consumes on the table and on its indexes. That depends on
+//! The proxy adds a request for the consumed capacity, of table and indexes, to each call. The capacity depends on
 //! sizes, indexes and the kind of call, but not on the machine or the build.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
@@ -26,7 +26,7 @@ pub struct Metered {
 /// The operations that read, except SELECT statements.
 pub(crate) const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"];
 
-/// The body of a table's call with a request for its consumed capacity; the unchanged body of other calls.
+/// The body of a call to the table, with a request for its consumed capacity added; the body of other calls, unchanged.
 pub(crate) fn asking_for_capacity(call: &AwsCall, body: &[u8]) -> Vec<u8> {
     let of_table = ["TableName", "RequestItems", "Statements", "TransactItems"];
     if of_table.iter().all(|member| call.body.get(member).is_none()) {

@@ -14,7 +14,7 @@ use crate::{LONG, until};
 /// The folder of the tools that `make tools` installs.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
-/// A running ministack, empty at first. It answers every program of this machine, and ends when this is dropped.
+/// A running ministack, empty at first. It answers every program on this machine, and stops when this is dropped.
 pub struct Ministack {
     child: Child,
     address: SocketAddr,

@@ -1,4 +1,4 @@
-//! A name server with prepared answers, a different one for each question if necessary. It implements the part of DNS
+//! A name server with prepared answers, which may differ from one question to the next. It implements the part of DNS
 //! that the system's resolver needs: one question, answered with addresses or with a failure.
 
 use std::{
@@ -45,7 +45,7 @@ struct Script {
 }
 
 impl NameServer {
-    /// A name server at this address, without names.
+    /// A name server at this address, initially without names.
     pub async fn start(address: SocketAddr) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::bind(address).await?);
         let state: Arc<Mutex<HashMap<String, Script>>> = Arc::default();
@@ -53,7 +53,7 @@ impl NameServer {
         let answering = tokio::spawn(async move {
             let mut question = [0; 1_024];
             while let Ok((length, from)) = socket.recv_from(&mut question).await {
-                // A resolver that no longer waits repeats the question.
+                // A resolver that has given up waiting repeats the question.
                 match answer(&question[..length], &scripts) {
                     Some((Duration::ZERO, answer)) => drop(socket.send_to(&answer, from).await),
                     Some((wait, answer)) => {
@@ -87,7 +87,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a question, if there is one, and its delay (RFC 1035 §4.1).
+/// The answer to a question, if any, and its delay (RFC 1035 §4.1).
 fn answer(question: &[u8], scripts: &Mutex<HashMap<String, Script>>) -> Option<(Duration, Vec<u8>)> {
     let (name, end) = name(question)?;
     let kind = u16::from_be_bytes([*question.get(end)?, *question.get(end + 1)?]);

@@ -14,7 +14,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{Behaviour, LONG, Received, http::serve_counted, locked, until};
 
-/// A listening receiver; it stops when it is dropped.
+/// A running receiver; it stops when dropped.
 pub struct Receiver {
     /// The receiver's address.
     pub address: SocketAddr,
@@ -75,7 +75,7 @@ impl Receiver {
         self.state.connections.load(Ordering::Relaxed)
     }
 
-    /// Waits for at least `count` requests to a path.
+    /// Waits until a path has received at least `count` requests.
     pub async fn until(&self, path: &str, count: usize) -> Vec<Received> {
         until(&format!("{count} requests to {path}"), LONG, async || {
             Some(self.received(path)).filter(|received| received.len() >= count)

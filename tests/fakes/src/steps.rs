@@ -21,14 +21,14 @@ enum Step {
     Gate(watch::Receiver<bool>),
     /// Keeps the connection open silently, until the other side closes it.
     Hang,
-    /// Shuts down the sending half, and continues to read.
+    /// Shuts down the sending side, and continues to read.
     HalfClose,
     /// Closes the connection with RST instead of FIN.
     Reset,
 }
 
-/// A gate at which behaviours wait until the test opens it, or drops it. So a request lasts for as long as the test
-/// needs, on a machine of any pace; but the service waits for its answer no longer than for any other.
+/// A gate at which behaviours wait until the test opens it, or drops it. A request thus lasts as long as the test
+/// needs, on a machine of any speed, but the service's timeout still applies.
 #[derive(Debug)]
 pub struct Gate(watch::Sender<bool>);
 
@@ -38,7 +38,7 @@ impl Gate {
         Self(watch::Sender::new(false))
     }
 
-    /// Lets the waiting behaviours continue, and all later ones.
+    /// Lets the waiting behaviours and all later ones continue.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
@@ -66,7 +66,7 @@ impl Behaviour {
         Self::answer(status, &[], "")
     }
 
-    /// These bytes, and then the end of the connection.
+    /// Sends these bytes, then ends the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::of([Step::Write(bytes.into())])
     }
@@ -76,12 +76,12 @@ impl Behaviour {
         Self::of([Step::Hang])
     }
 
-    /// The end of the connection without a response.
+    /// Ends the connection without a response.
     pub fn close() -> Self {
         Self::of([])
     }
 
-    /// A reset of the connection without a response.
+    /// Resets the connection without a response.
     pub fn reset() -> Self {
         Self::of([Step::Reset])
     }
@@ -103,7 +103,7 @@ impl Behaviour {
         Self::of([Step::Write(head.into()), Step::Repeat(vec![b'x'; 65_536], Duration::ZERO)])
     }
 
-    /// A body with a length, sent byte by byte.
+    /// A body with a known length, sent byte by byte.
     pub fn trickled_body(status: u16, pause: Duration) -> Self {
         let head = format!("{}Content-Length: 4000\r\n\r\n", head(status, &[]));
         Self::of([Step::Write(head.into()), Step::Repeat(b"x".to_vec(), pause)])
@@ -114,7 +114,7 @@ impl Behaviour {
         Self::raw(format!("{}Content-Length: 4000\r\n\r\nonly this", head(status, &[])))
     }
 
-    /// The beginning of a body, and then silence.
+    /// Sends the beginning of a body, then nothing more.
     pub fn stalled_body(status: u16, body: &[u8], sent: usize) -> Self {
         let head = format!("{}Content-Length: {}\r\n\r\n", head(status, &[]), body.len());
         Self::of([Step::Write([head.as_bytes(), &body[..sent]].concat()), Step::Hang])
@@ -136,17 +136,17 @@ impl Behaviour {
     /// Endless interim responses.
     pub fn endless_interim_answers(pause: Duration) -> Self {
         let answer = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
-        // Each step takes a millisecond at least.
+        // Each step takes at least a millisecond.
         Self::of([Step::Repeat(if pause.is_zero() { answer.repeat(1_000) } else { answer.to_vec() }, pause)])
     }
 
-    /// These bytes one by one, and then the end of the connection.
+    /// Sends these bytes one by one, then ends the connection.
     pub fn byte_by_byte(bytes: &str, pause: Duration) -> Self {
         let steps = bytes.bytes().flat_map(|byte| [Step::Write(vec![byte]), Step::Pause(pause)]);
         Self::of(steps.collect::<Vec<_>>())
     }
 
-    /// A half-closed connection without a response: the sending half ends, the receiving half stays open.
+    /// Half-closes the connection without a response: the sending side ends, the receiving side stays open.
     pub fn half_close() -> Self {
         Self::of([Step::HalfClose, Step::Hang])
     }
@@ -158,13 +158,13 @@ impl Behaviour {
         Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(headers, pause)])
     }
 
-    /// The behaviour, and then the end of the connection: the next request uses another connection, whose loss affects
+    /// Ends the connection after the behaviour, so that the next request uses another connection, whose loss affects
     /// only that request.
     pub fn closing(self) -> Self {
         Self { keeps_alive: false, ..self }
     }
 
-    /// The behaviour after a delay.
+    /// Delays the behaviour.
     pub fn after(mut self, pause: Duration) -> Self {
         self.steps.insert(0, Step::Pause(pause));
         self

@@ -9,7 +9,7 @@ use operator::demo_provider;
 /// Serves the payment provider `demo` on 127.0.0.1 until Ctrl-C.
 #[derive(Parser)]
 struct Arguments {
-    /// The port, which is written into the service's secret; by default the port in the secret.
+    /// The port, which is written into the service's secret; defaults to the port in the secret.
     #[arg(long)]
     port: Option<u16>,
     /// The data folder of the local service.

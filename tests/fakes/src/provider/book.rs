@@ -28,9 +28,9 @@ pub(crate) struct Code {
     pub(crate) account: String,
     /// The fate, by name.
     pub(crate) fate: String,
-    /// Lifetime of the first access token, if not the usual one.
+    /// Lifetime of the first access token, if it differs from the usual one.
     pub(crate) first_lifetime: Option<u32>,
-    /// The grant, after the exchange.
+    /// The grant, once the code is exchanged.
     pub(crate) grant: Option<usize>,
 }
 
@@ -65,11 +65,11 @@ pub(crate) struct Book {
     tokens: HashMap<String, usize>,
     /// Used assertions; each may be used once.
     assertions: BTreeSet<String>,
-    /// The values that only client and provider may see.
+    /// The values that only the client and the provider may see.
     pub(crate) secrets: BTreeSet<String>,
-    /// Requested paths that no provider has.
+    /// Requested paths that belong to no provider.
     pub(crate) strays: Vec<String>,
-    /// Paths of requests with a trace.
+    /// Paths of requests that carried a trace.
     pub(crate) traced: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ impl Book {
         self.assertions.insert(assertion)
     }
 
-    /// The grant that a token belongs to.
+    /// The grant to which a token belongs.
     pub(crate) fn grant_of(&self, token: &str) -> Option<usize> {
         self.tokens.get(token).copied()
     }
@@ -141,7 +141,7 @@ impl Book {
         Some((number, Tokens { access, refresh }))
     }
 
-    /// New tokens for a refresh token, or the reason of the refusal.
+    /// New tokens for a refresh token, or the reason for the refusal.
     pub(crate) fn refresh(&mut self, setup: &Setup, number: usize, token: &str) -> Result<Tokens, &'static str> {
         let grant = &mut self.grants[number];
         if grant.ended {

@@ -19,7 +19,7 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 /// Maximum lifetime of an assertion, in seconds.
 const MAX_ASSERTION_LIFE: i64 = 600;
 
-/// The identifier of an assertion, which may be used once.
+/// The identifier of an assertion, which may be used only once.
 pub(crate) type Once = Option<String>;
 
 /// Authenticates the client of a request; `audience` is the required audience of an assertion.

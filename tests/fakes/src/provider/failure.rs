@@ -1,4 +1,4 @@
-//! Faults of a provider's responses, by the names in codes and tokens.
+//! Faults in a provider's responses, by their names in codes and tokens.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum Failure {
     InvalidGrantWith200,
     /// 401 `invalid_client`.
     InvalidClient,
-    /// 429 with a `Retry-After` of a second.
+    /// 429 with a `Retry-After` of one second.
     TooManyRequests,
     /// 500 with a page.
     Internal,
@@ -24,9 +24,9 @@ pub enum Failure {
     Unavailable,
     /// No response.
     Hang,
-    /// The end of the connection without a response.
+    /// Ends the connection without a response.
     Close,
-    /// A reset of the connection without a response.
+    /// Resets the connection without a response.
     Reset,
     /// The provider carries out the request, and ends the connection without a response.
     Lost,
@@ -50,7 +50,7 @@ pub enum Failure {
     Redirect,
     /// A body sent byte by byte.
     Trickle,
-    /// Headers without an end.
+    /// Endless headers.
     EndlessHeaders,
 }
 
@@ -80,7 +80,7 @@ impl Failure {
         ("endless-headers", Self::EndlessHeaders),
     ];
 
-    /// The failure of this name.
+    /// The failure with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, failure)| failure)
     }
@@ -131,7 +131,7 @@ impl Failure {
 /// Errors that the provider can report instead of a code.
 pub(crate) const ASK_ERRORS: [&str; 3] = ["invalid_scope", "server_error", "temporarily_unavailable"];
 
-/// The later fate of a consent: the first part of its code and tokens.
+/// What happens after a consent: the first part of its code and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fate {
     /// No failure: `ok`.
@@ -147,7 +147,7 @@ pub enum Fate {
     NoRefresh,
     /// Every grant has optional members that cannot be read: `odd-members`.
     OddMembers,
-    /// The provider reports this error instead of a code (RFC 6749 §4.1.2.1): `ask-…`.
+    /// The provider returns this error instead of a code (RFC 6749 §4.1.2.1): `ask-…`.
     Ask(&'static str),
     /// Revocation fails: `revoke-…`.
     Revoke(Failure),

@@ -37,7 +37,7 @@ pub struct Entry {
     pub kind: Kind,
     /// The code, or the token that was presented.
     pub presented: String,
-    /// The account of the presented code or token, if there is one.
+    /// The account of the presented code or token, if any.
     pub account: Option<String>,
     /// The outcome of a request.
     pub outcome: RequestOutcome,

@@ -1,7 +1,7 @@
 //! Simulated payment providers: consent page, token endpoint and revocation of each, on one server.
 //!
 //! Concurrent tests share the server, so failures are not configured globally: a code and its tokens begin with their
-//! [`Fate`], which is chosen on the consent page. A made-up code, such as `fail-500.anything`, fails in that way, too.
+//! [`Fate`], which is chosen on the consent page. A made-up code, such as `fail-500.anything`, also fails in that way.
 
 mod authorize;
 mod book;

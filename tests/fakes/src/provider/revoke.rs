@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// The subject of a request.
+/// The access that a request revokes.
 enum Subject {
     Token(String),
     Account(String),
@@ -62,7 +62,7 @@ fn read(setup: &Setup, audiences: [&str; 2], received: &Received) -> Result<Subj
     let secret = setup.secret().unwrap_or_default();
     match setup.revocation {
         Revocation::Rfc7009 | Revocation::Delete => {
-            // A client that sends JSON to the token endpoint sends it here, too.
+            // A client that sends JSON to the token endpoint also sends it here.
             let parameters = match setup.authentication {
                 Authentication::Json(_) => Parameters::of_json(received)?,
                 _ => Parameters::of_form(received)?,
@@ -112,7 +112,7 @@ fn done(setup: &Setup, account: &str) -> Behaviour {
 /// The response about access that does not exist or has ended.
 fn gone(setup: &Setup, presented: &str) -> Behaviour {
     match setup.revocation {
-        // RFC 7009 §2.2: the access has already ended, as requested.
+        // RFC 7009 §2.2: the access has already ended, which is the request's aim.
         Revocation::Rfc7009 | Revocation::Delete => done(setup, presented),
         Revocation::Square => {
             // Square does not document this case; its other endpoints give this response for such a token.

@@ -103,7 +103,7 @@ fn exchange(book: &mut Book, setup: &Setup, parameters: &Parameters, presented: 
         };
     };
     if let Some(grant) = code.grant {
-        // Another party has the code, too (RFC 6749 §4.1.2).
+        // Another party also has the code (RFC 6749 §4.1.2).
         book.grants[grant].ended = true;
         return Err(Refusal::grant("a code that was used before"));
     }
