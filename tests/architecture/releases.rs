@@ -154,7 +154,7 @@ fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
     }
 }
 
-/// Retained versions would fill the account's quota for code, and the version of a rolled back update would make the
+/// Retained versions would fill the account's quota for code, and the version of a rolled-back update would make the
 /// next update fail: Lambda does not publish the same code twice in a row.
 #[test]
 fn a_version_that_nothing_leads_to_is_removed() {
@@ -165,7 +165,8 @@ fn a_version_that_nothing_leads_to_is_removed() {
     }
 }
 
-/// A function with a route adds six resources, a further route one; docs/development.md says what to do at the limit.
+/// A function with a route adds six resources, each further route one; docs/development.md says what to do at the
+/// limit.
 #[test]
 fn the_template_stays_within_the_limits_of_a_stack() {
     let resources = expanded();

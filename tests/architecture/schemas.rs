@@ -1,5 +1,5 @@
-//! The schemas of openapi.yaml: a schema that repeats another agrees with it, responses accept values that are added
-//! later, and the known values are those of the code.
+//! The schemas of openapi.yaml: schemas that repeat another agree with it, responses accept values added later, and the
+//! known values are those of the code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +11,8 @@ use serde_json::Value;
 use syn::{Attribute, Item, Meta};
 use template::yaml_to_json;
 
-/// A schema that is another with a secret, or without its large members, and the members that it has in addition.
-/// Generators drop the parts of `allOf`, so the members are repeated.
+/// A schema that repeats another, with a secret or without its large members, and its additional members. Generators
+/// drop the parts of `allOf`, so the members are repeated.
 const REPEATING: [(&str, &str, &[&str]); 4] = [
     ("ApplicationWithSecret", "Application", &["clientSecret", "secretKey"]),
     ("DeliverySummary", "Delivery", &[]),
@@ -29,7 +29,7 @@ const SIGNATURE: &str = "shared/webhooks/src/subscriptions/endpoint/key_pair.rs"
 const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
-/// The texts with one of several values, each with its enumeration in the code: the file and the name.
+/// The strings with a list of values, each with the file and name of its enumeration in the code.
 const OF_CODE: [(&str, &str, &str); 33] = [
     ("WebhookRetries", ATTEMPT_SETTINGS, "Retries"),
     ("WebhookRequest/retries", ATTEMPT_SETTINGS, "Retries"),
@@ -66,7 +66,7 @@ const OF_CODE: [(&str, &str, &str); 33] = [
     ("WebhookWithSecret/payload", PAYLOAD, "Payload"),
 ];
 
-/// The other texts with one of several values, each with the reason why no enumeration has exactly these.
+/// The other strings with a list of values, each with the reason why no enumeration has exactly these.
 const OTHERS: [(&str, &str); 26] = [
     ("Attempt/payload", "only `thin` is shown"),
     ("AuthorizationServerMetadata/code_challenge_methods_supported", "the names of RFC 7636"),
@@ -132,12 +132,12 @@ fn a_schema_that_repeats_another_has_the_same_members() {
     }
 }
 
-/// A string of a schema that has one of several values.
+/// A string in a schema, with a list of values.
 struct Enumeration<'a> {
-    /// `examples`, if values may be added, or else `enum`.
+    /// `examples` if values may be added, otherwise `enum`.
     values: BTreeSet<&'a str>,
     is_open: bool,
-    /// The description of the text, or of the list that has it.
+    /// The description of the string, or of the list that contains it.
     description: &'a str,
 }
 
@@ -151,7 +151,8 @@ impl<'a> Enumeration<'a> {
     }
 }
 
-/// Adds the enumerations of a schema. A place is the name of a schema, with the name of the member if it is one.
+/// Adds the enumerations of a schema. A location is the name of a schema, followed by a member's name if it is in a
+/// member.
 fn collect<'a>(schema: &'a Value, place: &str, description: &'a str, found: &mut BTreeMap<String, Enumeration<'a>>) {
     found.extend(Enumeration::of(schema, description).map(|enumeration| (place.to_owned(), enumeration)));
     let top = place.split('/').next().unwrap_or_default();
@@ -171,7 +172,7 @@ fn enumerations(document: &Value) -> BTreeMap<String, Enumeration<'_>> {
     found
 }
 
-/// The names on the wire of an enumeration in the code.
+/// The wire names of an enumeration in the code.
 fn values_in_code(file: &str, name: &str) -> BTreeSet<String> {
     let parsed = syn::parse_file(&text(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let found = parsed.items.iter().find_map(|item| match item {
@@ -227,7 +228,7 @@ fn a_description_names_each_known_value() {
     }
 }
 
-/// Adds the schemas that a part of the document contains or refers to.
+/// Adds the schemas that part of the document contains or refers to.
 fn reach<'a>(document: &'a Value, part: &'a Value, seen: &mut BTreeSet<&'a str>, found: &mut Vec<&'a Value>) {
     match part {
         Value::Object(members) => {
@@ -266,10 +267,10 @@ fn values_may_be_added_to_responses_and_requests_list_the_accepted_ones() {
             }
         }
     }
-    // A client's endpoint reads this request like a response.
+    // A client's endpoint reads this request as clients read responses.
     reach(&document, &document["components"]["pathItems"], &mut seen_responses, &mut responses);
     assert!(requests.len() > 100 && responses.len() > 300, "{} and {}", requests.len(), responses.len());
-    // The versions of JSON-RPC and of this contract: a request of another version has another schema.
+    // The versions of JSON-RPC and of this contract: another version has a different schema.
     let is_version = |value: &Value| value == "2.0";
     let is_closed =
         |schema: &Value| schema["enum"].is_array() || (schema["const"].is_string() && !is_version(&schema["const"]));

@@ -1,5 +1,5 @@
-//! The rights of AWS services on resources of the stack: one action each, and only for this stack. The contract tests
-//! check the rights of functions.
+//! The rights of AWS services to resources of the stack: one action each, and only for this stack. The contract tests
+//! check the functions' rights.
 
 use serde_json::{Map, Value, json};
 

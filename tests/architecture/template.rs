@@ -1,5 +1,5 @@
 //! Rules for template.yaml, so that a second environment, a repeated first deployment, logs, queues and alarms work on
-//! AWS. No emulator detects violations.
+//! AWS. Emulators do not detect violations.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ fn template() -> Value {
     template::yaml_to_json(&text).expect("template.yaml is YAML")
 }
 
-/// The resources that SAM derives from the template, once for all tests, since it takes seconds.
+/// The resources that SAM derives from the template, computed once for all tests, since it takes seconds.
 pub fn expanded() -> Map<String, Value> {
     static EXPANDED: OnceLock<Map<String, Value>> = OnceLock::new();
     EXPANDED.get_or_init(|| expanded_with(json!({ "template": root().join("template.yaml") }))).clone()
@@ -90,7 +90,7 @@ fn is_of_this_environment(name: &Value) -> bool {
         .any(|part| text.contains(part))
 }
 
-/// A value that a function accepts on one machine must not fail at a deployment.
+/// A value that a function accepts on one machine must not fail in a deployment.
 #[test]
 fn patterns_of_durations_accept_the_units_of_the_parser() {
     let duration = format!("[0-9]+({})", wait::UNITS.map(|(unit, _)| unit).join("|"));
@@ -121,7 +121,7 @@ fn every_fixed_name_contains_its_environment() {
     assert!(shared.is_empty(), "a second environment finds these names taken: {shared:?}");
 }
 
-/// The alarms about a quota of the account, which all its environments share.
+/// The alarms about an account's quotas, which all its environments share.
 const OF_THE_ACCOUNT: [&str; 2] = ["ConcurrencyAlarm", "ThrottlesAlarm"];
 
 /// Environments in one account do not trigger each other's alarms.
@@ -146,7 +146,7 @@ fn every_alarm_uses_the_metrics_of_its_environment() {
     }
 }
 
-/// A failed creation removes its resources, so that the next one finds no name taken. Resources that are protected from
+/// A failed creation removes its resources, so that their names are free for the next one. Resources protected from
 /// removal would stop the rollback, so they are retained, and have no fixed names.
 #[test]
 fn a_failed_first_deployment_leaves_no_names_taken() {
@@ -211,8 +211,8 @@ fn every_queue_hides_a_message_for_six_timeouts_of_its_function() {
     }
 }
 
-/// An alarm watches each schedule: only there, missing data is a breach. Such an alarm also fires in a new stack until
-/// its schedules have run; `make deploy` sets the stack's topic afterwards.
+/// Only the alarms that watch schedules treat missing data as a breach, so in a new stack they fire until the schedules
+/// have run. `make deploy` therefore sets the stack's topic afterwards.
 #[test]
 fn only_alarms_of_schedules_ring_when_data_are_missing() {
     let resources = expanded();
@@ -228,7 +228,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
             assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
             missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
         } else {
-            // `ignore` keeps the state: SweepMissingAlarm fires when the sweep's metrics are missing.
+            // `ignore` keeps the state: SweepMissingAlarm covers missing metrics of the sweep.
             assert!(["notBreaching", "ignore"].iter().any(|good| properties["TreatMissingData"] == *good), "{id}");
         }
         for actions in ["AlarmActions", "OKActions"].into_iter().filter(|_| id != RELEASE_ALARM) {
@@ -240,7 +240,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
     assert_eq!(missed, scheduled);
 }
 
-/// X-Ray costs money for each trace. Without it, no function has rights for X-Ray.
+/// X-Ray charges for each trace. If it is off, no function has rights to it.
 #[test]
 fn x_ray_records_every_function_by_a_parameter_and_none_without_it() {
     for (tracing, is_active) in [("Disabled", false), ("Active", true)] {

@@ -1,5 +1,5 @@
-//! Tools that the commands install: exact versions of each tool and its dependencies, with hashes where the registry's
-//! program checks them.
+//! Tools that the commands install: exact versions of each tool and its dependencies, with hashes where the package
+//! manager checks them.
 
 use std::{collections::HashSet, fs, path::Path, process::Command};
 
@@ -8,7 +8,7 @@ fn read(name: &str) -> String {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The lines that are not empty, each joined with its continuation lines.
+/// The non-empty lines, each joined with its continuation lines.
 fn requirements(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
     lines.replace("\\\n", " ").lines().map(str::to_lowercase).filter(|line| !line.is_empty()).collect()
@@ -24,7 +24,7 @@ fn each_python_package_is_pinned_by_version_and_hash() {
         let pins: HashSet<_> = locked.iter().filter_map(|package| package.split_whitespace().next()).collect();
         let wanted = requirements(&read(&format!("requirements/{list}.in")));
         assert!(!wanted.is_empty());
-        // The lock file names a package without its extras.
+        // The lock file names packages without extras.
         let without_extras = |tool: &String| match (tool.split_once('['), tool.split_once(']')) {
             (Some((name, _)), Some((_, version))) => format!("{name}{version}"),
             _ => tool.clone(),
@@ -35,7 +35,7 @@ fn each_python_package_is_pinned_by_version_and_hash() {
     }
 }
 
-/// The Makefile refuses before it does anything, so the test builds nothing.
+/// The Makefile refuses before doing anything, so the test builds nothing.
 #[test]
 fn a_right_to_publish_is_given_by_yes_alone() {
     let made = |word: &str| {

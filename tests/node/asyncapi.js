@@ -1,4 +1,4 @@
-// Reads a document with the parser of AsyncAPI's authors. Prints the messages that it finds, and the faults.
+// Reads a document with the parser of AsyncAPI's authors. Prints the messages and faults that it finds.
 import { Parser } from "@asyncapi/parser";
 import { json } from "node:stream/consumers";
 

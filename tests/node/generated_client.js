@@ -1,5 +1,5 @@
-// Generates types from the served document with openapi-typescript, compiles them with their use, and uses them with
-// openapi-fetch. Input: the settings of the bundle as JSON; output: the client's results as JSON.
+// Generates types from the served document with openapi-typescript, compiles them with code that uses them, and uses
+// them with openapi-fetch. Input: the settings of the bundle as JSON; output: the client's results as JSON.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { use } from "./generated/use.ts";
 
 const USE = fileURLToPath(new URL("./generated/use.ts", import.meta.url));
 
-/** The compiler's diagnostics of a program, each of which is a failure. */
+/** The compiler's diagnostics for a program, each of which is a failure. */
 function diagnostics(program) {
   const host = { getCanonicalFileName: (name) => name, getCurrentDirectory: () => "", getNewLine: () => "\n" };
   return ts.formatDiagnostics(ts.getPreEmitDiagnostics(program), host);

@@ -1,6 +1,7 @@
-// Generates clients from the served openapi.json with three generators and compiles two of them, and models of the events of some
-// types from asyncapi.json with Modelina. Input: both documents, and the beginning of the types; output: the compiler's
-// complaints, and the models' names. The compiler would take longer for the client of openapi-zod-client than for all others.
+// Generates clients from the served openapi.json with three generators and compiles two of them, and, with Modelina,
+// models of some types' events from asyncapi.json. Input: both documents, and the prefix of the types; output: the
+// compiler's errors, and the models' names. The compiler would take longer for the client of openapi-zod-client than
+// for all others.
 
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
-// Runs the official conformance suite of the Model Context Protocol against a service. Input as JSON: the service's address, a
-// token, the arguments and the lists of expected failures; output: the exit status and the suite's output. The suite sends no
-// tokens, so it calls a proxy, which adds the token and replaces its own Origin by that of the service.
+// Runs the official conformance suite of the Model Context Protocol against a service. Input as JSON: the service's
+// address, a token, the arguments and the lists of expected failures; output: the exit status and the suite's output.
+// The suite sends no tokens, so it calls a proxy, which adds the token and replaces its own Origin with the service's.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -16,7 +16,8 @@ const SUITE = beside("node_modules/@modelcontextprotocol/conformance/dist/index.
 
 const { address, baseUrl, issuer, token, arguments: given, expectedFailures } = await json(process.stdin);
 
-// A table that a slow machine keeps waiting answers 503, and asks the client to try again, which the suite does not.
+// On a slow machine, the service may answer 503 when the table is late. The client should then try again, but the suite
+// does not.
 const call = (incoming, headers, body) =>
   new Promise((answered, failed) => {
     const onward = request(new URL(incoming.url, address), { method: incoming.method, headers }, answered);
@@ -46,7 +47,7 @@ const proxy = createServer(async (incoming, outgoing) => {
 });
 await new Promise((listening) => proxy.listen(0, "127.0.0.1", listening));
 
-// The suite accepts one list only.
+// The suite accepts only one list.
 const folder = await mkdtemp(join(tmpdir(), "conformance-"));
 const baseline = join(folder, "expected-failures.yaml");
 const lists = await Promise.all(expectedFailures.map((list) => readFile(beside(list), "utf8")));

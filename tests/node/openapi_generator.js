@@ -1,5 +1,5 @@
-// Generates a client from the served document with openapi-generator, compiles it with its use, and uses it. Input: the
-// settings of the bundle as JSON; output: the client's results as JSON.
+// Generates a client from the served document with openapi-generator, compiles it with code that uses it, and runs
+// that. Input: the settings of the bundle as JSON; output: the client's results as JSON.
 
 import { execFile } from "node:child_process";
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,10 +14,10 @@ import ts from "typescript";
 
 const GENERATOR = fileURLToPath(new URL("../../.venv/bin/openapi-generator-cli", import.meta.url));
 const USE = fileURLToPath(new URL("./generated/use_openapi_generator.ts", import.meta.url));
-// Half of the time of a run is Java's start.
+// Half of a run's time is spent starting Java.
 const JAVA = { JAVA_TOOL_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" };
 
-/** Compiles the client and its use into the folder, as modules that Node.js loads. Each diagnostic is a failure. */
+/** Compiles the client and the code that uses it into the folder, as modules that Node.js loads. Each diagnostic is a failure. */
 function compile(folder, use) {
   const program = ts.createProgram([use], {
     strict: true,

@@ -30,7 +30,7 @@ async function outcome(attempt) {
   try {
     token = await oauth.clientCredentialsGrant(client, { scope: attempt.scope });
   } catch (error) {
-    // For a response with a challenge, the library's error has the challenge and the response.
+    // If a response has a challenge, the library's error contains both.
     if (!(error instanceof oauth.WWWAuthenticateChallengeError || error instanceof oauth.ResponseBodyError)) throw error;
     return { error: error.error ?? (await error.response.json()).error };
   }

@@ -32,11 +32,11 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
-# It logs for each function that a feature toggle of AWS's own service is not set.
+# For each function, it logs that a feature toggle of AWS's internal service is not set.
 logging.getLogger("samtranslator.feature_toggle").setLevel(logging.ERROR)
 request = json.load(sys.stdin)
 with open(request["template"], encoding="utf-8") as file:
-    # Parsing YAML takes seconds, JSON does not.
+    # Parsing YAML takes seconds; JSON does not.
     template = json.load(file) if file.name.endswith(".json") else json.loads(json.dumps(yaml_parse(file.read())))
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":

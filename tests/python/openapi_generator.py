@@ -1,6 +1,6 @@
-"""Generates a client from the served document with openapi-generator, checks it and its use with mypy, and uses it.
-Input: the settings of the bundle as JSON; output: the client's results, the number of examples of the document that its
-models have read, and the number of values in them that a later release may add."""
+"""Generates a client from the served document with openapi-generator, checks it and the code that uses it with mypy,
+and runs that code. Input: the settings of the bundle as JSON; output: the client's results, the number of the
+document's examples that its models have read, and the number of values in them that a later release may extend."""
 
 import json
 import os
@@ -11,12 +11,12 @@ import urllib.request
 from pathlib import Path
 
 USE = Path(__file__).parent / "generated" / "use_openapi_generator.py"
-# Half of the time of a run is Java's start.
+# Half of a run's time is spent starting Java.
 JAVA = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
 def run(program, *options, **environment):
-    """Runs a program of the environment; its output is the error text of a failure."""
+    """Runs a program from the environment; its output becomes the error text if it fails."""
     command = [Path(sys.executable).with_name(program), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     if done.returncode:
@@ -24,7 +24,7 @@ def run(program, *options, **environment):
 
 
 def examples(value, document):
-    """Every example of a JSON body that has a named schema, as the name and the example."""
+    """Every example of a JSON body with a named schema, as a pair of name and example."""
     for content in [value] if "schema" in value and "examples" in value else []:
         schema, given = content["schema"], [example["value"] for example in content["examples"].values()]
         if schema.get("type") == "array":
@@ -39,15 +39,17 @@ def examples(value, document):
 
 
 def fetched(settings):
-    """The document, with the address at which the tests reach the token issuer: the client has no setting for it."""
-    # Ignores a proxy of the environment.
+    """The document, with the address at which the tests reach the token issuer, since the client has no setting for
+    it."""
+    # Ignores any proxy set in the environment.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(settings["document"]) as answer:
         return answer.read().decode().replace(settings["issuer"], settings["address"])
 
 
 def later(name, example, document):
-    """An example with a value that no release has yet in each member whose values are listed, and their number."""
+    """The example, with a value that no release has yet in each member with listed values, and the number of these
+    members."""
     schemas = document["components"]["schemas"]
 
     def is_open(member):
@@ -60,13 +62,13 @@ def later(name, example, document):
 
 
 def read_examples(document):
-    """The number of examples that the client's models have read, as they are and with later values, and of these values;
-    the first that one refuses is an error."""
+    """The number of examples that the client's models have read, both unchanged and with later values, and the number
+    of these values. Fails at the first example that a model refuses."""
     import waypost_client
 
     read = values = 0
     for name, example in examples(document, document):
-        # The generator makes no models of forms.
+        # The generator creates no models for forms.
         if model := getattr(waypost_client, name, None):
             changed, added = later(name, example, document)
             assert model.from_dict(example) and model.from_dict(changed), example
@@ -81,7 +83,7 @@ with tempfile.TemporaryDirectory() as folder:
     parts = "apis,models,supportingFiles,apiDocs=false,modelDocs=false,apiTests=false,modelTests=false"
     options = ["-g", "python", "-p", "packageName=waypost_client", "--global-property", parts]
     run("openapi-generator-cli", "generate", "-i", document, "-o", made, *options, **JAVA)
-    # A library that the client uses has no types.
+    # One of the client's libraries has no types.
     checks = ["--disable-error-code", "import-untyped", "--check-untyped-defs", "--cache-dir", made / "checked"]
     run("mypy", *checks, made / "waypost_client", USE, MYPYPATH=folder)
     sys.path[:0] = [folder, str(USE.parent)]

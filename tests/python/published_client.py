@@ -1,5 +1,5 @@
-"""Manages webhooks and applications with a client that was published for another platform of this kind. Only its paths are
-rewritten, and the method of one. Input: the settings of the bundle as JSON; output: the client's results."""
+"""Manages webhooks and applications with a client published for another platform of this kind. Only its paths, and the
+method of one request, are rewritten. Input: the settings of the bundle as JSON; output: the client's results."""
 
 import json
 import sys

@@ -1,5 +1,6 @@
-"""Verifies Ed25519 signatures of received webhooks with the `cryptography` package, as Standard Webhooks describes. Input: a
-list of requests as JSON; output: for each, the number of `v1a` signatures, and of those that its public key verifies."""
+"""Verifies Ed25519 signatures of received webhooks with the `cryptography` package, as Standard Webhooks describes.
+Input: a list of requests as JSON; output: for each, the number of `v1a` signatures, and how many its public key
+verifies."""
 
 import base64
 import json

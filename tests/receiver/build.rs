@@ -4,7 +4,7 @@ use std::{env, error::Error, fs, path::Path};
 
 /// The address at which the documented program listens.
 const DOCUMENTED: &str = "\"127.0.0.1:8080\"";
-/// The line of the program that its type for public keys replaces.
+/// The line of the program that the type for public keys replaces.
 const LIBRARY: &str = "use standardwebhooks::Webhook;\n";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes the output folder in the environment")]
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     // The test chooses the address, since several receivers run at the same time.
     let program = program.replace(DOCUMENTED, "env::var(\"ADDRESS\").unwrap_or_default()");
-    // As the document says.
+    // As the document instructs.
     let mut other = program.replace(LIBRARY, with_public_key);
     for (old, new) in [("WEBHOOK_SECRET", "WEBHOOK_PUBLIC_KEY"), ("whsec_", "whpk_"), ("signing secret", "public key")]
     {

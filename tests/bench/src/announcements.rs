@@ -1,6 +1,5 @@
-//! The queue of a function that is measured alone: it takes the function's messages, counts its calls, and passes the
-//! messages on in Lambda's format.
-//! <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+//! A queue for a function that is measured alone: it takes the function's messages, counts its calls, and passes the
+//! messages on in Lambda's format. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! A running bundle with its table and secrets, which is measured or surrounds a measured function.
+//! A running bundle with its table and secrets, which is measured itself or is the environment of a measured function.
 
 use std::{
     collections::HashMap,
@@ -66,7 +66,7 @@ impl Bundle {
             proxy.forward_to(&format!("http://127.0.0.1:{port}"));
             command.args(["--table-port", &port.to_string(), "--functions-table", &proxy.address]);
         }
-        // The made-up bookings do not conform to their schema, and each would have warnings.
+        // The made-up bookings do not conform to their schema, so each would cause warnings.
         command.env("EVENT_VALIDATION", "off");
         // Functions must not stop when idle, so that their processor time can be counted.
         command.args(["--function-idle", "24h"]).envs(settings.variables.iter().copied());
@@ -130,7 +130,7 @@ impl Bundle {
     }
 
     /// Creates a webhook and publishes one event with 500 bytes of text to it; returns the delivery's identifier. The
-    /// endpoint is a closed port, so the delivery has a failed attempt.
+    /// endpoint is a closed port, so the delivery gets a failed attempt.
     pub async fn publish_one(&self) -> Result<String, Box<dyn Error>> {
         let entity = self.var("MANAGING_ENTITY");
         self.hook(entity, "http://127.0.0.1:1/").await?;
@@ -139,7 +139,7 @@ impl Bundle {
         Ok(published["deliveries"][0]["deliveryIdentifier"].as_str().ok_or("no delivery")?.to_owned())
     }
 
-    /// The target at which the platform publishes events of a managing entity.
+    /// The path at which the platform publishes events for a managing entity.
     pub fn target(&self, entity: &str) -> Target {
         Target {
             address: self.var("BASE_URL").to_owned(),
@@ -148,14 +148,14 @@ impl Bundle {
         }
     }
 
-    /// Creates a webhook of a managing entity; returns its identifier.
+    /// Creates a webhook for a managing entity; returns its identifier.
     pub async fn hook(&self, entity: &str, url: &str) -> Result<String, Box<dyn Error>> {
         let webhook = json!({"name": "bench", "eventUrl": url, "eventList": ["booking.created"]});
         let made = self.post(entity, "webhook", &webhook).await?;
         Ok(made["id"].as_str().ok_or("no webhook")?.to_owned())
     }
 
-    /// Creates a pull webhook, of a managing entity.
+    /// Creates a pull webhook for a managing entity.
     pub async fn feed(&self, entity: &str) -> Result<Feed, Box<dyn Error>> {
         let webhook = json!({"name": "bench", "delivery": "pull", "eventList": ["booking.created"]});
         let made = self.post(entity, "webhook", &webhook).await?;
@@ -201,7 +201,7 @@ impl Bundle {
             ("AUTH_URL", self.var("AUTH_URL")),
             ("ENVIRONMENT", self.var("ENVIRONMENT")),
             ("SECRETS_PREFIX", "waypost/local/"),
-            // `mcp` requires these variables at startup, but sends no message in the bench.
+            // `mcp` requires these variables at startup, although it sends no message in the bench.
             ("QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("SLOW_QUEUE_URL", self.var("SERVICES_ENDPOINT")),
             ("AWS_LAMBDA_FUNCTION_NAME", "bench"),
@@ -214,7 +214,7 @@ impl Bundle {
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Links all functions into a folder: release builds of these, and for the others the common program of `make run`.
+/// Links all functions into a folder: these as release builds, the others as the common program of `make run`.
 fn link_functions(folder: &Path, release: &[&str]) -> Result<(), Box<dyn Error>> {
     fs::create_dir(folder)?;
     for family in fs::read_dir("functions")? {

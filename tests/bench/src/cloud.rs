@@ -1,4 +1,4 @@
-//! AWS and an endpoint for a function that is measured alone: behind TLS and a network with round trips.
+//! AWS and an endpoint for a function that is measured alone, behind TLS and a network with round trips.
 
 use std::{error::Error, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -22,7 +22,7 @@ pub struct Cloud {
     _folder: TempDir,
 }
 
-/// A network with TLS at its end.
+/// A network that ends in TLS.
 struct Way {
     network: Network,
     _front: TlsFront,
@@ -76,7 +76,7 @@ impl Cloud {
         }
     }
 
-    /// The connections opened so far, to AWS and to the endpoint.
+    /// The number of connections opened so far, to AWS and to the endpoint.
     pub fn connections(&self) -> [u64; 2] {
         let aws = [&self.to_table, &self.to_queue, &self.to_secrets];
         [aws.map(|way| way.network.connections()).iter().sum(), self.to_endpoint.network.connections()]

@@ -15,7 +15,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// The result of a client that runs as a task.
+/// The result of a client running as a task.
 pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Converts a task's error into a string, which can be returned outside a task.
@@ -23,7 +23,7 @@ pub fn in_words(error: Box<dyn Error + Send + Sync>) -> String {
     error.to_string()
 }
 
-/// The timeout of an answer.
+/// The timeout for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// An open connection to one server.
@@ -32,7 +32,7 @@ pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
 }
 
-/// An answer, and how long it took.
+/// An answer and its duration.
 pub struct TimedResponse {
     pub status: StatusCode,
     pub body: Bytes,

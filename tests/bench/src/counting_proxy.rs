@@ -1,4 +1,4 @@
-//! A proxy in front of the table that counts requests and the capacity that DynamoDB would charge for. It adds
+//! A proxy in front of the table that counts requests and the capacity units that DynamoDB would bill. It adds
 //! `ReturnConsumedCapacity` to each request and sums up the capacity units of the table and its indexes.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
@@ -48,14 +48,14 @@ pub type Counted = BTreeMap<String, Count>;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Count {
     pub requests: u64,
-    /// Statements, keys or items in them.
+    /// The number of statements, keys or items in them.
     pub parts: u64,
     pub writes: f64,
     pub reads: f64,
 }
 
 impl CountingProxy {
-    /// Starts a proxy, which answers once it knows the table's address.
+    /// Starts a proxy, which responds once it knows the table's address.
     pub async fn start() -> Result<Self, Box<dyn Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
@@ -136,7 +136,7 @@ async fn forward(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: By
     (status, headers, Body::from(body)).into_response()
 }
 
-/// The sum over all tables. A table's units include its indexes'.
+/// The sum over all tables. A table's units include those of its indexes.
 fn units(consumed: &Value) -> f64 {
     match consumed {
         Value::Array(tables) => tables.iter().map(units).sum(),
@@ -161,7 +161,7 @@ fn parts(request: &Value) -> u64 {
     (list(&request["Statements"]) + list(&request["TransactItems"]) + items).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-/// The operation, with the verbs of its statements or the index of its query.
+/// The operation, with its statements' verbs or its query's index.
 fn name(operation: &str, request: &Value) -> String {
     let mut verbs: Vec<&str> =
         statements(request).filter_map(|statement| statement.split_whitespace().next()).collect();

@@ -1,4 +1,4 @@
-//! Publications to webhooks with the dearest filters that their limits allow.
+//! Publications to webhooks with the most expensive filters that the limits allow.
 
 use std::error::Error;
 
@@ -9,18 +9,18 @@ use crate::{
     growth::{Growth, REQUESTS, timed},
 };
 
-/// The most webhooks of an entity.
+/// Maximum number of webhooks of an entity.
 const WEBHOOKS: usize = 200;
-/// The most values that a filter compares.
+/// Maximum number of values in a filter.
 const ALTERNATIVES: usize = 100;
-/// Elements that every alternative is compared with. All filters together then take nearly all steps that an event may
-/// take; with more elements they would let the event pass.
+/// Elements with which every alternative is compared. All filters together then use nearly all the steps allowed for an
+/// event; with more elements, they would let the event pass.
 const COMPARED: usize = 240;
-/// Elements that are only parsed. With them, the event has 252 KB.
+/// Elements that are only parsed. They bring the event to 252 KB.
 const PARSED: usize = 125_000;
 
-/// Measures a small event and the largest one, without webhooks and with dear filters. No filter lets the events pass.
-/// So the difference is the time of reading the webhooks, and with the large event also that of comparing.
+/// Measures a small event and the largest one, without webhooks and with expensive filters. No filter lets the events
+/// pass, so the difference is the time to read the webhooks and, for the large event, to apply the filters.
 pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let small = json!({ "a": [] });
     let large = json!({ "a": vec!["1"; COMPARED], "rest": vec![0; PARSED] });
@@ -42,7 +42,7 @@ pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// A webhook whose filter differs from those of the others.
+/// A webhook whose filter differs from all others.
 fn webhook(number: usize) -> Value {
     let limit = |at: usize| -i64::try_from(number * ALTERNATIVES + at).unwrap_or(i64::MAX);
     let alternatives: Vec<_> = (0..ALTERNATIVES).map(|at| json!({ "a": [{ "numeric": ["<", limit(at)] }] })).collect();

@@ -21,7 +21,7 @@ use crate::{
     usage::{OURS, Usage, resident},
 };
 
-/// The maximum duration of publishing at full load.
+/// Maximum duration of publishing at full load.
 const LIMIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(10);
 /// The number of counted deliveries of each kind.
@@ -31,16 +31,16 @@ const COUNTED_AT_ONCE: usize = 2_000;
 const SETTLING: Duration = Duration::from_secs(1);
 /// A full load whose stages are measured.
 const STAGED: Load = Load::Full(1_000, LIMIT);
-/// Three retries, as soon as the contract allows.
+/// Three retries, as early as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// A run, and the processor time of each process in the meantime.
+/// A run, and the processor time of each process during it.
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,
 }
 
-/// The stages of a run, and the run without their lines whose functions' processor time counts.
+/// The stages of a run, and a second run without the stages' log lines, which gives the functions' processor time.
 pub struct Staged<'a> {
     pub deliveries: usize,
     pub stages: Stages,
@@ -49,7 +49,7 @@ pub struct Staged<'a> {
 
 /// The requests to the table for a number of deliveries.
 pub struct Requests {
-    /// The kind of the deliveries.
+    /// The kind of delivery.
     pub title: String,
     pub deliveries: usize,
     pub counted: Counted,
@@ -84,8 +84,8 @@ async fn measure_speed() -> Result<[Vec<Measured>; 2], Box<dyn Error>> {
     Ok([calm, full])
 }
 
-/// Measures the stages of functions that log them. The lines take time as well, so the processor time of whole functions
-/// is that of the runs without them.
+/// Measures the stages of functions that log them. Logging takes time too, so the processor time of whole functions
+/// comes from runs without these lines.
 async fn measure_stages(calm: &[Measured], full: &[Measured]) -> Result<(), Box<dyn Error>> {
     let variables = &[("LOG_LEVEL", "trace")];
     let bundle = Bundle::start(BundleSettings { release: &OURS, variables, ..BundleSettings::default() }).await?;
@@ -110,7 +110,7 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
     let bundle = Bundle::start(BundleSettings {
         release: &OURS,
-        // Only requests of deliveries are counted, and no breaker pauses a webhook because its deliveries fail.
+        // Counts only requests for deliveries, and prevents breakers from pausing webhooks whose deliveries fail.
         variables: &[("RETRY_SCHEDULE", RETRIES), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")],
         proxy: Some(&proxy),
         ..BundleSettings::default()
@@ -139,7 +139,7 @@ async fn measure_requests() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Webhooks, and their endpoint.
+/// Webhooks and their endpoint.
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,

@@ -18,7 +18,7 @@ use axum::{
 };
 use tokio::{net::TcpListener, time};
 
-/// The text before the number in an event's data.
+/// The text that precedes the number in an event's data.
 pub const MARK: &str = "\"number\":";
 
 /// A server with a path for each webhook, `/0`, `/1` and so on.

@@ -1,4 +1,4 @@
-//! Throughput and latency of feeds and their readers, beside a webhook with an endpoint that answers at once.
+//! Throughput and latency of feeds and their readers, compared with a webhook whose endpoint responds at once.
 //!
 //! The deployed functions, the AWS emulators, the publishers, the readers and the endpoint share one machine. Each run
 //! has its own managing entity, since an entity's reads per minute are limited.
@@ -22,7 +22,7 @@ use crate::{
     times::Times,
 };
 
-/// Functions that run as they are deployed.
+/// Functions that run as deployed builds.
 const RELEASE: [&str; 4] = ["publish-event", "dispatch-deliveries", "read-feed", "acknowledge-feed"];
 /// The numbers of concurrent readers of a feed.
 pub const READERS: [usize; 2] = [1, 4];
@@ -30,10 +30,10 @@ pub const READERS: [usize; 2] = [1, 4];
 pub const WAITING: usize = 10_000;
 /// The number of single reads of each kind.
 const READS: usize = 30;
-/// A read without a wait for the first delivery.
+/// A read that does not wait for the first delivery.
 const SINGLE: &str = r#"{"limit":1}"#;
 const LIMIT: Duration = Duration::from_secs(120);
-/// The pause between two looks at a list or a feed.
+/// The pause between two polls of a list or a feed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const PUSHED: &str = "feed-push";
 
@@ -43,7 +43,7 @@ pub struct FeedRun {
     pub reading: ReadingRun,
 }
 
-/// The reading of a feed in which deliveries had waited.
+/// The draining of a feed in which deliveries had waited.
 pub struct Draining {
     /// From the start of the readers to the last confirmation.
     pub time: Duration,
@@ -52,7 +52,7 @@ pub struct Draining {
 
 /// Runs at the calm rate.
 pub struct CalmRuns {
-    /// The number of deliveries in the feed when the run began.
+    /// The number of deliveries in the feed at the start of the run.
     pub waiting: usize,
     pub push: Run,
     /// One reader that waits for deliveries.
@@ -96,7 +96,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,
-    /// Numbers the pushed events; the endpoint has room for all of them.
+    /// Numbers the pushed events, for all of which the endpoint has room.
     next_pushed: Arc<AtomicUsize>,
     next_pulled: Arc<AtomicUsize>,
 }
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;
         let mut reader = Reader::open(&feed).await.map_err(in_words)?;
-        // The first read of a webhook also records that it was read.
+        // The first read of a webhook's feed also records the fact.
         read_one(&mut reader).await?;
         let mut empty = Vec::new();
         let mut alone = Vec::new();

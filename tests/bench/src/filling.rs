@@ -1,4 +1,4 @@
-//! Fills the table directly with items as the service writes them, since filling it over HTTP would take days.
+//! Fills the table directly with items like those that the service writes, since filling it over HTTP would take days.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
 
 /// The items that one call writes.
 const WRITTEN_AT_ONCE: usize = 25;
-/// The age of the oldest delivery, so that all are in the past.
+/// The age of the oldest delivery, chosen so that all are in the past.
 pub const AGE: Duration = Duration::from_secs(1_000);
 const HOUR: i64 = 3_600_000;
-/// More events than an entity has.
+/// More events than any entity has.
 const PER_ENTITY: usize = 1_000_000_000;
 
 /// A bundle's table.
@@ -33,8 +33,8 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds events of an entity with one delivery each, which arrived, to this webhook. The oldest has this age, and
-    /// each is a millisecond younger than the one before.
+    /// Adds events of an entity, each with one delivery to this webhook, which has arrived. The oldest has this age,
+    /// and each is a millisecond younger than the one before.
     pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize, age: Duration) -> TaskResult<()> {
         let began = SystemClock.now() - age;
         self.put_all(count, |number| event_and_head(entity, webhook, number, began)).await
@@ -85,7 +85,7 @@ impl<'a> Filling<'a> {
 /// An event with one delivery, which arrived at the first attempt.
 fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [Value; 2] {
     let created = began + Duration::from_millis(number as u64);
-    // The length of the entity's name is a digit, so that the filled entities share no event.
+    // The length of the entity's name becomes a digit, so that the filled entities have different events.
     let event = stored::event_id(created.as_millis(), entity.len() % 10 * PER_ENTITY + number);
     let delivery = stored::delivery_id(&event, 0);
     let created = created.to_string();
@@ -128,7 +128,7 @@ fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [V
     [kept, item(texts, numbers, [])]
 }
 
-/// An item with these texts, numbers and other attributes, which expires late.
+/// An item with these strings, numbers and other attributes, with a late expiry.
 fn item<const T: usize, const N: usize, const R: usize>(
     texts: [(&str, String); T],
     numbers: [(&str, u32); N],

@@ -1,5 +1,5 @@
-//! Lists of a quiet webhook behind fresh events to another webhook of its entity. The sweep has not passed the events,
-//! so their deliveries may be in no index, and a list has to look at them.
+//! Lists of a quiet webhook behind fresh events to another webhook of its entity. The sweep has not yet examined the
+//! events, so their deliveries may be in no index, and a list must read them.
 
 use std::{
     error::Error,
@@ -20,28 +20,28 @@ use crate::{
 };
 
 const EVENTS: [usize; 2] = [22_000, 100_000];
-/// Measured only with the argument `million`, since the filling takes minutes.
+/// Measured only with the argument `million`, since filling the table takes minutes.
 const MILLION: usize = 1_000_000;
 /// The deliveries of the quiet webhook, which wait for a retry.
 const QUIET: usize = 30;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A list of the quiet webhook.
+/// Figures for a list of the quiet webhook.
 pub struct QuietList {
     pub status: &'static str,
-    /// The fresh events before its deliveries.
+    /// The number of fresh events before its deliveries.
     pub events: usize,
-    /// Pages up to the first with a delivery, and their read units.
+    /// The number of pages up to the first with a delivery, and their read units.
     pub pages: usize,
     pub reads: f64,
-    /// The time of these pages, with the proxy that counts the units.
+    /// The time for these pages, through the proxy that counts the units.
     pub times: Times,
 }
 
 /// Measures the list of all deliveries of the quiet webhook, and of those that wait for a retry.
 pub async fn measure() -> Result<Vec<QuietList>, Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
-    // No breaker pauses the webhook because its deliveries fail.
+    // No breaker may pause the webhook when its deliveries fail.
     let variables =
         &[("RETRY_SCHEDULE", waiting::SCHEDULE), ("SWEEP_INTERVAL", "1h"), ("BREAKER_THRESHOLD", "1000000")];
     let release = &["list-deliveries"];

@@ -19,7 +19,7 @@ use crate::{
     runtime_api::RuntimeApi,
 };
 
-/// A function, an event for it, and the answer that it must give.
+/// A function, an event for it, and the expected answer.
 #[derive(Clone)]
 pub struct Subject {
     pub name: &'static str,
@@ -27,10 +27,10 @@ pub struct Subject {
     answer: Answer,
 }
 
-/// An answer without a failure.
+/// Any answer that is not a failure.
 #[derive(Clone, Copy)]
 enum Answer {
-    /// A response over HTTP with this status.
+    /// An HTTP response with this status.
     Status(u16),
     /// The response to a batch of messages without failed items.
     AllHandled,
@@ -76,7 +76,8 @@ impl Subject {
         }
     }
 
-    /// Validates a token and answers an agent from memory: the same list as [`list_event_types`](Self::list_event_types).
+    /// Validates a token, and answers an agent from memory with the same list as
+    /// [`list_event_types`](Self::list_event_types).
     pub fn mcp(bundle: &Bundle) -> Self {
         let call = json!({ "name": "list_event_types", "arguments": {} });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
@@ -107,7 +108,7 @@ impl Subject {
         Self { name: "publish-event", event, answer: Answer::Status(202) }
     }
 
-    /// Makes the attempts that these messages announce.
+    /// Makes the attempts announced by these messages.
     pub fn dispatch_deliveries(messages: String) -> Self {
         Self { name: "dispatch-deliveries", event: messages, answer: Answer::AllHandled }
     }
@@ -152,7 +153,7 @@ impl Subject {
         if is_right { Ok(answer) } else { Err(format!("{} answered {answer}", self.name).into()) }
     }
 
-    /// Bytes of the program, and of the program as `zip -9` packs it.
+    /// Bytes of the program, unpacked and packed by `zip -9`.
     pub fn size(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let program = fs::read(self.binary())?;
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());

@@ -1,5 +1,5 @@
-//! An update of a geo-IP database of the largest free database's size, from a local server into a folder, and the time
-//! of a lookup.
+//! An update of a geo-IP database as large as the largest free one, from a local server into a folder, and the time of
+//! a lookup.
 
 use std::{
     error::Error,
@@ -27,7 +27,7 @@ use crate::{
 };
 
 const EDITION: &str = "GeoLite2-City";
-/// The number of networks of a database of about 60 MB.
+/// The number of networks in a database of about 60 MB.
 const NETWORKS: u32 = 420_000;
 const LOOKUPS: u32 = 200_000;
 
@@ -42,17 +42,17 @@ pub struct Measured {
     pub size: u64,
     /// From the call to the answer.
     pub time: Duration,
-    /// The process's processor time in the meantime, in kernel and user mode.
+    /// The process's processor time during the update, in kernel and user mode.
     pub computing: Duration,
     /// The peak memory of the process, in bytes.
     pub peak: u64,
-    /// The time of a second update without changes.
+    /// The time of a second update, which changes nothing.
     pub unchanged: Duration,
     /// The mean time of a lookup.
     pub lookup: Duration,
 }
 
-/// The member that most readers use.
+/// The member used by most readers.
 #[derive(Deserialize)]
 struct About {
     country: Country,
@@ -63,7 +63,7 @@ struct Country {
     iso_code: String,
 }
 
-/// Measures and prints it all.
+/// Runs all measurements and prints them.
 pub async fn measure() -> Result<(), Box<dyn Error>> {
     let provider = Provider::start().await?;
     let bundle =
@@ -91,7 +91,7 @@ impl Provider {
         }]})
     }
 
-    /// Measures an update, another one, and lookups.
+    /// Measures an update, a second one, and lookups.
     async fn measure(&self, bundle: &Bundle) -> Result<Measured, Box<dyn Error>> {
         let subject = Subject::geo_ip_update(bundle);
         let store = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
 //! Times of requests by the amount of data: fresh events, deliveries of the entity, webhooks of an event, applications,
-//! revocations. A search for rare items must not become slower with the amount of other items.
+//! revocations. A search for rare items must not slow down as other items increase.
 
 use std::{
     error::Error,
@@ -30,7 +30,7 @@ const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
 /// The number of requests of each kind.
 pub const REQUESTS: usize = 30;
-/// Fewer than the service accepts of one managing entity in a minute.
+/// Fewer than the service accepts from one managing entity in a minute.
 const RECOVERIES: usize = 15;
 const WALKS: usize = 3;
 const STARTS: usize = 9;
@@ -40,7 +40,7 @@ const EVENTS: usize = 10;
 const SIZE: usize = 500;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Functions that run as they are deployed.
+/// Functions that run as deployed builds.
 const RELEASE: [&str; 9] = [
     "list-deliveries",
     "show-event",
@@ -53,7 +53,7 @@ const RELEASE: [&str; 9] = [
     "list-event-types",
 ];
 
-/// The times of one thing, by how much there is of another.
+/// The times of one kind of request, by the amount of one kind of data.
 pub struct Growth {
     pub what: String,
     /// The kind of data whose amount grows.

@@ -190,7 +190,7 @@ impl Behaviour {
                     time::sleep(*pause).await;
                 },
                 Step::Pause(pause) => time::sleep(*pause).await,
-                // A gate that the test has dropped is open.
+                // A gate dropped by the test counts as open.
                 Step::Gate(gate) => drop(gate.clone().wait_for(|open| *open).await),
                 Step::Hang => hang(stream).await?,
                 Step::HalfClose => stream.shutdown().await?,

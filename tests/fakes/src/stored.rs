@@ -1,15 +1,16 @@
-//! Events and deliveries in the table: their keys, and identifiers of any age. The table is described in
-//! docs/architecture.md.
+//! Events and deliveries in the table: their keys, and identifiers of any age. docs/architecture.md describes the
+//! table.
 
 use serde_json::Value;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// The number of partitions of events.
 pub const SHARDS: u8 = 16;
-/// The characters at the end of an identifier that number the deliveries of an event.
+/// The number of characters at the end of an identifier that number an event's deliveries.
 const ORDINAL: usize = 2;
 
-/// The identifier of an event of this moment, in milliseconds since 1970. Events of one moment differ by the number.
+/// The identifier of an event from this moment, in milliseconds since 1970. The number distinguishes events from the
+/// same moment.
 pub fn event_id(millis: i64, number: usize) -> String {
     let digit =
         |position: u32| char::from(ALPHABET[usize::try_from(millis >> (5 * position) & 31).unwrap_or_default()]);

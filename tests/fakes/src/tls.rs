@@ -23,7 +23,7 @@ pub struct Identity {
     key: KeyPair,
 }
 
-/// A listener that terminates TLS and forwards the content; it stops when it is dropped.
+/// A listener that terminates TLS and forwards the content; it stops when dropped.
 pub struct TlsFront {
     /// The listener's address.
     pub address: SocketAddr,
@@ -44,7 +44,7 @@ fn parameters(names: &[&str], expired: bool) -> CertificateParams {
 }
 
 impl Authority {
-    /// A new authority, which no client trusts yet.
+    /// A new authority, which no client yet trusts.
     pub fn new() -> Self {
         let mut authority = parameters(&[], false);
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -88,7 +88,7 @@ impl Identity {
 }
 
 impl TlsFront {
-    /// A front with this identity, on a free port.
+    /// A listener with this identity, on a free port.
     pub async fn start(identity: Identity, inside: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -98,7 +98,7 @@ impl TlsFront {
                 let acceptor = acceptor.clone();
                 let _ = stream.set_nodelay(true);
                 tokio::spawn(async move {
-                    // A client that does not trust the certificate closes the connection.
+                    // Clients that do not trust the certificate close the connection.
                     let Ok(mut outside) = acceptor.accept(stream).await else { return };
                     let Ok(mut inside) = TcpStream::connect(inside).await else { return };
                     let _ = inside.set_nodelay(true);

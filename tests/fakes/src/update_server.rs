@@ -24,7 +24,7 @@ pub const ACCOUNT: &str = "123456";
 /// Its licence key, with characters that clients must encode.
 pub const LICENCE_KEY: &str = "k3y:with/colon+and=more";
 
-/// A listening server; it stops when it is dropped.
+/// A listening server; it stops when dropped.
 pub struct UpdateServer {
     /// The server's address.
     pub address: SocketAddr,
@@ -49,7 +49,7 @@ struct Edition {
 }
 
 impl UpdateServer {
-    /// A server on a free port, without databases.
+    /// A server on a free port, initially without databases.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -112,7 +112,7 @@ impl UpdateServer {
         locked(&self.state.received).clear();
     }
 
-    /// MaxMind's path for the metadata of editions.
+    /// MaxMind's path for edition metadata.
     pub const METADATA: &str = "/geoip/updates/metadata";
 
     /// MaxMind's path of an edition.
@@ -186,7 +186,7 @@ fn path_of(received: &Received) -> &str {
     received.path.split('?').next().unwrap_or_default()
 }
 
-/// An archive of a database with its licence, as from MaxMind.
+/// An archive of a database with its licence, like MaxMind's.
 pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
     let name = |file: &str| format!("{edition}_20261117/{file}");
     gzip(&tar(&[
@@ -204,7 +204,7 @@ pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in members {
         let mut header = Header::new_ustar();
-        // Written without the library's check, which refuses the names that a client must refuse.
+        // Bypasses the library's check, which refuses the same names that a client must refuse.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(EntryType::Regular);
         header.set_mode(0o644);

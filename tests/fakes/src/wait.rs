@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The patience of all tests: a timeout that no operation reaches, except after a fault. A machine that is many times
-/// slower, or stalls for seconds, must not reach it either, and only a failing test waits for its end.
+/// The timeout of all tests, which an operation reaches only after a fault. It must suffice even on a machine that is
+/// many times slower or stalls for seconds; only failing tests wait that long.
 pub const LONG: Duration = Duration::from_secs(5 * 60);
 
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Parts of results and prompts, one of each kind in the protocol.
+//! Parts of results and prompts, one of each kind that the protocol has.
 
 use serde_json::{Value, json};
 

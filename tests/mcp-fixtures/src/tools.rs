@@ -1,4 +1,4 @@
-//! The tools. They take no arguments, and each returns a result of one kind.
+//! The tools. They take no arguments, and each returns a different kind of result.
 
 use functions_agents::protocol::{Refusal, ToolResult};
 use problem::{Problem, ProblemKind};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::content::{audio, image, resource, text};
 
-/// A tool: its name, its description, and the function that makes its result.
+/// A tool: its name, its description, and the function that produces its result.
 type Tool = (&'static str, &'static str, fn() -> Result<ToolResult, Problem>);
 
 const ALL: [Tool; 8] = [
@@ -18,7 +18,7 @@ const ALL: [Tool; 8] = [
         of(vec![text("A text."), image(), resource("test://mixed", "application/json", "{}")])
     }),
     ("test_error_handling", "An error.", || Err(Problem::new(ProblemKind::InvalidRequest, "An error."))),
-    // The suite checks that the server sends nothing besides the results of these two tools.
+    // The suite checks that the server sends nothing but the results of these two tools.
     ("test_streaming_elicitation", "A text, and no request of the server's.", || of(vec![text("A text.")])),
     ("test_logging_tool", "A text, and nothing of the server's log.", || of(vec![text("A text.")])),
 ];

@@ -1,4 +1,4 @@
-"""The use of a generated client: token, webhook, publish, show, and a refused publication."""
+"""Uses a generated client: token, webhook, publish, show, and a refused publication."""
 
 import time
 from base64 import b64encode
@@ -42,7 +42,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     address, entity = settings["address"], settings["entity"]
 
     def authenticated(credential: str, scheme: str) -> AuthenticatedClient:
-        # Ignores a proxy of the environment.
+        # Ignores any proxy set in the environment.
         return AuthenticatedClient(address, credential, prefix=scheme, httpx_args={"trust_env": False})
 
     def asked(secret: str) -> Any:
@@ -54,7 +54,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     assert isinstance(refused, TokenError) and isinstance(granted, Token), (refused, granted)
     client = authenticated(granted.access_token, "Bearer")
 
-    # `enabled` has a default, and is not required.
+    # `enabled` has a default, so it is not required.
     request = WebhookRequest(name="Generated", event_url=settings["eventUrl"], event_list=["booking.created"])
     webhook = create_webhook.sync(entity, client=client, body=request)
     assert isinstance(webhook, WebhookWithSecret), webhook

@@ -1,4 +1,4 @@
-"""The use of a client of openapi-generator: token, webhook, publish, list, show, resend, statistics, change and removal,
+"""Uses a client made by openapi-generator: token, webhook, publish, list, show, resend, statistics, change and removal,
 and a refused publication."""
 
 import time
@@ -48,7 +48,7 @@ def delivered(deliveries: DeliveriesApi, entity: str, identifier: str, attempts:
 def use(settings: dict[str, str]) -> dict[str, Any]:
     """The client's results."""
     entity = settings["entity"]
-    # The address of the token issuer is that of the served document.
+    # The token issuer's address is the one in the served document.
     stranger = TokensApi(ApiClient(Configuration()))
 
     def asked(secret: str) -> Any:
@@ -61,7 +61,7 @@ def use(settings: dict[str, str]) -> dict[str, Any]:
     client = ApiClient(Configuration(host=settings["address"], access_token=granted.access_token))
     webhooks, events, deliveries = WebhooksApi(client), EventsApi(client), DeliveriesApi(client)
 
-    # `enabled` has a default, and is not required.
+    # `enabled` has a default, so it is not required.
     request = WebhookRequest(name="Generated", eventUrl=settings["eventUrl"], eventList=["booking.created"])
     webhook = webhooks.create_webhook(entity, request)
 

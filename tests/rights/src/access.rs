@@ -9,7 +9,7 @@ pub struct Access {
     pub action: String,
     /// The resource's ARN.
     pub resource: String,
-    /// The partition keys in the request, if any: the condition key `dynamodb:LeadingKeys`.
+    /// The request's partition keys, if any: the condition key `dynamodb:LeadingKeys`.
     pub leading_keys: Option<Vec<String>>,
 }
 

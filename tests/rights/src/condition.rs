@@ -12,15 +12,15 @@ const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 /// A rule for the partition keys of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// `ForAllValues`: every key is one of these. A request without keys passes.
+    /// `ForAllValues`: every key must match one of these. A request without keys passes.
     All(Comparison, Vec<String>),
-    /// `ForAnyValue`: some key is one of these. A request without keys does not pass.
+    /// `ForAnyValue`: at least one key must match one of these. A request without keys fails.
     Any(Comparison, Vec<String>),
     /// `Null`: whether the request has no keys.
     Absent(bool),
 }
 
-/// The comparison of two texts.
+/// The way of comparing a key with a policy's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// Equality.
@@ -46,7 +46,7 @@ impl Condition {
         let mut conditions = Vec::new();
         for (operator, tests) in block.as_object().ok_or_else(malformed)? {
             for (key, values) in tests.as_object().ok_or_else(malformed)? {
-                // The names of condition keys are case-insensitive.
+                // Condition key names are case-insensitive.
                 if !key.eq_ignore_ascii_case(LEADING_KEYS) {
                     return Err(StatementError::Key(key.clone()));
                 }
@@ -88,8 +88,8 @@ impl Condition {
         }
     }
 
-    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: a request may name
-    /// other keys, too.
+    /// The keys that a request may name, if this condition limits them. `ForAnyValue` does not: a request may also name
+    /// other keys.
     pub fn keys(&self) -> Option<(Comparison, &[String])> {
         match self {
             Self::All(comparison, said) => Some((*comparison, said)),

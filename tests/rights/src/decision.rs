@@ -6,7 +6,7 @@ use crate::{access::Access, rights::FunctionRights};
 /// IAM's decision on an access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// A statement allows it, by these parts.
+    /// A statement allows it, through these parts.
     Allowed(Vec<Use>),
     /// A statement denies it.
     Denied,

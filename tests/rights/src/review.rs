@@ -1,5 +1,5 @@
 //! Comparison of a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
-//! wider than their uses.
+//! wider than needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,7 +15,7 @@ use crate::{
     rights::{FunctionRights, Rights},
 };
 
-/// The text in a recorded partition key in place of an identifier: `ENT#{id}`. `local` writes it.
+/// The text that replaces identifiers in recorded partition keys: `ENT#{id}`. `local` writes it.
 pub const IDENTIFIER: &str = "{id}";
 
 /// Calls, and the grants by which a template allows them.
@@ -35,7 +35,7 @@ pub enum Misfit {
         /// The access.
         access: Access,
     },
-    /// A call that cannot be decided.
+    /// A call on which no decision is possible.
     Unread {
         /// The function's name.
         function: String,
@@ -46,7 +46,7 @@ pub enum Misfit {
     },
     /// A grant that no call used.
     Unused(Grant),
-    /// A grant that is wider than its uses.
+    /// A grant that is wider than needed.
     Wider {
         /// The grant.
         grant: Grant,
@@ -55,7 +55,7 @@ pub enum Misfit {
     },
 }
 
-/// The uses of a part of a grant.
+/// The uses of one part of a grant.
 #[derive(Debug, Default)]
 struct Uses {
     actions: BTreeSet<String>,
@@ -63,7 +63,7 @@ struct Uses {
     without_keys: bool,
     /// The requests' partition keys that this part covers; all of them, if it names none.
     keys: BTreeSet<String>,
-    /// The resources, by the pattern that covers them in the deployment.
+    /// The resources, each with the pattern that covers it in the deployment.
     resources: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -145,8 +145,9 @@ impl Uses {
     }
 }
 
-/// The pattern that covers all texts, if it is narrower than this one. The common prefix ends at a separator, so that
-/// it contains no name of an entity, webhook or object. A single text without such a name is one item: `REVOKED#DAY`.
+/// A pattern that covers all texts, if it is narrower than this one. The common prefix ends at a separator, so that it
+/// contains no name of an entity, webhook or object. A single text without such a name is one item, such as
+/// `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
     // An operation without resources, such as a list of all secrets, needs the right for `*`.
     if texts.contains(pattern) {
@@ -246,7 +247,7 @@ Resources:
         if keys.is_empty() { access } else { access.with_keys(keys) }
     }
 
-    /// Accesses that use every grant of the template completely.
+    /// Accesses that fully use every grant of the template.
     fn calls() -> Vec<Access> {
         let table = "arn:aws:dynamodb:r:1:table/things";
         let index = format!("{table}/index/byDue");

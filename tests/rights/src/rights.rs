@@ -84,7 +84,7 @@ impl Rights {
         self.functions.values()
     }
 
-    /// The rights of the function of this name.
+    /// The rights of the function with this name.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&FunctionRights> {
         self.functions.get(name)

@@ -23,7 +23,7 @@ pub struct Call {
     pub request: Request,
 }
 
-/// The parts of a request with operation, resources and partition keys.
+/// The parts of a request that contain operation, resources and partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
@@ -42,7 +42,7 @@ pub enum Request {
         path: String,
         /// The query, as sent; the values may be missing.
         query: String,
-        /// Whether the response was that the object does not exist.
+        /// Whether the response said that the object does not exist.
         absent: bool,
     },
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{CallError, text};
 use crate::{access::Access, names::Deployed};
 
-/// Operations on a queue, and the required action of each: a batch needs that of the single operation.
+/// Operations on a queue, and the required action of each: a batch needs the action of the single operation.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html>
 const ACTIONS: [(&str, &str); 7] = [
     ("DeleteMessage", "DeleteMessage"),
