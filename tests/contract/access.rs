@@ -134,7 +134,7 @@ async fn a_token_is_bound_to_its_entities(suite: Arc<Suite>) {
     let own = &suite.api.env["MANAGING_ENTITY"];
     let token = suite.api.token(Application::Demo, "").await;
     suite.api.get(format!("/api/managing-entity/{own}/webhook/list")).bearer(&token).expect(200).await;
-    // The path's parameter is decoded before it is compared.
+    // The path's parameter is decoded before the comparison.
     let encoded = own.replace('-', "%2D");
     suite.api.get(format!("/api/managing-entity/{encoded}/webhook/%6Cist")).bearer(&token).expect(200).await;
     for foreign in

@@ -39,7 +39,7 @@ async fn only_public_addresses_are_dialled_regardless_of_dns(suite: Arc<Suite>) 
     alone(&suite, IMPATIENT, test).await;
 }
 
-/// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver asks port 53 of that
+/// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver queries port 53 of that
 /// machine, with these options.
 pub async fn alone(suite: &Suite, options: &str, test: &str) {
     // The test starts its own bundle there.
@@ -81,7 +81,7 @@ fn unshare() -> Command {
     command
 }
 
-/// The kernel's error, if it allows no namespaces.
+/// The kernel's error, if it does not allow namespaces.
 async fn refusal() -> Option<String> {
     let output = unshare().arg("true").output().await.expect("unshare, of util-linux, is installed");
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())

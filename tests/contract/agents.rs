@@ -104,7 +104,7 @@ async fn a_client_of_an_older_revision_begins_with_a_handshake(suite: Arc<Suite>
         let tools = result(&send(&request("tools/list", json!({}))).expect(200).await);
         assert!(tools["tools"].is_array() && tools.get("resultType").is_none() && tools.get("ttlMs").is_none());
     }
-    // Some clients never repeat the revision.
+    // Some clients send the revision only once.
     let unnamed = bare(&suite.api, &request("tools/list", json!({}))).bearer(&token).expect(200).await;
     assert!(result(&unnamed)["tools"].is_array());
 }

@@ -130,7 +130,7 @@ async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite
         assert!(is_listed("list_webhooks") && is_listed("explain_problem"), "{listed:#?}");
         assert!(!is_listed("create_webhook") && !is_listed("list_connections"), "{listed:#?}");
     }
-    // No challenge, since no token suffices: the library would request one in vain and end its session.
+    // No challenge, since no token would suffice: the library would request one in vain and end its session.
     let refused = problem(&tool(&suite.api, "create_webhook", json!({})).bearer(&whole).expect(200).await);
     assert_eq!(refused["kind"], "insufficient-scope", "{refused:#}");
     let detail = refused["detail"].as_str().expect("a text");

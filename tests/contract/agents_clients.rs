@@ -67,8 +67,8 @@ impl Attempt {
         assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
     }
 
-    /// Fails unless the library began with the narrowest token, and got a wider one, with the same scopes and more,
-    /// when a call needed it.
+    /// Fails unless the library began with the narrowest token, and requested a wider one, with additional scopes, when
+    /// a call needed it.
     fn stepped_up(outcome: &Value) {
         assert_eq!(
             (&outcome["granted"][0], &outcome["granted"][1]),

@@ -18,7 +18,8 @@ const OTHER_NAMES: &str = "mcp_other_names.yaml";
 const FUNCTIONS: [(&str, &str); 3] =
     [("token", "functions"), ("list-event-types", "functions"), ("mcp", "mcp-fixtures")];
 
-/// The suite gives each request a few seconds, which a stalled machine exceeds. So one of these runs must be without a fault.
+/// The suite allows each request a few seconds, which a stalled machine exceeds. So it is enough that one of these runs
+/// has no fault.
 const RUNS: usize = 4;
 
 /// Runs a part of the suite, and fails with its output unless the failures are those of these lists.

@@ -33,7 +33,7 @@ async fn a_failing_webhook_is_diagnosed_by_cause_and_recovered_once_fixed(suite:
     assert_eq!(diagnosis["recoverable"], json!({ "count": 0, "countIsExact": true }));
 
     let hook = entity.hook(&receiver.on("/", answers.map(Behaviour::status))).await;
-    // One after the other, so that each delivery meets the whole script.
+    // One after the other, so that each delivery goes through the whole script.
     let mut deliveries = Vec::new();
     for number in 0..2 {
         let delivery = entity.publish(json!({ "number": number })).await;
@@ -127,7 +127,7 @@ async fn a_filter_is_diagnosed_with_the_events_that_it_keeps_back(suite: Arc<Sui
     assert!(text(&diagnosis["findings"][0]["detail"]).starts_with("No recent event"), "{diagnosis:#}");
     assert_eq!(diagnosis["webhook"]["eventFilter"]["untrusted"], filter.to_string());
 
-    // No webhook wants the events in other currencies, which are kept.
+    // No webhook matches the events in other currencies, which are kept.
     for currency in ["USD", "EUR", "USD", "GBP"] {
         entity.publish_event(&event(currency)).await;
     }

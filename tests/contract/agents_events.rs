@@ -43,7 +43,7 @@ fn webhooks(event: &Value) -> BTreeMap<String, BTreeSet<String>> {
     groups.collect()
 }
 
-/// A list of open deliveries reads each webhook, and counts for the limit on such lists.
+/// A list of open deliveries reads each webhook, and counts towards the limit on such lists.
 #[contract_test]
 async fn an_agent_lists_the_open_deliveries_of_many_webhooks(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,4 +1,4 @@
-//! Changes of an application: its scopes, which a caller cannot give beyond its own, and its metadata.
+//! Changes to an application: to its scopes, of which a caller can grant only its own, and to its metadata.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ async fn with_scopes(entity: &Entity, scopes: &[&str]) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": scopes })).await
 }
 
-/// A change of an application by the platform.
+/// A change to an application by the platform.
 fn change(entity: &Entity, application: &Made, body: &Value) -> Call {
     entity.call("PATCH", &of(application, "")).json(body)
 }
 
-/// A token of the application that is good: tokens of the seconds after a change are revoked, too.
+/// A valid token of the application: tokens issued within seconds of a change are also revoked.
 async fn next_token(api: &Api, application: &Made) -> String {
     until("a token that is good", LONG, async || {
         let next = token(api, &application.id, &application.secret).await;
@@ -89,7 +89,7 @@ async fn a_caller_changes_only_scopes_that_its_token_has(suite: Arc<Suite>) {
         let call = suite.api.call("PATCH", entity.path(&of(&application, ""))).bearer(&caller);
         call.json(&json!({ "scopes": scopes }))
     };
-    // It lacks a scope that is added, or one that is taken.
+    // It lacks a scope that is added, or one that is removed.
     for (scope, scopes, lacking) in [
         ("account.write booking.read payment.read", ["booking.read", "mcp.read"], "mcp.read"),
         ("account.write booking.read mcp.read", ["booking.read", "mcp.read"], "payment.read"),
@@ -113,7 +113,7 @@ async fn an_application_must_confirm_that_it_narrows_itself(suite: Arc<Suite>) {
     ask("", narrower.clone()).refused(409, "confirmation-required").await;
     let problem = ask("?sure=true", narrower.clone()).refused(400, "invalid-request").await;
     assert_eq!(invalid_values(&problem), ["query/sure"]);
-    // It cannot lose access by these.
+    // These cannot cost it access.
     ask("", json!({ "name": "Itself", "scopes": ["account.write", "account.read"] })).expect(200).await;
     assert_eq!(introspected(api, &own).await["active"], true);
     ask("?confirm=true", narrower).expect(200).await;

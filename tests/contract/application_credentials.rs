@@ -24,7 +24,7 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
     let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
     let token = token(api, &application.id, &application.secret).await;
     let remove = |rest: &str| api.call("DELETE", entity.path(&of(&application, rest))).bearer(&token);
-    // While another credential is left, the removal needs no confirmation: secrets are rotated that way.
+    // While another credential remains, the removal needs no confirmation, since this is how secrets are rotated.
     remove("/key/key").expect(200).await;
     remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
     assert!(accepted(api, &application.id, &application.secret).await);
@@ -185,7 +185,7 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     let new = text(&answer, "clientSecret");
     let ends = time(&answer["previousSecretExpiresDate"]);
     assert!(accepted(api, &application.id, &new).await);
-    // The day of its last use is set now, and does not appear later.
+    // The day of its last use is set now, so it does not appear later.
     let _unless_ended = accepted(api, &application.id, &application.secret).await;
     let both = shown(&entity, &application).await;
     assert_eq!(both["version"], 2);
@@ -201,7 +201,7 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
     assert!(accepted(api, &application.id, &new).await);
     let after = shown(&entity, &application).await;
     assert_eq!(after["secrets"], both["secrets"], "it can still be removed, together with its tokens");
-    // A further secret is possible again. The default overlap is a day.
+    // Another secret can be created again. The default overlap is a day.
     let before = now();
     let answer = entity.post(&of(&application, "/secret")).body("application/json", "").expect(200).await.json();
     let begins = time(&answer["previousSecretExpiresDate"]).as_second() - 24 * 60 * 60;
@@ -280,7 +280,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     let add = |jwk: Value| entity.post(&of(&application, "/key")).json(&json!({ "publicKey": jwk }));
     let key = |kid: &str| json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY, "kid": kid });
     let unnamed = add(json!({ "kty": "OKP", "crv": "Ed25519", "x": KEY })).expect(201).await.json();
-    // RFC 8037, appendix A.3: the thumbprint of this very key.
+    // RFC 8037, appendix A.3: the thumbprint of this exact key.
     assert_eq!(unnamed["kid"], "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
     let after = shown(&entity, &application).await;
     assert_eq!((&after["publicKeys"], &after["version"]), (&json!([unnamed]), &json!(2)), "the key that was shown");

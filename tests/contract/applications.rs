@@ -306,7 +306,7 @@ async fn a_concurrent_change_does_not_refuse_a_removal(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Sets how much of an account's quota is used, for this hour and the next.
+/// Sets the used part of an account's quota, for this hour and the next.
 pub async fn spend(suite: &Suite, account: &str, count: u32) {
     let hour = now() - now() % 3600;
     for hour in [hour, hour + 3600] {

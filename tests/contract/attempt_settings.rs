@@ -76,7 +76,7 @@ async fn short_retries_end_within_an_hour_and_a_change_applies_to_the_next_failu
     assert!(bundle.stop().await.success());
 }
 
-/// The endpoint answers, but too late for one of its webhooks.
+/// The endpoint responds, but too late for one of its webhooks.
 #[contract_test]
 async fn an_endpoint_has_the_time_that_its_webhook_gives_it(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -185,7 +185,7 @@ async fn a_change_by_a_tool_is_in_the_trail(suite: Arc<Suite>) {
         (&json!("insufficient-scope"), &json!("publish_test_event"))
     );
 
-    // Reading leaves no line. Once the last call's line is written, all earlier lines are, too.
+    // Reading leaves no line. Once the last call's line is written, so are all earlier lines.
     let looked = call("show_webhook", of(json!({})), &token).expect(200).await;
     let last = call("change_webhook", of(json!({ "name": "last" })), &token).expect(200).await;
     line(&suite, "mcp", &last).await;
@@ -207,7 +207,7 @@ async fn no_log_contains_a_secret_or_a_token(suite: Arc<Suite>) {
         let form = [("token", token.as_str())];
         api.as_client("/oauth2/introspect", application, &form).expect(200).await;
         let last = api.as_client("/oauth2/revoke", application, &form).expect(200).await;
-        line(&suite, "revoke-token", &last).await; // once it is written, earlier lines are, too
+        line(&suite, "revoke-token", &last).await; // once it is written, so are earlier lines
         // The trail may contain claims of the payload; only the signature makes a usable token.
         secrets.push(token.rsplit('.').next().expect("three parts").to_owned());
         secrets.push(token);

@@ -160,8 +160,8 @@ async fn a_body_that_is_too_large_is_a_problem(suite: Arc<Suite>) {
     }
 }
 
-/// The service does not read the rest of such a body, and closes the connection after the answer. It must announce
-/// that: a client would otherwise send its next request there and get no answer.
+/// The service does not read the rest of such a body, and closes the connection after the response. It must announce
+/// this; otherwise a client would send its next request there and get no response.
 #[contract_test]
 async fn a_connection_that_a_too_large_body_ends_is_not_used_again(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,4 +1,5 @@
-//! A person's way through start page and consent page in a real browser. Runs on demand only: `make browser-test`.
+//! A person's path through the start page and the consent page in a real browser. Runs on demand only: `make
+//! browser-test`.
 
 use std::sync::Arc;
 

@@ -272,7 +272,7 @@ async fn a_page_keeps_typed_text_when_another_entitys_link_is_opened(suite: Arc<
     browser.go(&entity.panel_link(json!({ "place": "/panel/webhooks/new" })).await).await;
     browser.fill("Name", "Typed before").await;
     browser.fill("Address", "https://hooks.example.com/waypost").await;
-    // The same requests as another tab that opens the link.
+    // The same requests that another tab sends when it opens the link.
     let link = other.panel_link(json!({})).await;
     let code = link.split_once("#code=").expect("a link has its code").1;
     let open = format!(
@@ -450,7 +450,7 @@ async fn an_application_gets_only_the_chosen_rights(suite: Arc<Suite>) {
     assert_eq!(of_ours.len(), 1, "{listed}");
     assert_eq!(of_ours[0]["scopes"], json!(["booking.read"]));
     browser.click("Rotate secret").await;
-    // The dialog's button has the same text.
+    // The button in the dialog has the same text.
     browser.until_says("Rotate the client secret").await;
     browser.click("Rotate secret").await;
     browser.until_says("New client secret").await;

@@ -106,7 +106,7 @@ async fn every_page_fits_a_phone_and_a_zoom_of_200_percent(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     let pages = pages(&entity, &receiver).await;
     let browser = inside(&entity).await;
-    // A window of 1280 × 860 at 200 % has as many pixels of CSS as one of 640 × 430.
+    // A window of 1280 × 860 at 200 % has as many CSS pixels as one of 640 × 430.
     for (width, height) in [(360, 740), (640, 430)] {
         browser.resize(width, height).await;
         for (page, words) in &pages {

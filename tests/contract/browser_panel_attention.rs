@@ -1,4 +1,4 @@
-//! The strip of the panel that names what needs attention. Runs on demand only: `make browser-test`.
+//! The panel's strip of things that need attention. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn at(entity: &Entity, place: &str) -> Browser {
     browser
 }
 
-/// Waits until the list with this query shows a delivery of this kind: the strip reads it once only.
+/// Waits until the list with this query shows a delivery of this kind, since the strip reads it only once.
 async fn until_listed(entity: &Entity, query: &str, is_wanted: impl Fn(&Value) -> bool) {
     until(&format!("{query} shows the delivery"), LONG, async || {
         let list = entity.get(&format!("/webhook/delivery/list?{query}")).expect(200).await.json();

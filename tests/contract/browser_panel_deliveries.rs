@@ -1,5 +1,5 @@
-//! The work of a support person in the panel: find deliveries, read requests and responses, resend some of them, and
-//! continue after a lost connection. Runs on demand only: `make browser-test`.
+//! The work of a support person in the panel: finding deliveries, reading requests and responses, resending some, and
+//! continuing after a lost connection. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 /// JSON whose numbers, order and repetitions a parser would change.
 const EXACT: &str = r#"{"b":1152921506151679042,"price":10.50,"10":1,"2":0,"twice":1,"twice":2,"it's":"\u00e9"}"#;
 
-/// A webhook for bookings that were created.
+/// A webhook for created bookings.
 async fn hook(entity: &Entity, name: &str, address: &str) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
 }
@@ -263,7 +263,7 @@ async fn a_laptop_shows_fifteen_deliveries_and_going_back_returns_to_them(suite:
     browser.close().await;
 }
 
-/// Regression test: a narrow column cut the beginning of a name in a right-to-left script, beside empty space.
+/// Regression test: a narrow column cut off the beginning of a name in a right-to-left script, next to empty space.
 #[contract_test(in_browser)]
 async fn a_name_in_a_right_to_left_script_keeps_its_beginning(suite: Arc<Suite>) {
     const NAME: &str = "ערוץ ההזמנות הראשי של המלון בתל אביב";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Settings, Suite, until};
 
-/// A page of another site with the panel in a frame. It counts the messages about ended sessions.
+/// A page on another site with the panel in a frame. It counts the messages about ended sessions.
 fn platform(panel: &str, entity: &str) -> String {
     format!(
         "<!DOCTYPE html><title>Platform</title><iframe src=\"{panel}/panel#entity={entity}\" width=\"1000\" height=\"700\">\
@@ -65,28 +65,28 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     let partition = (json!("waypost-panel-framed"), json!("http://localhost"));
     assert_eq!(cookies(&browser).await, [partition]);
 
-    // A reload continues by the cookie, without a new link.
+    // After a reload, the session continues with the cookie, without a new link.
     browser.follow(&origin).await;
     browser.enter_frame().await;
     browser.until_says("Event types").await;
     browser.leave_frame().await;
     assert_eq!(browser.run("return window.ended").await, json!(0));
 
-    // After the end of a session, the page asks for a link, and continues with its content.
+    // After the end of a session, the page asks for a link, and then continues with the same content.
     browser.enter_frame().await;
     browser.click("Webhooks").await;
     browser.click("New webhook").await;
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &receiver.url("/hook")).await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("an identifier"))).expect(200).await;
-    // The page gets a new token before its token ends: here, at once, as if the time had come.
+    // The page gets a new token before its token expires; here at once, as if that time had come.
     browser.run("const now = Date.now(); Date.now = () => now + 3600000 + performance.now()").await;
     browser.click("Create webhook").await;
     let second = entity.panel_link(json!({})).await;
     hand_over(&browser, 1, &second).await;
     browser.until_says("Channel manager was created").await;
 
-    // Another entity in the fragment, which loads no page, replaces the panel of the former one.
+    // Another entity in the fragment, which causes no page load, replaces the former entity's panel.
     browser.follow(&origin).await;
     browser.enter_frame().await;
     browser.until_says("Event types").await;
@@ -99,7 +99,7 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     browser.leave_frame().await;
     assert_eq!(browser.complaints().await, "");
 
-    // Outside of the frame, the browser has no session.
+    // Outside the frame, the browser has no session.
     browser.follow(&format!("{}/panel", api.base_url())).await;
     browser.until_says("Sign in with a panel link").await;
     browser.close().await;

@@ -49,10 +49,11 @@ pub const MEASURE: &str = "
         bytes: [page, ...files].reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), files: files.length,
     };";
 
-/// The latency of the slow line, in milliseconds: so high that the time of a slow machine is small beside it.
+/// The latency of the slow line, in milliseconds: high enough that the delays of a slow machine are small in
+/// comparison.
 const LATENCY: f64 = 6_000.0;
 
-/// Page, files, session, and data follow each other: each is a round trip, and there is no other.
+/// Page, files, session and data follow each other, at one round trip each, with no further ones.
 #[contract_test(in_browser)]
 async fn a_line_with_a_high_latency_shows_the_list_in_four_trips(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,5 +1,5 @@
-//! Cancelling one delivery: it ends an open delivery by one write. An attempt that is under way is not stopped, and a
-//! final delivery stays as it is.
+//! Cancelling one delivery: it ends an open delivery with one write. An attempt under way is not stopped, and a final
+//! delivery does not change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ async fn resend(entity: &Entity, id: &str) {
     assert!(resent["status"] == "pending" && resent.get("cancelReason").is_none(), "{resent:#}");
 }
 
-/// The number of requests of a delivery that an endpoint got.
+/// The number of requests for a delivery that an endpoint received.
 fn requests_of(receiver: &Receiver, id: &str) -> usize {
     receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count()
 }
@@ -259,7 +259,7 @@ async fn missing_and_foreign_deliveries_cannot_be_cancelled(suite: Arc<Suite>) {
     cancel(&owner, &id).json(&json!({ "now": true })).refused(400, "invalid-request").await;
     cancel(&owner, &id).body("text/plain", "now").refused(415, "unsupported-media-type").await;
     assert_eq!(owner.delivery(&id).await, waiting);
-    // Without the event, as after its retention, the delivery is gone, too.
+    // Without the event, as after its retention, the delivery is gone as well.
     let (pk, sk) = stored::event_key(&stored::event_of(&id));
     suite.table().remove(&pk, &sk).await;
     cancel(&owner, &id).refused(404, "delivery-not-found").await;

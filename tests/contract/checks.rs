@@ -248,7 +248,7 @@ fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
     names.map(|name| name.as_str().expect("a parameter has a name").to_owned()).collect()
 }
 
-/// A filter that is ignored would look like one that matches everything.
+/// An ignored filter would look like one that matches everything.
 #[contract_test]
 async fn an_operation_accepts_exactly_the_query_parameters_of_openapi_yaml(suite: Arc<Suite>) {
     let forge = suite.forge();

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::harness::{Behaviour, Entity, LONG, Receiver, Suite, is_signed_by, local, until};
 
-/// The program, with the platform's application as its login.
+/// The program, logged in as the platform's application.
 pub struct Cli {
     env: [(&'static str, String); 5],
     /// An empty configuration.
@@ -36,7 +36,7 @@ pub struct Ended {
 
 impl Cli {
     pub fn of(suite: &Suite, entity: &Entity) -> Self {
-        // The program resolves names as the system does, and a stack has invented ones.
+        // The program resolves names as the system does, but a stack's names are invented.
         suite.bundle();
         let env = &suite.api.env;
         Self {
@@ -118,7 +118,7 @@ async fn the_command_line_shows_and_resends_deliveries(suite: Arc<Suite>) {
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(410), Behaviour::status(204)])).await;
     let delivery = entity.publish(json!({ "bookingIdentifier": "B-77" })).await;
     entity.until_status(&delivery, &["failed"]).await;
-    // The 410 disables the webhook.
+    // A 410 disables the webhook.
     entity.changed(&hook.id, json!({ "enabled": true })).await;
 
     let arguments = ["deliveries", "--failed", "--subject", "B-77", "--webhook", &hook.id];

@@ -202,6 +202,6 @@ async fn the_command_line_recovers_the_failed_deliveries_of_a_webhook(suite: Arc
     cli.json(&["webhooks", "change", &hook.id, "--enable"]).await;
     let recovery = cli.json(&["recover", &hook.id, "--from", "1h", "--include", "failed"]).await;
     assert!(recovery["count"].is_u64() && recovery["waiting"] == 0, "{recovery:#}");
-    // A failure of the last seconds may be missing from the count, and is recovered as well.
+    // The count may lack failures of the last seconds, which are recovered as well.
     entity.until_status(&delivery, &["delivered"]).await;
 }

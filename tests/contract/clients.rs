@@ -1,4 +1,4 @@
-//! Third-party clients: clients generated from openapi.yaml, and a client that was published for a similar platform.
+//! Third-party clients: clients generated from openapi.yaml, and a client published for a similar platform.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Crashes: every acknowledged event is delivered, regardless of which processes die.
+//! Crashes: every acknowledged event is delivered, whichever processes die.
 
 use std::{
     sync::{
@@ -44,8 +44,8 @@ fn deliveries(answer: &ApiResponse) -> Vec<String> {
 }
 
 /// In each round, clients publish to two webhooks. At a random moment all processes are killed and started again, and
-/// the clients repeat unacknowledged publications. The next round begins at once, so that it also meets the leftovers
-/// of the last crash. In the end every acknowledged event is delivered, and every request is accounted for.
+/// the clients repeat unacknowledged publications. The next round begins at once, so that it also meets the remains of
+/// the last crash. At the end, every acknowledged event is delivered and every request is accounted for.
 pub async fn power_cuts(suite: &Suite, rounds: usize, publishes: usize) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default()).await;
     let entity = Entity::new(&api, "crash".to_owned()).await;
@@ -142,7 +142,7 @@ async fn a_request_that_a_kill_cut_off_is_an_attempt_in_the_history(suite: Arc<S
     assert!(cut_off.get("url").is_none() && cut_off.get("requestHeaders").is_none(), "{cut_off:#}");
     assert_eq!(answered["httpStatus"], 200, "{answered:#}");
     assert_eq!(receiver.received("/").len(), 2);
-    // It counts as an attempt, and says nothing about the endpoint.
+    // It counts as an attempt, but reflects nothing about the endpoint.
     until("both attempts are counted", LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
         (stats["last24Hours"]["attempts"] == 2).then_some(())

@@ -1,4 +1,4 @@
-//! The power cuts of `crash` in a long run. Runs on demand only.
+//! A long run of the power cuts in `crash`. Runs on demand only.
 
 use std::sync::Arc;
 

@@ -141,7 +141,7 @@ async fn deliveries_are_listed_by_their_last_answer_or_error(suite: Arc<Suite>) 
     ] {
         assert_eq!(listed(&entity, &filters).await.iter().collect::<Vec<_>>(), expected, "{filters}");
     }
-    // The last answer alone counts.
+    // Only the last response counts.
     entity.post(&format!("/webhook/delivery/{busy}/resend")).expect(202).await;
     entity.until_status(&busy, &["delivered"]).await;
     assert_eq!(listed(&entity, "lastHttpStatus=503").await, Vec::<String>::new());

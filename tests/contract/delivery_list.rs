@@ -298,7 +298,8 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
             assert!(found.is_none_or(|found| found["status"] == state), "{found:?}");
         }
     };
-    // Later than the test needs, and less than a minute away: a longer wait would move the delivery within its index.
+    // Later than the end of the test, but less than a minute away: a longer wait would move the delivery within its
+    // index.
     let later = Behaviour::answer(503, &[("Retry-After", "50")], "");
     let hook = entity.hook(&receiver.on("/", [later, Behaviour::status(200)])).await;
     // A retry arrives.
@@ -330,7 +331,8 @@ async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
     until_first_sweep(&setup).await;
-    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins as late, and is still under way.
+    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins just as late, and is still under
+    // way.
     setup.services.scatter(|_| vec![Duration::from_secs(20)]);
     let answers = Gate::closed();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200).behind(&answers)])).await;

@@ -1,5 +1,5 @@
-//! Pages of the list of deliveries: nothing is skipped or repeated, and no client can make, change or use a cursor in
-//! another list.
+//! Pages of the list of deliveries: nothing is skipped or repeated, and clients cannot forge or change cursors, or use
+//! them in another list.
 
 use std::{
     collections::BTreeSet,
@@ -75,7 +75,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
     let cursor = first["nextCursor"].as_str().expect("there are more").to_owned();
     let second = page(&entity, &format!("?limit=1&{filters}&cursor={cursor}")).await;
     assert_ne!(items(&first), items(&second));
-    // Filters in another notation and order are the same list, and the limit is not a filter.
+    // Filters in another notation or order give the same list, and the limit is not a filter.
     let reworded = format!("?cursor={cursor}&createdFrom=2020-01-01T01:00:00.000%2B01:00&type=booking.created");
     assert_eq!(items(&page(&entity, &reworded).await).len(), 2);
 
@@ -161,7 +161,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     entity.until_status(&model, &["delivered"]).await;
     let event = table.event(&stored::event_of(&model)).await.expect("it is there");
     let head = table.head(&model).await.expect("it is there");
-    // Ten events a millisecond, of a few minutes ago: the sweep has passed their time.
+    // Ten events per millisecond from a few minutes ago, which the sweep has already examined.
     let began = (now() - 600) * 1_000;
     let event_of = |number: usize| stored::event_id(began + i64::try_from(number / 10).expect("few"), number);
     let copied = |original: &Value, (pk, sk): (String, String), changes: &[(&str, Value)]| {
@@ -196,7 +196,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     let of_webhook = format!("webhookIdentifier={}&", hook.id);
     for (parameters, expected, least, most) in [
         ("type=booking.cancelled".to_owned(), &other, 5, 7),
-        // A page reads less of each of a webhook's parts of the index.
+        // A page reads less from each of the webhook's parts of the index.
         (format!("{of_webhook}type=booking.cancelled"), &other, 5, 12),
         (format!("{of_webhook}status=failed"), &failed, 1, 1),
         // An index lists nothing else.
@@ -227,7 +227,7 @@ async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
     table.put_all(copies.collect::<Vec<_>>()).await;
 }
 
-/// The sweep has not passed the events, so that their deliveries may be in no index.
+/// The sweep has not yet examined the events, so their deliveries may be in no index.
 #[contract_test]
 async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suite>) {
     /// More events than a page looks at one by one.
@@ -259,7 +259,7 @@ async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suit
         println!("a page of `{filters}` behind {MANY} new events: {} calls, {reads} read units", calls.len());
         assert!(reads < 250.0, "{filters}: {reads}");
     }
-    // The pages at the end may repeat a delivery, and leave none out.
+    // The last pages may repeat a delivery, but leave none out.
     let (found, _) = pages(&entity, &of_webhook).await;
     assert_eq!(found.iter().collect::<BTreeSet<_>>(), expected.iter().collect());
     let (found, _) = pages(&entity, "status=pending").await;

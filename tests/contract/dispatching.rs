@@ -78,8 +78,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     let receiver = Receiver::start().await;
     let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // Failures from twelve to six days ago: longer than the time until a webhook is disabled, but their streak has
-    // ended.
+    // Failures from twelve to six days ago: a longer time than until a webhook is disabled, but their streak has ended.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);
@@ -122,7 +121,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     assert!(counted["failuresInRow"]["N"].as_str().is_some_and(|count| count.len() == 1), "{counted:#}");
 }
 
-/// The exchange of an attempt has 15 s. A machine that is slower spoils a round.
+/// An attempt's exchange may take 15 s. A slower machine spoils the round.
 #[contract_test]
 async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>) {
     for _ in 0..5 {
@@ -130,7 +129,8 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
         let receiver = Receiver::start().await;
         let answers = Gate::closed();
         let slow = Behaviour::status(200).behind(&answers);
-        // The failed deliveries wait for longer than the test takes, so that no other success ends the failures.
+        // The failed deliveries wait for longer than the test lasts, so that no other success ends the streak of
+        // failures.
         let hook = entity.hook(&receiver.on("/", [slow, order::later()])).await;
         let slow = entity.publish(json!({})).await;
         receiver.until("/", 1).await;
@@ -138,7 +138,7 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
         until_health(&entity, &hook, "failing").await;
         answers.open();
         let ended = entity.until_delivery(&slow, "its first attempt is over", |delivery| delivery["attemptCount"] != 0);
-        // A count that the table does not take in time is lost, too.
+        // A count that the table does not accept in time is lost as well.
         let healthy = tokio::time::timeout(LONG / 5, until_health(&entity, &hook, "healthy"));
         if ended.await["status"] == "delivered" && healthy.await.is_ok() {
             return;
@@ -254,7 +254,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     let transactions = calls.iter().filter(|call| call.operation == "TransactWriteItems").count();
     println!("{attempts} answers of 410, {transactions} transactions, {} calls", calls.len());
     assert!(attempts >= ROUNDS, "{attempts} attempts");
-    // Two transactions for each answer at most, with and without the event; both may lose against another answer.
+    // At most two transactions for each response, with and without the event; both may lose to another response.
     assert!(transactions <= 2 * attempts, "{transactions} transactions for {attempts} answers");
     let announcing =
         calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
@@ -324,7 +324,7 @@ async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
     let delivery = entity.until_status(&id, &["cancelled", "delivered"]).await;
     assert_eq!(delivery["status"], "cancelled");
     assert_eq!(receiver.received("/").len(), 0);
-    // A worker gives up a claim that takes five seconds. If the machine was so slow, its lease may count as an attempt.
+    // A worker gives up a claim that takes five seconds. On such a slow machine, its lease may count as an attempt.
     let is_without_outcome =
         |attempt: &Value| attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: "));
     assert!(delivery["attempts"].as_array().is_some_and(|all| all.iter().all(is_without_outcome)), "{delivery:#}");

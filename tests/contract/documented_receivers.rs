@@ -1,5 +1,5 @@
-//! The receivers of docs/receiving-webhooks.md and docs/receivers.md, run as documented: each stores the service's
-//! events and nothing else, and no stranger's request stops it.
+//! The receivers of docs/receiving-webhooks.md and docs/receivers.md, run as documented: each stores only the service's
+//! events, and no stranger's request stops it.
 
 use std::{
     fs::{self, File},
@@ -26,7 +26,7 @@ use crate::harness::{
 /// Missing and invalid signing secrets.
 const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
 
-/// The memory that a flood may take, although no part of it should be kept.
+/// The memory that a flood may use, although no part of it should be kept.
 const MEMORY_KILOBYTES: u64 = 32_000;
 
 #[contract_test]
@@ -108,7 +108,7 @@ fn node_blocks() -> [String; 2] {
     blocks("js").try_into().unwrap_or_else(|blocks| panic!("the pages have two programs in Node.js: {blocks:?}"))
 }
 
-/// The program with this part in place of its lines from the first marker up to the second.
+/// The program, with this part in place of the lines from the first marker to the second.
 fn with_part(program: &str, part: &str, [from, to]: [&str; 2]) -> String {
     let (before, rest) = program.split_once(from).expect("the program has the part that is replaced");
     let (_, after) = rest.split_once(to).expect("the program continues");
@@ -146,7 +146,7 @@ async fn the_receiver_in_rust_verifies_with_a_public_key(suite: Arc<Suite>) {
 }
 
 /// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, also after a rotation, and
-/// no request that is signed otherwise.
+/// no requests signed in any other way.
 async fn verifies_with_a_public_key(suite: &Suite, port: u16, mut command: Command) {
     let entity = suite.entity().await;
     let url = format!("http://127.0.0.1:{port}/events");
@@ -291,7 +291,7 @@ fn only_block(language: &str) -> String {
     block
 }
 
-/// The program, listening on another port than the documented one.
+/// The program, listening on a different port from the documented one.
 fn at(port: u16, program: &str) -> String {
     assert!(program.contains("8080"), "it listens on the documented port");
     program.replace("8080", &port.to_string())
@@ -355,17 +355,17 @@ impl Running {
         connection
     }
 
-    /// Sends a whole request, and returns the status of the answer, if one comes before the connection ends.
+    /// Sends a whole request, and returns the response's status, if one arrives before the connection ends.
     async fn answer(&self, request: &[u8]) -> Option<u16> {
         self.text_of_answer(request).await.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Sends a whole request, and returns what comes before the connection ends.
+    /// Sends a whole request, and returns everything received before the connection ends.
     async fn text_of_answer(&self, request: &[u8]) -> String {
         let (mut read, mut write) =
             TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
         let mut answer = Vec::new();
-        // Both at once: an answer may come before the request is complete, and ends the sending.
+        // Concurrently: a response may arrive before the request is complete, and then ends the sending.
         let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
         let _ = timeout(LONG, exchange).await.expect("the exchange ends");
         String::from_utf8_lossy(&answer).into_owned()
@@ -504,7 +504,7 @@ async fn refuses_forgeries(receiver: &mut Running, hook: &Hook) {
         receiver.runs();
         assert!(status.is_none_or(|status| status >= 400), "{what}: {status:?}");
     }
-    // During a rotation, a request has a signature of each secret.
+    // During a rotation, a request has a signature for each secret.
     let both = format!("{} {good}", signature("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "evt_1", &at, EVENT));
     assert_eq!(receiver.answer(&request(&at, both.as_bytes(), &length, EVENT)).await, Some(204));
 }

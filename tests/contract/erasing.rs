@@ -1,4 +1,4 @@
-//! Erasing the content of an event: nothing of it is left in the table, while recipients, times and outcomes are still
+//! Erasing the content of an event: none of it remains in the table, but recipients, times and outcomes are still
 //! shown. Also `retentionDays`, by which a publisher keeps one event for less time than others.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{
     harness::{Behaviour, Entity, Gate, Hook, LONG, Receiver, Settings, Suite, Table, stored, time, until},
 };
 
-/// The guest of an entity, whom its event names, and the answers of endpoints repeat.
+/// An entity's guest, whom the event names and the endpoints' responses repeat.
 fn guest_of(entity: &Entity) -> String {
     format!("guest-of-{}-Marlene-Quint", entity.id)
 }
@@ -41,8 +41,8 @@ fn content(event: &str) -> String {
     format!("/webhook/event/{event}/content")
 }
 
-/// Erases the content of an event with its deliveries. On a slow machine a request leaves some of these to a job, and a
-/// repetition completes it.
+/// Erases the content of an event with its deliveries. On a slow machine, the request leaves some of these to a job,
+/// and repeating it completes the erasure.
 pub async fn erase(entity: &Entity, event: &str) -> Value {
     until("the content is erased", LONG, async || {
         let answer = entity.call("DELETE", &content(event)).answered().await;
@@ -75,7 +75,7 @@ pub fn left_in(items: &[Value], guest: &str) -> Vec<String> {
         let names = ["content", "subject", "subjectKey", "warnings", "responseBody"];
         all.contains(guest) || names.iter().any(|name| all.contains(&format!("\"{name}\":")))
     };
-    // The plan of an idempotency key names what does not conform, for a day.
+    // An idempotency key's plan names the nonconforming members, for a day.
     let is_plan = |item: &&Value| item["pk"]["S"].as_str().is_some_and(|pk| pk.starts_with("IDEMPOTENCY#"));
     items.iter().filter(|item| !is_plan(item)).filter(has_left).map(Value::to_string).collect()
 }
@@ -264,7 +264,7 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
         let error = shown["attempts"][0]["error"].as_str();
         assert!(error.is_some_and(|error| error.starts_with("reported: ")), "{shown:#}");
     }
-    // Neither in the deliveries nor in the health of the webhook, which says why the last attempt failed.
+    // Neither in the deliveries nor in the webhook's health, which has the reason for the last failure.
     let items = suite.table().scan().await;
     let left: Vec<_> = items.iter().filter(|item| item.to_string().contains(&guest)).collect();
     assert!(left.is_empty(), "{left:#?}");
@@ -360,7 +360,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     entity.get(&format!("/webhook/event/{event}")).refused(404, "event-not-found").await;
     entity.post(&format!("/webhook/delivery/{}/resend", deliveries[0])).refused(404, "delivery-not-found").await;
     let listed = entity.get("/webhook/delivery/list").expect(200).await.json();
-    // A publication whose answer was lost was repeated, and has left another event.
+    // A publication was repeated after its response was lost, which left a second event.
     let listed = listed["items"].as_array().expect("openapi.yaml says so");
     assert!(listed.iter().all(|item| item["id"] != deliveries[0].as_str()), "{listed:#?}");
 

@@ -13,7 +13,7 @@ use crate::{
     replays::{aged, before},
 };
 
-/// A filter with numbers that a double does not hold, as the service returns it.
+/// A filter with numbers that do not fit into a double, as the service returns it.
 const EXACT: &str = r#"{"bookingNumber":[1152921504606846977,{"numeric":[">=",10.50]}]}"#;
 
 /// Creates a webhook for every type of event with this filter.
@@ -21,7 +21,7 @@ async fn hook_with(entity: &Entity, url: &str, filter: Value) -> Hook {
     entity.hook_with(json!({ "name": "filtered", "eventUrl": url, "eventList": [], "eventFilter": filter })).await
 }
 
-/// Publishes an event, and returns the webhooks that it goes to.
+/// Publishes an event, and returns the webhooks to which it goes.
 async fn targets(entity: &Entity, kind: &str, data: &Value) -> Vec<String> {
     let published = entity.publish_of_type(kind, data.clone()).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
@@ -189,7 +189,7 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
-    // It does not compress, so its body is stored apart from the event.
+    // It does not compress, so its body is stored separately from the event.
     let large: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let events = [
         ("booking.created", json!({ "bookingIdentifier": "B-1", "total": 10 })),

@@ -78,7 +78,7 @@ async fn events_of_the_same_moment_keep_their_deliveries_apart(suite: Arc<Suite>
     for _ in 0..3 {
         entity.hook("http://127.0.0.1:9/").await;
     }
-    // Until some are of the same millisecond.
+    // Until some are from the same millisecond.
     let began = Instant::now();
     let events = loop {
         let events = join_all((0..40).map(|number| published(&entity, json!({ "number": number })))).await;

@@ -1,4 +1,4 @@
-//! Readers of one entity that wait, beside those of another.
+//! Waiting readers of one entity, alongside those of another.
 
 use std::sync::Arc;
 

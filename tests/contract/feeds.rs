@@ -309,11 +309,11 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
     assert_eq!(shown["attempts"][1]["confirmed"], true);
 }
 
-/// How many attempts without an answer use up none of the schedule.
+/// The number of unanswered attempts that do not use up the schedule.
 const SPARED: usize = 5;
 
-/// Ends the visibility timeout of a delivery that a reader holds. It must be long, so that no other reader gets the
-/// delivery before.
+/// Ends the visibility timeout of a delivery that a reader holds. The timeout must be long, so that no other reader
+/// gets the delivery earlier.
 pub(crate) async fn end_visibility(table: &Table, delivery: &str) {
     let mut head = table.head(delivery).await.expect("it is leased");
     head["claimableAt"] = json!({ "S": LONG_AGO });
@@ -369,7 +369,8 @@ async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unco
     }
 }
 
-/// A table that stalls for seconds loses the count of an attempt, and with it the announcement. Then the next webhook shows it.
+/// If the table stalls for seconds, the count of an attempt is lost, and with it the announcement. Then the next
+/// webhook shows it.
 #[contract_test]
 async fn the_fifth_failure_in_a_row_of_a_feed_is_announced(suite: Arc<Suite>) {
     const WEBHOOKS: u32 = 10;
@@ -409,7 +410,7 @@ async fn a_delivery_that_no_reader_confirms_fails_and_is_announced(suite: Arc<Su
     until_announced(&receiver, "/", "webhook.delivery.exhausted").await;
 }
 
-/// The reader that notices the end of the last attempt puts the next delivery about the subject into the feed.
+/// The read that notices the end of the last attempt puts the next delivery about the subject into the feed.
 #[contract_test]
 async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -488,7 +489,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
     for number in 0..5 {
         published.push(entity.publish(json!({ "number": number })).await);
     }
-    // They may enter the feed in another order.
+    // They may enter the feed in a different order.
     for delivery in &published {
         entity.until_delivery(delivery, "waits for a reader", |shown| shown["waitingFor"] == "reader").await;
     }
@@ -561,7 +562,7 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     }
     table.remove(&format!("EVT#{event}"), "BODY").await;
     assert_eq!(id(&read_some(&entity, &hook, json!({ "limit": 1 })).await[0]), good);
-    // No dispatcher looks at it during other tests.
+    // Dispatchers do not look at it during other tests.
     for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
         table.remove(&pk, &sk).await;
     }
@@ -695,7 +696,7 @@ async fn a_feed_refuses_what_it_does_not_know(suite: Arc<Suite>) {
     ] {
         entity.post("/webhook").json(&body).refused(400, "invalid-request").await;
     }
-    // A receipt of another webhook is not valid here, and says nothing about its delivery.
+    // A receipt from another webhook is not valid here, and reveals nothing about its delivery.
     let other = pulled(&entity).await;
     let published = entity.publish_of_type("booking.created", json!({})).await.json();
     assert_eq!(published["deliveries"].as_array().map(Vec::len), Some(2));
@@ -759,7 +760,7 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
         let reading = async { (read(&entity, &hook, json!({ "wait": 10 })).await, Instant::now()) };
         let ((found, arrived), resent) = tokio::join!(reading, resending);
         assert_eq!(found.iter().map(id).collect::<Vec<_>>(), [&published]);
-        // A second, and some more for a slow machine.
+        // One second, with a margin for a slow machine.
         let took = arrived.saturating_duration_since(resent);
         assert!(took < Duration::from_secs(4), "it came {took:?} after the resend");
         assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
@@ -785,7 +786,7 @@ async fn a_reason_with_an_unpaired_surrogate_is_refused_with_its_path(suite: Arc
     assert_eq!(confirm(&entity, &hook, &found).await, ["confirmed"]);
 }
 
-/// As a browser or a program does that is ended while it waits.
+/// As happens when a waiting browser or program is closed.
 #[contract_test]
 async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -805,7 +806,7 @@ async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>)
         assert!(early.is_err(), "it waits for an event");
         drop(waiting);
     }
-    // The gateway reads the end of the connections.
+    // The gateway notices the end of the connections.
     sleep(Duration::from_millis(500)).await;
     let published = entity.publish(json!({})).await;
     let found = read_some(&entity, &hook, json!({})).await;

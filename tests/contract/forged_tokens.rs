@@ -1,4 +1,4 @@
-//! Tokens that the issuer did not make: each is refused with 401, and none causes an error. Most of them are properly
+//! Tokens that the issuer did not create: each is refused with 401, and none causes an error. Most of them are properly
 //! signed with the deployment's key.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn changes(values: &[(&str, Value)], required: &[&str], token: impl Fn(&str, Opt
     changes
 }
 
-/// The text of an object with a duplicate member.
+/// The JSON text of an object with a duplicate member.
 fn twice(object: &Value, name: &str, value: &Value) -> String {
     object.to_string().replacen('{', &format!(r#"{{"{name}":{value},"#), 1)
 }

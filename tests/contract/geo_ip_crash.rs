@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// Whether an update reports success. A late kill finds an update that has already reported the end of its time.
+/// Whether an update reports success. If the kill comes late, the update has already reported that its time is over.
 fn is_success(answer: &ApiResponse) -> bool {
     answer.status == 200 && task_result(answer).0
 }
@@ -134,7 +134,7 @@ async fn killed_after_the_metadata_request(world: &World, before: &[u8]) {
     world.server.instead(UpdateServer::METADATA, [Behaviour::hang()]);
     world.kill_when(world.server.until(UpdateServer::METADATA, 1)).await;
     world.expect(before);
-    // It has the time of a call over HTTP, so it does not wait for the killed one.
+    // It has only the time of a call over HTTP, so it does not wait for the killed one.
     world.recovers(28, &database).await;
 }
 
@@ -197,7 +197,7 @@ async fn killed_after_the_pointer_moved(world: &World) {
     })
     .await;
     world.kill().await;
-    drop(running.await.expect("it did not panic")); // the answer may have been quicker than the kill
+    drop(running.await.expect("it did not panic")); // the response may have been faster than the kill
     world.expect(&database);
     world.recovers(21, &database).await;
 }

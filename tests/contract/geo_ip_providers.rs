@@ -42,8 +42,8 @@ const PLAIN: [(&str, &str, usize); 9] = [
     ("Status500", "the server failed (status 500)", 1),
 ];
 
-/// Updates like the daily schedule: many editions have minutes, instead of the seconds of a call over HTTP. Returns
-/// whether it succeeded, and a line about each edition.
+/// Updates like the daily schedule: with minutes for the many editions, instead of the seconds of a call over HTTP.
+/// Returns whether it succeeded, and a line about each edition.
 async fn scheduled(api: &Api) -> (bool, String) {
     let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
     let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
@@ -235,7 +235,7 @@ async fn a_published_release_is_not_downloaded_again(api: &Api, server: &UpdateS
         assert!(success, "{message}");
         for (name, line) in lines(&message) {
             assert!(line.contains(&format!("is up to date: build {}", day(8))), "{line}");
-            // A plain address is requested and answers that nothing changed; a checksum file makes that unnecessary.
+            // A plain address is requested and reports no change; a checksum file makes that unnecessary.
             let asked = usize::from(!of_maxmind(name) && name != "WrongSha256");
             assert_eq!(downloads(server, name), asked, "{name}");
         }
@@ -335,7 +335,7 @@ async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>)
     let sums = format!("SHA256 (other) = {}\nSHA256 (Mac.tar.gz) = {}\n", sha256(side), sha256(&packed).to_uppercase());
     server.serve("/files/Mac.tar.gz", packed);
     server.serve("/files/SHA256SUMS", sums);
-    // The current month's file is missing, for which S3 answers 403. The month may change during the test.
+    // The current month's file is missing, for which S3 returns 403. The month may change during the test.
     let [this, last] = month_before(&day(0));
     server.instead(&format!("/free/dbip-asn-lite-{this}.mmdb.gz"), vec![Behaviour::status(403); 10]);
     server.serve(&format!("/free/dbip-asn-lite-{last}.mmdb.gz"), gzip(&database("DBIP-ASN-Lite", 2)));

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, is_limited};
 
-/// The guesses at a client that an address has in a few minutes.
+/// The number of guesses at a client allowed to an address within a few minutes.
 const GUESSES: usize = 100;
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
@@ -150,7 +150,7 @@ async fn an_operator_unblocks_an_address_or_one_client_of_it(suite: Arc<Suite>) 
     assert_eq!(unblock(&["--client", victim]).await, 1);
     good(&client).expect(200).await;
     turned_away(ask(&client, "appOther", "x")).await;
-    // The count of the address as a whole stays.
+    // The count for the address as a whole remains.
     guess(victim, 2).await;
     turned_away(good(&client)).await;
     assert_eq!(unblock(&["--client", victim]).await, 1);
@@ -180,7 +180,7 @@ async fn a_guess_that_cannot_be_counted_is_not_answered(suite: Arc<Suite>) {
 async fn a_successful_attempt_writes_nothing(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let id = setup.api.env["CLIENT_ID"].clone();
-    good(&setup.api).expect(200).await; // the first use of a day is recorded
+    good(&setup.api).expect(200).await; // the first use on each day is recorded
     let about = setup.table.calls_mentioning(&id);
     for _ in 0..5 {
         good(&setup.api).expect(200).await;

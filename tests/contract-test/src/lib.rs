@@ -6,9 +6,9 @@ use syn::{Ident, ItemFn, parse_macro_input};
 
 /// Registers an async function that takes an `Arc<Suite>` as a test of the contract suite.
 ///
-/// - `#[contract_test]`: runs beside other tests.
-/// - `#[contract_test(in_browser)]`: runs beside other tests, if the machine has a browser.
-/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs something that not every
+/// - `#[contract_test]`: runs alongside other tests.
+/// - `#[contract_test(in_browser)]`: runs alongside other tests, if the machine has a browser.
+/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs a tool that not every
 ///   machine has.
 #[proc_macro_attribute]
 pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -3,7 +3,7 @@
 use super::stage::{Stage, writes};
 use crate::harness::{Behaviour, LONG, Moment, until};
 
-/// Tests every crash point, one after the other. Attempts come an hour later, unless they are requested.
+/// Tests every crash point, one after the other. Attempts are made an hour later, unless requested earlier.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         killed_at(stage, "unclaimed", moment, 0).await;

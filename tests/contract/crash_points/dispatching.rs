@@ -14,7 +14,7 @@ pub async fn play(stage: &Stage<'_>) {
     // One failure, and then only successes.
     let fails_once = || vec![Behaviour::status(500), Behaviour::status(200)];
     let large = || vec![Behaviour::answer(200, &[], "x".repeat(5_000))];
-    // The first claim inserts the head, unless a sweep did when the announcement was late.
+    // The first claim inserts the head, unless the announcement was late and a sweep has inserted it.
     let claim = |delivery: &str| {
         let (inserted, changed) = (statement_on(delivery, "'lease': ?"), statement_on(delivery, "lease IS MISSING"));
         move |call: &AwsCall| inserted(call) || changed(call)
@@ -67,7 +67,7 @@ pub async fn play(stage: &Stage<'_>) {
     );
 }
 
-/// Matches the write of a delivery's head with these words.
+/// Matches a write, with these words, of a delivery's head.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
@@ -166,7 +166,8 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The last attempt fails, and the same transaction writes the event about it: both are written once, or neither.
+/// The last attempt fails, and the same transaction writes the event about it: both are written exactly once, or not at
+/// all.
 async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
     let listener = listener(stage, &scene).await;
@@ -190,8 +191,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same at the moment of the transaction: the transaction writes everything except the
-/// event.
+/// Another dispatcher announces the same event at the time of the transaction: the transaction writes everything except
+/// the event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];

@@ -42,7 +42,7 @@ pub async fn play(stage: &Stage<'_>) {
             (!has_job && left_in(&items, &guest).is_empty()).then_some(())
         })
         .await;
-        // No history has the requests of a delivery that is cancelled unclaimed, or whose worker died.
+        // If a delivery is cancelled unclaimed or its worker dies, no history has its requests.
         let deliveries = if ends == "cancelled" { Vec::new() } else { vec![delivery] };
         stage.played(point, on_disk, &scene, deliveries, ends);
     }
@@ -53,7 +53,7 @@ const GUEST: &str = "guest-of";
 /// The size of an answer that does not fit into the head, in bytes.
 const LARGE: usize = 3_000;
 
-/// A tested point whose erasure has to complete.
+/// A tested point whose erasure must still complete.
 struct Played {
     point: &'static str,
     scene: Scene,
@@ -85,7 +85,7 @@ fn transaction_on_event(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync 
     move |call| call.operation == "TransactWriteItems" && call.mentions(&job)
 }
 
-/// Matches a write outside of transactions with these words.
+/// Matches a write, with these words, outside transactions.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
@@ -136,7 +136,7 @@ where
     Played { point, scene, event, delivery, on_disk, ends: "delivered" }
 }
 
-/// Waits until the process of the function runs, which an earlier point may have killed: the dispatcher repeats a held
+/// Waits until the function's process runs, since an earlier point may have killed it: the dispatcher repeats a held
 /// call after a few seconds, and the event must be erased before that.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
@@ -163,7 +163,7 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
 }
 
-/// The endpoint has answered, and the attempt is not recorded yet, when the event is erased.
+/// The event is erased after the endpoint's response and before the record of the attempt.
 async fn recorded(stage: &Stage<'_>, point: &'static str, bytes: usize, kills: bool) -> Played {
     let scene = scene(stage, bytes).await;
     start_erasing(&scene).await;

@@ -154,7 +154,7 @@ async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// A delivery that waits in the feed.
+/// A delivery waiting in the feed.
 async fn unread(scene: &Scene) -> String {
     let delivery = scene.acknowledged().await.remove(0);
     let in_feed = |shown: &Value| shown["waitingFor"] == "reader";

@@ -55,7 +55,7 @@ fn holding(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static 
     move |call| writes(call, &delivery, "heldBy")
 }
 
-/// The dispatcher dies around the write by which a delivery waits for the one before.
+/// The dispatcher dies around the write that makes a delivery wait for the one before it.
 async fn held(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("dispatch: {moment:?} a delivery waits for the one before");
@@ -72,7 +72,7 @@ async fn held(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// The dispatcher records the last attempt of the one before, and dies around the write that wakes the next.
+/// The dispatcher records the previous delivery's last attempt, and dies around the write that wakes the next delivery.
 async fn woken(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("dispatch: {moment:?} the next of a subject is woken");
@@ -124,7 +124,7 @@ async fn woken_in_a_feed(stage: &Stage<'_>, moment: Moment) {
     stage.played(&point, on_disk, &scene, Vec::new(), "delivered");
 }
 
-/// Records a tested point whose deliveries were sent one after the other.
+/// Records a tested point whose deliveries were sent one by one.
 async fn ended(stage: &Stage<'_>, point: &str, on_disk: String, scene: &Scene, pair: [String; 2]) {
     for id in &pair {
         let shown = scene.entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

@@ -59,7 +59,7 @@ async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, del
         let health = table.item(&pk, &sk).await.expect("the breaker stays as it is");
         assert!(health.get("openUntil").is_some(), "{point}: {health:#}");
         assert_eq!(table.item(&format!("JOB#{}", scene.hooks[0].id), "RECOVER").await, None, "{point}");
-        // The person asks again.
+        // The person requests another attempt.
         scene.entity.post(&format!("/webhook/{}/resume", scene.hooks[0].id)).expect(200).await;
     }
     stage.note(point, scene, deliveries, "delivered").await;
@@ -100,7 +100,7 @@ async fn moved(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     ends(stage, point, moment, &scene, waiting).await;
 }
 
-/// The owner pauses the webhook until a time, and then resumes it before.
+/// The owner pauses the webhook until a time, and resumes it early.
 async fn begun(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let at = format!("/webhook/{}", scene.hooks[0].id);
@@ -137,7 +137,7 @@ fn waits_for_pause(shown: &Value) -> bool {
     shown["waitingFor"] == "pause"
 }
 
-/// The owner of the webhook paused it, and resumes it.
+/// The owner resumes a webhook that the owner paused.
 async fn resumed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let at = format!("/webhook/{}", scene.hooks[0].id);

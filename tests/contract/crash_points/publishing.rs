@@ -9,9 +9,9 @@ use tokio::time::sleep;
 use super::stage::{Scene, Stage, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announced, stored, until};
 
-/// The time after which the sweep looks at no event of the beginning any more.
+/// The time after which the sweep no longer looks at the first events.
 const SWEPT: Duration = Duration::from_secs(22);
-/// The age from which a publication is late, and some time more.
+/// The age from which a publication is late, with a margin.
 const LATE: Duration = Duration::from_secs(11);
 
 /// Tests every crash point, one after the other.
@@ -139,7 +139,8 @@ async fn never_repeated(stage: &Stage<'_>, point: &str) {
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// The write of the event takes so long that the sweep has passed the event's time. The repetition opens the delivery.
+/// The write of the event takes so long that the sweep has already passed the event's time. The repetition opens the
+/// delivery.
 async fn written_late(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let mut held = stage.table().hold(point, Moment::Before, event(&scene));
@@ -157,7 +158,7 @@ async fn written_late(stage: &Stage<'_>, point: &str) {
 }
 
 /// A late repetition opens the delivery before it writes the event, and dies in between. The sweep announces the
-/// delivery before the client repeats again, and no dispatcher may give it up.
+/// delivery before the client repeats again, and no dispatcher may abandon it.
 async fn late_without_event(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
     let mut held = stage.table().hold(point, Moment::After, key(&scene));

@@ -16,7 +16,7 @@ use crate::{
 
 /// Enough events for two chunks.
 const EVENTS: usize = 30;
-/// How many events get their deliveries at once.
+/// The number of events that get their deliveries at once.
 const CHUNK: usize = 25;
 
 /// Tests every crash point, one after the other.

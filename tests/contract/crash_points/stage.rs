@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
         &self.setup.bundle
     }
 
-    /// Creates an entity with this many webhooks of this behaviour.
+    /// Creates an entity with this many webhooks, all with this behaviour.
     pub async fn scene(&self, webhooks: usize, script: impl Into<Vec<Behaviour>>) -> Scene {
         let number = {
             let mut count = locked(&self.count);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, announced, until};
 
-/// More deliveries than one call changes, fewer than a page.
+/// More deliveries than one call changes, but fewer than a page.
 const MANY: usize = 60;
 
 /// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed for one part at

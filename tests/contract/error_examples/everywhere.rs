@@ -1,11 +1,11 @@
-//! Errors that every operation of a kind can answer.
+//! Errors with which every operation of a kind can respond.
 
 use serde_json::{Value, json};
 
 use super::Checked;
 use crate::harness::{Application, Call, Suite, now};
 
-/// Values of path parameters that have the right form and name nothing.
+/// Values of path parameters that are well-formed but name nothing.
 const NOTHING: [(&str, &str); 9] = [
     ("{eventIdentifier}", "evt_01m7w5gmev7xwvpyt3bc2k45jh"),
     ("{deliveryIdentifier}", "dlv_01m7w5gmev32p3wwt3y0b8j32h"),
@@ -32,7 +32,7 @@ const SPECIAL: [(&str, &str); 10] = [
     ("connectProvider", "providerNotFound"),
 ];
 
-/// Provokes each error that an operation answers to a request without special preparation.
+/// Provokes each error that an operation returns without special preparation.
 pub(super) async fn provoke(suite: &Suite, checked: &mut Checked) {
     let entity = suite.entity().await;
     let platform = suite.api.token(Application::Platform, "").await;

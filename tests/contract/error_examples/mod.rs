@@ -93,7 +93,7 @@ fn masked(text: &str) -> String {
     words.join(" ")
 }
 
-/// The examples that the responses of this run have matched, and those that they have not.
+/// The examples that the responses of this run have matched, and the unmatched ones.
 struct Checked {
     all: Vec<Example>,
     seen: BTreeSet<(String, String)>,

@@ -1,5 +1,5 @@
-//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived, and every request is an
-//! attempt, although its outcome is unknown if its process was killed before the record.
+//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived and every request is an
+//! attempt, whose outcome is unknown if the process was killed before recording it.
 
 use std::{
     collections::HashMap,
@@ -24,14 +24,15 @@ pub struct Account {
     pub deliveries: usize,
     /// Number of requests.
     pub requests: usize,
-    /// Number of attempts that a kill interrupted, so that their outcome is unknown. Their requests were sent or not.
+    /// Number of attempts that a kill interrupted, so that their outcome is unknown. Their requests may or may not have
+    /// been sent.
     pub interrupted: usize,
     /// Number of requests after the first of their delivery.
     pub repeated: usize,
 }
 
-/// Waits until every delivery is delivered, and accounts for every request. `kills` has the times in which a process
-/// that makes attempts was killed: from the signal to its end.
+/// Waits until every delivery is delivered, and accounts for every request. `kills` has the periods in which a process
+/// that makes attempts was being killed, from the signal to its end.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -86,7 +87,7 @@ pub fn interrupted(requests: &[&Received], delivery: &Value, kills: &[Range<Inst
     for request in left {
         assert!(explained(&request), "no kill explains why the outcome of {request:#?} is unknown: {delivery:#}");
         let signed: i64 = request.header("webhook-timestamp").parse().expect("a time");
-        // The attempt began with the claim, some moments before the signature.
+        // The attempt began with the claim, shortly before the signature.
         let attempt = free.iter().position(|attempt| {
             let began = time(&attempt["attemptDate"]).as_second();
             (began..began + i64::from(LEASE)).contains(&signed)

@@ -40,7 +40,7 @@ impl Agent {
         Self::with_scopes(entity, "").await
     }
 
-    /// An agent of the platform's application with a token for these scopes alone.
+    /// An agent of the platform's application with a token for only these scopes.
     pub async fn with_scopes(entity: &Entity, scopes: &str) -> Self {
         let token = entity.api().token(Application::Platform, scopes).await;
         Self {
@@ -61,7 +61,7 @@ impl Agent {
         name.into_iter().fold(request, |request, name| request.header("mcp-name", name))
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged.
     pub async fn send(&self, method: &str, name: Option<&str>, params: Value) -> ApiResponse {
         self.message(method, name, params).send().await
     }

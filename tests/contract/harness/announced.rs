@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::AwsCall;
 
-/// An attempt that a message announces.
+/// An attempt announced by a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DueAttempt {
     pub delivery: String,

@@ -28,7 +28,7 @@ pub struct Api {
     http: reqwest::Client,
     contract: Arc<Contract>,
     tokens: Arc<Mutex<HashMap<(Application, String), String>>>,
-    /// Responses about payments and from the panel so far: the path without its query, and head and body.
+    /// Responses about payments and from the panel so far: the path without its query, the head and the body.
     seen: Arc<std::sync::Mutex<Vec<(String, String)>>>,
 }
 
@@ -51,7 +51,7 @@ pub struct ApiResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// Whether an earlier try got a 503, which may have been carried out.
+    /// Whether an earlier try got a 503 but may have been carried out.
     pub is_repetition: bool,
 }
 
@@ -139,7 +139,8 @@ impl Api {
     }
 }
 
-/// How long the client keeps an idle connection: less than the gateway does, or a request could meet its end.
+/// The time for which the client keeps an idle connection: shorter than the gateway's, or a request could arrive just
+/// as the gateway closes it.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Connections from this address.
@@ -157,7 +158,7 @@ impl Call {
         self
     }
 
-    /// Adds a separate idempotency key, so that a repetition after a 503 changes nothing again.
+    /// Adds a separate idempotency key, so that a repetition after a 503 has no second effect.
     pub fn once(self) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         self.header("idempotency-key", format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -188,15 +189,15 @@ impl Call {
         self
     }
 
-    /// Sends the request; asserts this status, other than 503, as [`Self::answered`] gets it.
+    /// Sends the request; asserts this status (other than 503), like [`Self::answered`] gets it.
     pub async fn expect(self, status: u16) -> ApiResponse {
         let answer = if status == 503 { self.send().await } else { self.answered().await };
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
         answer
     }
 
-    /// Sends the request. A machine that stalls for seconds causes a 503, which asks the client to try again: the request
-    /// is repeated. Most requests that get a 503 have had no effect.
+    /// Sends the request. If the machine stalls for seconds, the service returns 503 and asks the client to try again,
+    /// so the request is repeated. Most requests that get a 503 have had no effect.
     pub async fn answered(self) -> ApiResponse {
         let began = Instant::now();
         let mut is_repetition = false;

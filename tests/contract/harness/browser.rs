@@ -71,7 +71,7 @@ impl Browser {
         let folder = format!("--user-data-dir={}", browser._profile.path().display());
         let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([folder.as_str()]).collect();
         let logs = json!({ "browser": "ALL" });
-        // Checking a page with axe takes long on a busy machine.
+        // Checking a page with axe takes a long time on a busy machine.
         let wanted = json!({ "browserName": "chrome", "goog:chromeOptions": { "args": arguments },
                              "goog:loggingPrefs": logs, "timeouts": { "script": 295_000 } });
         let session = browser.post("/session", json!({ "capabilities": { "alwaysMatch": wanted } })).await;
@@ -124,7 +124,7 @@ impl Browser {
         self.emulate_colours(scheme, "none").await;
     }
 
-    /// Makes the browser show its own colours only, light or dark, as with a contrast theme of Windows.
+    /// Makes the browser show only its own colours, light or dark, as with a Windows contrast theme.
     pub async fn force_colours(&self, scheme: &str) {
         self.emulate_colours(scheme, "active").await;
     }

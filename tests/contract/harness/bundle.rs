@@ -66,7 +66,7 @@ const MEMORY: &str = "/dev/shm";
 /// How much of it must be free: more than all bundles of a run store.
 const ROOM: u64 = 1 << 30;
 
-/// A temporary folder, in memory if there is room. A disk that still writes what a build has left stalls its users for
+/// A temporary folder, in memory if there is room. A disk that is still writing a build's output stalls its users for
 /// many seconds.
 fn fast_folder() -> io::Result<TempDir> {
     let free = statvfs(MEMORY).map(|system| system.blocks_available().saturating_mul(system.fragment_size()));
@@ -105,7 +105,7 @@ impl Bundle {
 
     /// Starts the bundle again, with its port and data.
     pub async fn start_again(&self, settings: Settings) {
-        // After a crash, the old `service.env` is still there, and does not show whether the service answers.
+        // After a crash, the old `service.env` is still there, and does not show whether the service responds.
         let _ = fs::remove_file(self.data().join("service.env"));
         let child = spawn(&settings, self.port, self.folder.path(), &self.arguments);
         *self.child.lock().await = child.expect("it has started before");
@@ -247,7 +247,7 @@ fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) ->
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
-        // A line for each request would hide the lines that a failing test needs.
+        // A line per request would bury the lines that a failing test needs.
         .env("QUIET", "1")
         .envs(&settings.variables)
         .stdin(Stdio::null())
@@ -291,8 +291,8 @@ pub fn project() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A free port below the range for outgoing connections: none of them takes it before the bundle does, or while the
-/// bundle is down.
+/// A free port below the range for outgoing connections: no such connection takes it before the bundle does, or while
+/// the bundle is down.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = u16::try_from(std::process::id() % 8_000).expect("less than 8000");

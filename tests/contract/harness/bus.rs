@@ -1,5 +1,5 @@
-//! The part of the platform's event bus that one machine has: the tests pass events to the ingesting function, and read
-//! the queue of rejected events.
+//! The part of the platform's event bus that exists on one machine: the tests pass events to the ingesting function,
+//! and read the queue of rejected events.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 

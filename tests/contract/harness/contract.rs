@@ -19,7 +19,7 @@ const VERBS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "pa
 pub const NO_HEAD: [&str; 1] = ["/api/public/{provider}/oauth2/callback"];
 /// The only path whose parameter matches the rest of an address, including slashes.
 const GREEDY: &str = "/panel/{page}";
-/// The responses for unknown paths and verbs, which no operation can list.
+/// The responses for unknown paths and verbs, which belong to no operation.
 const UNKNOWN_PATH: &str = "/components/responses/NotFoundInBrowser";
 const UNKNOWN_VERB: &str = "/components/responses/MethodNotAllowed";
 /// The response to OPTIONS of a document that scripts of every origin may read, which no operation lists either.
@@ -53,7 +53,7 @@ impl Contract {
         let text = fs::read_to_string(project().join("openapi.yaml")).expect("the project has an openapi.yaml");
         let document = template::contract(&text).expect("openapi.yaml is YAML");
         let unknown_path = document.pointer(UNKNOWN_PATH).expect("openapi.yaml declares it").clone();
-        // An unknown verb gets a page, too, with the headers of any error that is a page.
+        // An unknown verb also gets a page, with the headers of any error page.
         let mut unknown_verb = unknown_path.clone();
         let declared = document.pointer(UNKNOWN_VERB).expect("openapi.yaml declares it");
         for part in ["headers", "content"] {
@@ -215,8 +215,8 @@ impl Contract {
         undeclared.map(|name| format!("ProblemProperties does not declare `{name}` for {kind}")).collect()
     }
 
-    /// The faults of a value by a schema of the document. A member that the schema does not list is a fault, although
-    /// clients ignore it: the document must be complete.
+    /// The violations of a schema of the document by a value. A member that the schema does not list is a fault,
+    /// although clients ignore it: the document must be complete.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
@@ -239,7 +239,7 @@ impl Contract {
         Arc::clone(made)
     }
 
-    /// The value that a `$ref` leads to, or the value itself.
+    /// The value to which a `$ref` points, or the value itself.
     pub fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         value.get("$ref").and_then(Value::as_str).map_or(value, |reference| self.at(reference))
     }
@@ -292,8 +292,8 @@ fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Makes each text with known values, which its `examples` list, refuse any other value. The document leaves responses
-/// open, so that generated clients accept the values of later releases.
+/// Makes each string whose `examples` list the known values refuse any other value. The document leaves responses open,
+/// so that generated clients accept the values of later releases.
 pub fn close_values(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

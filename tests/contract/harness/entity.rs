@@ -83,7 +83,7 @@ impl Entity {
         Hook { id: text("id"), secret: text("signingSecret"), json }
     }
 
-    /// The webhook, as the list shows it.
+    /// The webhook as listed.
     pub async fn listed(&self, hook: &Hook) -> Value {
         let list = self.get("/webhook/list").expect(200).await.json();
         let webhooks = list.as_array().expect("openapi.yaml says so");
@@ -107,8 +107,9 @@ impl Entity {
         self.post("/webhook/event").once().json(event).expect(202).await
     }
 
-    /// Publishes further events until the service has disabled the webhook, whose endpoint answers 410; returns the webhook
-    /// as listed. The service gives up disabling a webhook when the table is slow, and then the next 410 disables it.
+    /// Publishes further events until the service has disabled the webhook, whose endpoint answers 410; returns the
+    /// webhook as listed. If the table is slow, the service gives up disabling the webhook, and the next 410 disables
+    /// it.
     pub async fn until_gone(&self, gone: &Hook) -> Value {
         loop {
             let listed = self.listed(gone).await;
@@ -119,7 +120,7 @@ impl Entity {
             let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
             for delivery in deliveries.iter().filter(|delivery| delivery["webhookIdentifier"] == *gone.id) {
                 let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
-                // Cancelled, if an earlier 410 has disabled the webhook meanwhile.
+                // Cancelled, if an earlier 410 has disabled the webhook in the meantime.
                 self.until_status(id, &["failed", "cancelled"]).await;
             }
         }

@@ -1,4 +1,4 @@
-//! Access tokens made by the tests: some that the issuer could issue, and many that it never would.
+//! Access tokens made by the tests: some that the issuer could issue, and many that it would not.
 
 use std::{collections::BTreeMap, fs};
 
@@ -75,7 +75,7 @@ impl Forge {
         format!("{message}.{}", encoded(signature))
     }
 
-    /// A token that is signed with the public key as a shared secret, and says so.
+    /// A token signed with the public key as a shared secret, with the matching algorithm in its header.
     pub fn token_with_public_key_as_secret(&self, claims: &Value) -> String {
         let header = json!({ "alg": "HS256", "typ": "at+jwt", "kid": self.kid });
         let message = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));

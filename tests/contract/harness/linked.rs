@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, continue_to_provider, query};
 
-/// A person's way through a provider, up to the callback.
+/// A person's path through a provider, up to the callback.
 #[derive(Clone)]
 pub struct Visit {
     /// The state in the provider's address.

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-/// The number of objects by which a member counts as always sent: few objects may have a member by chance.
+/// The number of objects from which a member counts as always sent: a few objects may have it by chance.
 const ENOUGH: usize = 25;
 
 /// The members of responses so far, by the place of their schema in the document.
@@ -24,7 +24,7 @@ struct Seen {
 
 impl SeenMembers {
     /// Notes the members of a value by its schema in the document. `place` names a schema that has no name there.
-    /// Alternatives (`oneOf`, `anyOf`) are passed over, since one of them need not be required.
+    /// Alternatives (`oneOf`, `anyOf`) are skipped, since none of them need be required.
     pub fn note(&self, document: &Value, schema: &Value, place: &str, value: &Value) {
         if let Some(reference) = schema["$ref"].as_str() {
             let pointer = reference.trim_start_matches('#');

@@ -10,7 +10,7 @@ use super::{Api, ApiResponse};
 pub struct Choice<'a> {
     /// The button: `allow` or `deny`.
     pub decision: &'a str,
-    /// The later fate of the consent, as the simulated provider names it.
+    /// What happens after the consent, by the simulated provider's name.
     pub fate: &'a str,
     /// Lifetime of the first access token, if not the provider's usual one.
     pub first_lifetime: Option<u32>,

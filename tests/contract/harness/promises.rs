@@ -32,8 +32,8 @@ pub fn common_faults(base_url: &str, no_problem: bool, status: u16, headers: &He
     faults
 }
 
-/// The promises of every page: it forbids frames, and loads and runs nothing; only the panel runs its own files, turns
-/// no text into markup, and names the pages that may frame it.
+/// The promises of every page: it forbids frames, and loads and runs nothing. Only the panel runs its own files; it
+/// turns no text into markup, and names the pages that may frame it.
 fn page_faults(policy: &str, faults: &mut Vec<String>) {
     let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
     for needed in ["default-src 'none'", "base-uri 'none'", "form-action 'none'"] {
@@ -74,7 +74,7 @@ fn problem_faults(base_url: &str, status: u16, request_id: &str, body: &Value, f
     }
 }
 
-/// Members with content of the publishers, or with descriptions of it.
+/// Members with content from publishers, or with descriptions of it.
 const OF_PUBLISHERS: [&str; 3] = ["data", "samples", "schema"];
 
 /// Times are in UTC with milliseconds; those of publishers are not checked.
@@ -84,7 +84,7 @@ fn time_faults(value: &Value, faults: &mut Vec<String>) {
             for (name, member) in members.iter().filter(|(name, _)| !OF_PUBLISHERS.contains(&name.as_str())) {
                 let is_day = name == "lastUsedDate"; // of a credential; a day is enough for its owner
                 let is_time = name.ends_with("Date") && !is_day || name == "lastUpdate" || name == "timestamp";
-                // openapi.yaml checks other values than texts; the served document has members of these names, too.
+                // openapi.yaml covers values other than texts; the served document also has members with these names.
                 if is_time && member.as_str().is_some_and(|text| !is_timestamp(text)) {
                     faults.push(format!("{name} is not a time in the contract's format: {member}"));
                 }

@@ -1,5 +1,5 @@
 //! The recorded calls of all functions of a run, checked at its end against template.yaml: every call must be granted,
-//! and after a run of all tests no grant may be unused or wider than its uses.
+//! and after a run of all tests no grant may be unused or wider than needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,7 +50,7 @@ pub enum Whole {
     All,
     /// The functions in `RIGHTS_OF`, separated by commas: the chosen tests cover them completely.
     Of(String),
-    /// None: a part of the tests ran.
+    /// None: only some of the tests ran.
     None,
 }
 

@@ -24,7 +24,7 @@ use super::{
     until_gone,
 };
 
-/// Number of threads. Most of them wait for a turn, or for the permit of another bundle or of a browser.
+/// Number of threads. Most of them wait for a turn, or for a permit for another bundle or a browser.
 const THREADS: usize = 128;
 
 /// A browser keeps a processor busy, so few may run at a time.
@@ -48,15 +48,15 @@ pub struct Test {
 pub enum When {
     /// Beside other tests.
     BesideOthers,
-    /// Beside other tests, if the machine has a browser.
+    /// Alongside other tests, if the machine has a browser.
     InBrowser,
-    /// Only with `--ignored`, since it takes long, or needs something that not every machine has.
+    /// Only with `--ignored`, since it takes long, or needs a tool that not every machine has.
     OnDemand,
 }
 
 inventory::collect!(Test);
 
-/// Modules with slow tests, which begin first.
+/// Modules with slow tests, which start first.
 const SLOW: [&str; 15] = [
     "crash_points",
     "crash",
