@@ -1,4 +1,5 @@
-"""Plants each bug of this folder in a copy of the sources, and reports after how many histories the simulation finds it.
+"""Plants each bug in this folder in a copy of the sources, and reports after how many histories the simulation finds
+it.
 
 Usage: python3 tests/simulation/planted/run.py [NAME ...]   (all of them take some 40 minutes on two cores)
 """

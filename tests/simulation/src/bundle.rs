@@ -1,4 +1,4 @@
-//! The use cases of the functions in one sandbox, made as the functions make them.
+//! The use cases of the functions in one sandbox, created as the functions create them.
 
 mod geo_ip;
 
@@ -105,7 +105,7 @@ pub fn rules() -> AddressRules {
     AddressRules { allowed_networks: vec![loopback], allow_http: true }
 }
 
-/// The entity of a tenant, as a token would prove it.
+/// The entity of a tenant, as authorized by a token.
 pub fn entity(tenant: usize) -> AuthorizedEntity {
     AuthorizedEntity::by_operator(entity_id(tenant))
 }
@@ -162,7 +162,7 @@ impl Bundle {
         &self.clock
     }
 
-    /// The sandbox and its present invocation.
+    /// The sandbox and its current invocation.
     pub fn place(&self) -> (u64, u64) {
         (self.sandbox.id, self.sandbox.invocation())
     }

@@ -1,5 +1,5 @@
-//! A burst ends at once: without any fault, every delivery arrives soon after its publication, the sweep has nothing to
-//! announce, and a quiet neighbour notices nothing. The times are those of AWS, where each invocation has a processor.
+//! A burst ends promptly: without faults, every delivery arrives soon after its publication, the sweep has nothing to
+//! announce, and a quiet neighbour is unaffected. The times are those of AWS, where each invocation has a processor.
 
 use std::{
     sync::{
@@ -25,39 +25,39 @@ use crate::{
     world::World,
 };
 
-/// The shape of a burst.
+/// The parameters of a burst.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
-    /// How many entities publish.
+    /// The number of publishing entities.
     entities: usize,
-    /// How many webhooks each entity has.
+    /// The number of webhooks of each entity.
     webhooks: usize,
-    /// How many events each entity publishes.
+    /// The number of events that each entity publishes.
     events: usize,
-    /// How many clients of each entity publish at once.
+    /// The number of clients of each entity that publish at once.
     publishers: usize,
-    /// How many invocations of a lane run at once.
+    /// The number of concurrent invocations of a lane.
     invocations: usize,
-    /// How long the endpoints take to answer, in milliseconds.
+    /// The response time of the endpoints, in milliseconds.
     answers_after: u64,
-    /// For how many seconds after the last publication the endpoints refuse all requests, as they do from the beginning.
-    /// Zero: they never do.
+    /// The number of seconds after the last publication until which the endpoints refuse all requests, from the
+    /// beginning. Zero: they never refuse.
     refuse_for: u64,
 }
 
-/// What came of a burst.
+/// The outcome of a burst.
 struct Arrivals {
-    /// When the deliveries of each entity arrived, in milliseconds since the beginning, in order.
+    /// The arrival times of each entity's deliveries, in milliseconds since the beginning, in order.
     of_entities: Vec<Vec<u64>>,
-    /// How many milliseconds the neighbour's deliveries took from publication to arrival, in ascending order.
+    /// The times of the neighbour's deliveries from publication to arrival, in milliseconds, ascending.
     of_neighbour: Vec<u64>,
-    /// How many deliveries the sweep announced. It does not run after an outage.
+    /// The number of deliveries that the sweep announced. It does not run after an outage.
     swept: usize,
 }
 
-/// How long the neighbour continues after the burst was published, or after the endpoints answer again.
+/// The time for which the neighbour continues after the burst is published, or after the endpoints respond again.
 const NEIGHBOUR_CONTINUES: Duration = Duration::from_secs(60);
-/// How many sweeps follow, one a minute.
+/// The number of sweeps that follow, one a minute.
 const SWEEPS: usize = 10;
 
 impl Burst {
@@ -134,7 +134,7 @@ impl Burst {
     }
 }
 
-/// Publishes an event of an entity every quarter of a second. Returns when each publication began, in milliseconds.
+/// Publishes an event of an entity every quarter of a second. Returns the start of each publication, in milliseconds.
 async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Tenants>) -> Vec<u64> {
     let mut published = Vec::new();
     while !over.load(Relaxed) {
@@ -198,8 +198,9 @@ fn bursts_of_several_entities_end_together() {
     assert!(last * 10 <= first * 13, "{ends:?}");
 }
 
-/// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the queue of the slow
-/// lane, whose delays are whole seconds. A neighbour waits for the first ones, until their webhooks are known to be slow.
+/// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the queue of the
+/// slow lane, whose delays are whole seconds. A neighbour waits behind the first ones, until their webhooks are known
+/// to be slow.
 #[test]
 fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
     ends_within(15, 1_000, Burst { answers_after: 2_000, events: 48, ..QUICK });

@@ -39,7 +39,7 @@ impl Clock for TrueClock {
     }
 }
 
-/// The clock of one sandbox. It differs from the true time, and jumps when it is corrected.
+/// The clock of one sandbox. It differs from the true time, and jumps when corrected.
 #[derive(Debug, Clone)]
 pub struct SandboxClock {
     true_clock: TrueClock,

@@ -25,8 +25,8 @@ use crate::{
 
 /// The invocations of one mapping that run at once.
 const CONCURRENCY: usize = 6;
-/// The concurrency in a history with one troubled tenant: so low that all invocations together have fewer permits than
-/// its deliveries need.
+/// The concurrency in a history with one troubled tenant: low enough that all invocations together have fewer permits
+/// than its deliveries need.
 const FEW: usize = 2;
 /// The interval of the sweep in template.yaml.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ impl Cloud {
             state.numbers.sandbox += 1;
             state.numbers.sandbox
         };
-        // Two clocks differ by a second at most.
+        // Two clocks differ by at most a second.
         let skew = self.world.draws.about(&("skew", id)).i64(-500..=500);
         let sandbox = Arc::new(Sandbox::new(id, function, SandboxClock::new(self.world.clock, skew)));
         Warm { bundle: Arc::new(Bundle::start(&self.world, &sandbox)), sandbox }
@@ -82,7 +82,7 @@ impl Cloud {
 
     /// Invokes a function. `None` if the caller gets no answer: the sandbox died, or did not answer in time.
     ///
-    /// A sandbox that is frozen beyond the timeout continues when it thaws, and its caller does not learn of it.
+    /// A sandbox frozen beyond the timeout continues when it thaws, but its caller does not learn the result.
     pub async fn invoke<T, F, W>(self: &Arc<Self>, function: Function, work: F) -> Option<T>
     where
         T: Send + 'static,
@@ -170,7 +170,7 @@ impl Cloud {
         }
     }
 
-    /// The messages that reach the dispatcher now. Some are lost, some come later, and some come twice.
+    /// The messages that reach the dispatcher now. Some are lost, some arrive later, and some arrive twice.
     fn delivered(self: &Arc<Self>, queue: &'static str, received: Vec<Received>) -> Vec<Received> {
         let mut now = Vec::new();
         for message in received {
@@ -240,14 +240,15 @@ impl Cloud {
         swept?.ok()
     }
 
-    /// The schedule of the sweep, while something is due. Other sweeps find nothing, and are left out to save time.
+    /// The schedule of the sweep while something is due. Other sweeps would find nothing, and are left out to save
+    /// time.
     pub async fn sweep_on_schedule(self: Arc<Self>) {
         loop {
             let now = self.world.now();
             let next = self.next_due().map_or(now + SWEEP_INTERVAL, |due| due.max(now));
             let minute = SWEEP_INTERVAL.as_millis() as i64;
             let beat = Time::from_millis((next.as_millis() / minute + 1) * minute);
-            // A delivery that becomes due meanwhile may be due earlier.
+            // In the meantime, a delivery may appear that is due earlier.
             pause(beat.since(now).min(SWEEP_INTERVAL)).await;
             let now = self.world.now();
             if self.next_due().is_some_and(|due| due <= now) {
@@ -259,19 +260,19 @@ impl Cloud {
 
     /// The earliest due time in the table, except for connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
-        /// The ages at which the sweep looks at an event, and the difference of two clocks.
+        /// The ages at which the sweep examines an event, with the difference between two clocks.
         const LOOKS: [(&str, Duration); 2] =
             [("OPENED", Duration::from_secs(21)), ("OPENED-AGAIN", Duration::from_secs(10 * 60 + 1))];
         let due = self.earliest(|shard| shard != "REFRESH");
         due.into_iter().chain(LOOKS.into_iter().filter_map(|(positions, age)| self.next_look(positions, age))).min()
     }
 
-    /// When the sweep looks at the first event behind these positions, by the slowest clock.
+    /// The time at which the sweep examines the first event after these positions, by the slowest clock.
     fn next_look(&self, positions: &str, age: Duration) -> Option<Time> {
         let state = self.world.state();
         let opened = state.table.item(&("SWEEP".to_owned(), positions.to_owned()));
         let bodies = opened.and_then(|item| item.get("bodies")?["L"].as_array().cloned()).unwrap_or_default();
-        // The second look changes nothing else, and its sweeps would take a third of the time of a history.
+        // The second examination changes nothing else, and its sweeps would take a third of a history's time.
         let is_unopened = |event: &EventId, item: &crate::aws::table::Item| {
             let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
             let id = |ordinal| DeliveryId::of(event, ordinal).to_string();

@@ -1,5 +1,5 @@
 //! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages wait on the
-//! queue, and opening costs a write each. No history lasts long enough with so many messages.
+//! queue, and opening costs a write each. Histories never have so many messages for long enough.
 
 use std::{sync::Arc, time::Duration};
 

@@ -7,7 +7,7 @@ use fastrand::Rng;
 /// The choices of one history.
 ///
 /// Each choice has its own generator, derived from the seed and the subject of the choice. So the choices about a call
-/// stay the same when another step of the history is removed, which shrinking needs.
+/// do not change when another step of the history is removed, which makes shrinking possible.
 #[derive(Debug, Clone, Copy)]
 pub struct Draws(u64);
 

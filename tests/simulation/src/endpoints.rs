@@ -40,7 +40,7 @@ pub enum Mood {
 }
 
 impl Mood {
-    /// A random reaction, which is a good one in half of the cases.
+    /// A random reaction; half of the time, a good one.
     pub fn draw(rng: &mut Rng) -> Self {
         match rng.u8(0..20) {
             0..=7 => Self::Answers(200, rng.u64(1..80)),
@@ -63,7 +63,7 @@ pub type Slot = (usize, usize);
 /// All endpoints.
 #[derive(Debug, Default)]
 pub struct Endpoints {
-    /// The present reaction of each; a missing one answers 200 at once.
+    /// The current reaction of each; one without an entry answers 200 at once.
     pub moods: BTreeMap<Slot, Mood>,
     /// All requests that endpoints saw, in the order of their arrival.
     pub seen: Vec<SeenRequest>,
@@ -78,11 +78,11 @@ pub struct SeenRequest {
     pub address: usize,
     /// The event: the header `webhook-id`.
     pub event: String,
-    /// When it had arrived, in milliseconds.
+    /// The time of its complete arrival, in milliseconds.
     pub arrived: u64,
     /// The status of the answer and its time, if the endpoint answered completely.
     pub answered: Option<(u16, u64)>,
-    /// When the connection was no longer in use.
+    /// The time from which the connection was no longer in use.
     pub ended: Option<u64>,
     /// The sandbox that sent it.
     pub sandbox: u64,
@@ -165,7 +165,7 @@ struct Served {
     is_closed: Arc<AtomicBool>,
 }
 
-/// A request as it was read.
+/// A request as read.
 pub struct Request {
     /// The path.
     pub path: String,
@@ -214,7 +214,7 @@ impl Served {
         complete && sent
     }
 
-    /// Records a request that arrived, and returns its number and the present mood of its endpoint.
+    /// Records a request that arrived, and returns its number and its endpoint's current reaction.
     fn note(&self, Request { path, headers, body }: Request) -> (usize, Mood) {
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
         let mut parts = path.split('/').skip(1).map(|part| part.parse().unwrap_or(usize::MAX));

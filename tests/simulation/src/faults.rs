@@ -39,7 +39,7 @@ macro_rules! faults {
 faults! {
     /// A call takes up to 3 s.
     Slow = "slow", 400;
-    /// AWS answers a call with 500, and did nothing.
+    /// AWS answers a call with 500 without carrying it out.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
     Refused = "refused", 300;
     /// A call does not reach AWS.
@@ -50,13 +50,13 @@ faults! {
     EventLate = "event-late", 300;
     /// The sandbox dies before a call has an effect.
     KilledBefore = "killed-before", 60;
-    /// The sandbox dies after a call had its effect, and before the answer.
+    /// The sandbox dies after a call has its effect, but before the response.
     KilledAfter = "killed-after", 60;
-    /// The sandbox is frozen before a call, for a second up to an hour.
+    /// The sandbox is frozen before a call, for between a second and an hour.
     FrozenBefore = "frozen-before", 25;
     /// The sandbox is frozen after a call.
     FrozenAfter = "frozen-after", 25;
-    /// A partition of the table takes nothing for a second up to a minute.
+    /// A partition of the table accepts no requests for between a second and a minute.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html>
     Throttled = "throttled", 80;
     /// A write conflicts with a transaction on the same item.
@@ -65,16 +65,16 @@ faults! {
     /// A batch read leaves out items, or a page of a query ends early.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
     LeftOut = "left-out", 200;
-    /// An eventually consistent read returns values of up to a second before.
+    /// An eventually consistent read returns values up to a second old.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.ReadConsistency.html>
     OldRead = "old-read", 3_000;
-    /// An index shows a write after up to a minute, and usually within 200 ms.
+    /// An index shows a write after up to a minute, usually within 200 ms.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.Writes>
     IndexLag = "index-lag", 500;
     /// SQS delivers a message twice, also to two sandboxes at once.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html>
     MessageTwice = "message-twice", 1_000;
-    /// A message arrives up to five minutes late, and so after later ones.
+    /// A message arrives up to five minutes late, perhaps after later ones.
     MessageLate = "message-late", 600;
     /// A message never arrives.
     MessageLost = "message-lost", 600;
@@ -92,7 +92,7 @@ pub fn is_call(point: &str) -> bool {
 }
 
 impl Fault {
-    /// Whether this kind can occur at an await point. A lag of an index occurs at some writes only, so it is left out.
+    /// Whether this kind can occur at an await point. An index lags only at some writes, so this is left out.
     pub fn can_occur_at(self, point: &str) -> bool {
         let operation = point.split(' ').next().unwrap_or_default();
         let is_call = is_call(point);
@@ -130,7 +130,7 @@ impl Chances {
         Self(Fault::ALL.iter().filter_map(of).collect())
     }
 
-    /// All kinds of faults, each as frequent as it can be.
+    /// All kinds of faults, each at its maximum frequency.
     pub fn all() -> Self {
         Self(Fault::ALL.iter().map(|fault| (*fault, fault.most())).collect())
     }
@@ -169,7 +169,7 @@ impl Chances {
 
     /// Whether this fault occurs now.
     pub fn occurs(&self, fault: Fault, rng: &mut Rng) -> bool {
-        // Draw without a chance as well, so that further choices do not depend on the other kinds of a history.
+        // Draws even without a chance, so that later choices do not depend on which other kinds a history has.
         let chance = self.0.get(&fault).copied().unwrap_or_default();
         occurs(rng, chance)
     }

@@ -32,11 +32,11 @@ use crate::{
     world::World,
 };
 
-/// The time limit, after the last fault, until everything is at rest. A delivery without its event's body waits for a
+/// The time limit, after the last fault, until everything is at rest. A delivery whose event lacks its body waits for a
 /// day.
 const REST: Duration = Duration::from_secs(60 * 60 * 60);
-/// The maximum number of calls, requests and faults until everything is at rest: work that repeats itself forever would
-/// fill the memory before the time limit. The busiest histories have a tenth of it.
+/// The maximum number of calls, requests and faults until everything is at rest: endlessly repeated work would fill the
+/// memory before the time limit. The busiest histories have a tenth of it.
 const MOST: u64 = 200_000;
 
 /// The outcome of a history.
@@ -54,7 +54,7 @@ pub struct Outcome {
     pub answers: BTreeMap<String, usize>,
     /// The number of deliveries that waited for the previous one of their subject.
     pub held: usize,
-    /// The log, if it was asked for.
+    /// The log, if requested.
     pub log: Vec<Line>,
 }
 
@@ -150,7 +150,7 @@ fn quiet(world: &World) {
     }
 }
 
-/// Waits until nothing is due any more. Returns whether that came in time.
+/// Waits until nothing is due any longer. Returns whether that happened in time.
 async fn rest(tenants: &Arc<Tenants>, kind: PlanKind) -> bool {
     let cloud = &tenants.cloud;
     let began = Instant::now();
@@ -169,7 +169,7 @@ async fn rest(tenants: &Arc<Tenants>, kind: PlanKind) -> bool {
     true
 }
 
-/// Waits until nothing is due any more, while readers empty the feeds. Returns whether that came in time.
+/// Waits until nothing is due any longer, while readers empty the feeds. Returns whether that happened in time.
 async fn until_nothing_is_due(tenants: &Arc<Tenants>, began: Instant, kind: PlanKind) -> bool {
     let cloud = &tenants.cloud;
     while let Some(due) = cloud.next_due() {

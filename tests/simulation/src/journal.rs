@@ -42,17 +42,17 @@ impl fmt::Display for Actor {
 pub struct Journal {
     fingerprint: DefaultHasher,
     log: Option<Log>,
-    /// The number of things that happened.
+    /// The number of recorded occurrences.
     pub steps: u64,
 }
 
 impl Journal {
-    /// A journal that keeps only the fingerprint.
+    /// A journal with only the fingerprint.
     pub fn brief() -> Self {
         Self::default()
     }
 
-    /// A journal that keeps a log as well.
+    /// A journal that also keeps a log.
     pub fn readable() -> Self {
         Self { log: Some(Log::default()), ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl Journal {
     }
 }
 
-/// The log of a history, in which the journal and the log lines of the service meet.
+/// The log of a history, shared by the journal and the service's log lines.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Line>>>);
 

@@ -1,5 +1,5 @@
-//! The plan of a history: what tenants, operators and endpoints do, and when. A seed makes a plan, and shrinking
-//! removes parts of it.
+//! The plan of a history: the actions of tenants, operators and endpoints, and their times. A seed determines a plan,
+//! and shrinking removes parts of it.
 
 pub mod apart;
 mod feeds;
@@ -31,7 +31,7 @@ const SHORT: usize = 18;
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The seed of all choices.
+    /// The seed for all choices.
     pub seed: u64,
     /// The subject of the history.
     pub kind: PlanKind,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub chances: Chances,
     /// The steps, in chronological order.
     pub steps: Vec<Step>,
-    /// How many times faster the steps follow each other than in the plan of the seed.
+    /// The factor by which the steps follow each other faster than in the seed's plan.
     pub speed: u32,
     /// The order of deliveries by subject; `None` in most histories.
     pub order: Option<Order>,
@@ -57,7 +57,7 @@ pub enum PlanKind {
     },
     /// Published geo-IP databases.
     GeoIp,
-    /// Webhooks that are pulled, with every fault for every tenant.
+    /// Pull webhooks, with every fault for every tenant.
     Feeds,
 }
 
@@ -128,7 +128,7 @@ pub enum Action {
     Replay(Slot, u8),
     /// An endpoint changes its reaction.
     React(Slot, Mood),
-    /// A tenant's partitions of the table take nothing for this time.
+    /// A tenant's partitions of the table accept no requests for this time.
     Throttle(usize, Duration),
     /// Secrets Manager does not answer for this time.
     LoseSecrets(Duration),
@@ -142,11 +142,11 @@ pub enum Action {
     GeoIp(GeoIpAction),
     /// A tenant registers a pull webhook, for all types or for one.
     RegisterPulled(Slot, Option<Kind>),
-    /// A tenant changes a webhook to be pulled from now on, or not any more.
+    /// A tenant changes a webhook to be pulled from now on, or pushed again.
     Pull(Slot, bool),
     /// A reader asks for deliveries of a feed, and reacts to them.
     Read(Slot, Reading),
-    /// A tenant changes a webhook to get its deliveries in the order of their subject from now on, or not any more.
+    /// A tenant changes a webhook to get its deliveries in the order of their subject from now on, or no longer.
     Order(Slot, bool),
 }
 
@@ -230,7 +230,7 @@ impl Plan {
     }
 
     /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault
-    /// or two, and ten such histories take the time of a long one.
+    /// or two, and ten such histories take as long as a long one.
     fn shortened(mut self, rng: &mut Rng) -> Self {
         let registers = |step: &Step| matches!(step.action, Action::Register(..));
         let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);
@@ -298,7 +298,7 @@ impl Plan {
         format!("make simulate SEED={} STEPS={steps} FAULTS={faults}{speed}", self.seed)
     }
 
-    /// When the last step happens.
+    /// The time of the last step.
     pub fn length(&self) -> Duration {
         self.steps.last().map(|step| step.at).unwrap_or_default()
     }
@@ -327,7 +327,7 @@ struct Weights([u32; 14]);
 
 impl Weights {
     fn draw(rng: &mut Rng) -> Self {
-        // Publishing always occurs; each other action in a part of the histories.
+        // Publishing always occurs; every other action occurs in some of the histories.
         let mut weights = [40, 10, 4, 2, 1, 3, 4, 3, 8, 6, 14, 3, 1, 2];
         for weight in &mut weights[1..] {
             *weight = if rng.u8(0..3) == 0 { 0 } else { *weight * rng.u32(1..4) };

@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 pub const ORIGIN: &str = "http://s3.simulated";
 /// The name of the bucket.
 pub const BUCKET: &str = "geo-ip";
-/// The number of keys in a page of a list. S3 has 1 000; a few exercise the paging.
+/// The number of keys in a page of a list. S3 returns 1 000; a small number exercises paging.
 const PAGE: usize = 3;
 
 /// The bucket.
@@ -25,16 +25,16 @@ pub struct Bucket {
     pub changes: Vec<Change>,
 }
 
-/// A change of an object.
+/// A change to an object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// When it was made, in milliseconds.
+    /// The time of the change, in milliseconds.
     pub at: u64,
     /// The key.
     pub key: String,
     /// The SHA-256 of the content, and the content of a pointer; `None` if the object was removed.
     pub content: Option<Content>,
-    /// The sandbox that made it.
+    /// The sandbox that made the change.
     pub sandbox: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct BucketRequest {
     pub body: Vec<u8>,
 }
 
-/// An answer of the bucket.
+/// A response of the bucket.
 #[derive(Debug)]
 pub struct BucketAnswer {
     /// The status.
@@ -108,7 +108,7 @@ impl BucketRequest {
         self.method == "PUT" && self.point().contains(" if-")
     }
 
-    /// The kind of request, for the coverage.
+    /// The kind of request, for coverage.
     pub fn point(&self) -> String {
         let kind = match self.key.rsplit_once('.') {
             Some((_, "json")) => "pointer",
@@ -126,7 +126,7 @@ impl BucketRequest {
 }
 
 impl Bucket {
-    /// The object at present.
+    /// The current object.
     pub fn object(&self, key: &str) -> Option<&[u8]> {
         self.objects.get(key).map(Vec::as_slice)
     }
@@ -180,7 +180,7 @@ impl Bucket {
         BucketAnswer { tag: Some(tag(&request.body)), ..BucketAnswer::of(200, "") }
     }
 
-    /// A page of the keys below a prefix. Folders below a folder are not simulated: no use case of a history lists any.
+    /// A page of the keys below a prefix. Folders below a folder are not simulated: no use case in a history lists any.
     fn list(&self, request: &BucketRequest) -> BucketAnswer {
         let of = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
         let after = of("continuation-token");

@@ -48,7 +48,7 @@ pub const SLOW: &str = "slow-deliveries";
 pub struct Wire {
     /// The state that AWS and all sandboxes share.
     pub world: Arc<World>,
-    /// The sandbox that calls.
+    /// The calling sandbox.
     pub sandbox: Arc<Sandbox>,
 }
 
@@ -60,7 +60,7 @@ struct Call {
     bytes: Vec<u8>,
     /// A hash of the call's content, without the tokens that the SDK draws.
     subject: u64,
-    /// The await point: what the call does, for the coverage.
+    /// The await point: the call's effect, for coverage.
     point: String,
     /// The items that the call names.
     items: Vec<ItemKey>,
@@ -83,8 +83,8 @@ enum Service {
     Bucket,
 }
 
-/// The timers of the SDK. A frozen sandbox runs no background task: a timer that is set during a freeze begins when the
-/// sandbox thaws, and no task sees the end of a timer before.
+/// The timers of the SDK. A frozen sandbox runs no background task: a timer set during a freeze begins when the sandbox
+/// thaws, and no task sees a timer end before then.
 impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
         let wire = self.clone();
@@ -122,8 +122,8 @@ impl HttpConnector for Wire {
 
 impl Wire {
     /// Seeds the thread's generator, from which the SDK draws the jitter of a backoff as soon as a call or a timeout
-    /// has ended. If a log enables the SDK's spans, the SDK also draws a number for each: no history may depend on
-    /// their count.
+    /// has ended. If a log enables the SDK's spans, the SDK also draws a number for each: a history must not depend on
+    /// their number.
     fn seed_jitter(&self) {
         fastrand::seed(self.world.draws.hash(&("jitter", self.world.clock.millis(), self.sandbox.id)));
     }
@@ -210,20 +210,20 @@ impl Wire {
         self.in_turn().await;
     }
 
-    /// Waits for the turn of a sandbox whose calls have turns.
+    /// Waits for the sandbox's turn, if its calls take turns.
     async fn in_turn(&self) {
         if self.sandbox.function.takes_turns() {
             geo_ip::in_turn(&self.world, &self.sandbox).await;
         }
     }
 
-    /// Carries the call out when its caller no longer waits, even if the sandbox is dead by then.
+    /// Carries out the call after its caller has stopped waiting, even if the sandbox is dead by then.
     async fn carry_out_late(&self, call: Call, mut rng: Rng) -> Result<HttpResponse, ConnectorError> {
         let wire = self.clone();
         let late = Duration::from_millis(rng.u64(5_000..60_000));
         tokio::spawn(async move {
             pause(late).await;
-            // The caller has given up and gets no answer.
+            // The caller has given up and gets no response.
             let _carried_out = wire.carry_out(&call, &mut rng).await;
         });
         // Longer than any timeout of the SDK.
@@ -247,7 +247,7 @@ impl Wire {
     }
 
     fn freeze(&self, rng: &mut Rng) {
-        // Mostly seconds, and up to an hour.
+        // Mostly seconds, but up to an hour.
         let time = Duration::from_secs_f64(1.0 + 3_600.0 * rng.f64().powi(6));
         self.world.note_of(self.sandbox.actor(), || format!("is frozen for {time:?}"));
         self.world.interrupted(&self.sandbox);
@@ -283,7 +283,7 @@ impl Wire {
                 let begins = self.world.state().chances.occurs(Fault::SecretsAway, &mut rng);
                 let mut state = self.world.state();
                 if begins {
-                    // Mostly short, and up to two minutes.
+                    // Mostly short, but up to two minutes.
                     state.secrets_away_until = now + (120_000.0 * rng.f64().powi(3)) as u64;
                 }
                 if begins || now < state.secrets_away_until {
@@ -350,7 +350,7 @@ impl Call {
     }
 }
 
-/// A short form of AWS's answer: the number of its items, or the reason of its error.
+/// A short form of AWS's response: the number of its items, or the reason for its error.
 fn outcome(status: u16, answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let text = |name: &str| answer[name].as_str().unwrap_or_default();

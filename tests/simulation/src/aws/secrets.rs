@@ -38,7 +38,7 @@ fn value(name: &str) -> Option<Value> {
     })
 }
 
-/// The answer's form of the secret with this full name.
+/// The secret with this full name, in the form of a response.
 fn answered(id: &Value) -> Option<Value> {
     let secret = value(id.as_str()?.strip_prefix(PREFIX)?)?;
     Some(json!({ "Name": id, "ARN": id, "SecretString": secret.to_string() }))

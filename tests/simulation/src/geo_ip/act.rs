@@ -78,7 +78,7 @@ async fn update(cloud: &Arc<Cloud>) -> Option<Result<String, String>> {
     report
 }
 
-/// Updates without faults, when no sandbox is frozen any more: every edition has a new release.
+/// Updates without faults, once no sandbox is frozen any longer: every edition has a new release.
 pub async fn finish(cloud: &Arc<Cloud>) {
     pause(THAWED).await;
     let now = cloud.world.clock.millis();

@@ -33,11 +33,11 @@ pub enum GeoIpAction {
     Serve(usize, ProviderMood),
     /// The schedule updates all editions.
     Update,
-    /// A person updates all editions; without `true`, nothing is published.
+    /// A person updates all editions; nothing is published unless this is `true`.
     UpdateByRequest(bool),
-    /// An operator rolls back to the release before the current one.
+    /// An operator rolls back to the previous release.
     RollBack(usize),
-    /// An operator allows the release that was blocked last again.
+    /// An operator unblocks the release that was blocked last.
     Unblock(usize),
 }
 
@@ -50,7 +50,7 @@ pub struct GeoIp {
     pub providers: Vec<Provider>,
     /// The sandboxes that ran commands of operators.
     pub operators: Vec<u64>,
-    /// How the last update of a quiet history ended; `None` before it, or if it gave no answer.
+    /// The outcome of the last update of a quiet history; `None` before it, or if it returned nothing.
     pub last_update: Option<Result<String, String>>,
 }
 
@@ -63,8 +63,8 @@ impl Default for GeoIp {
 
 /// Waits for the next millisecond that belongs to a sandbox alone.
 ///
-/// An update reads and writes files on other threads. Their work takes no time on the paused clock, but its order among
-/// the work of other sandboxes of one millisecond would differ from run to run.
+/// An update reads and writes files on other threads. Their work takes no time on the paused clock, but its order
+/// relative to other sandboxes' work in the same millisecond would differ from run to run.
 pub async fn in_turn(world: &Arc<World>, sandbox: &Sandbox) {
     let now = world.clock.millis();
     pause(Duration::from_millis((sandbox.id % TURNS + TURNS - now % TURNS) % TURNS)).await;

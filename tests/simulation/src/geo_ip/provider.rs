@@ -14,7 +14,7 @@ use crate::aws::bucket::hex;
 /// The way in which a provider serves an edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderMood {
-    /// As it should, after this many milliseconds.
+    /// Correctly, after this many milliseconds.
     Serves(u64),
     /// With this status.
     Status(u16),
@@ -24,14 +24,14 @@ pub enum ProviderMood {
     Half,
     /// With one wrong byte in the file.
     Wrong,
-    /// The file of the release before, with the checksum of the newest.
+    /// The file of the previous release, with the checksum of the newest.
     Stale,
     /// Closes the connection without an answer.
     Refuses,
 }
 
 impl ProviderMood {
-    /// A random way, which is a good one in half of the cases.
+    /// A random way; half of the time, a correct one.
     pub fn draw(rng: &mut Rng) -> Self {
         match rng.u8(0..16) {
             0..=7 => Self::Serves(rng.u64(0..4_000)),
@@ -76,7 +76,7 @@ impl Provider {
         Self { edition, mood: ProviderMood::Serves(50), releases: Vec::new() }
     }
 
-    /// Releases a database that is built now, in milliseconds.
+    /// Releases a database built at this time, in milliseconds.
     pub fn release(&mut self, now: u64) {
         let last = self.releases.last().map_or(0, |release| release.epoch);
         let epoch = (now / 1_000).max(last + 1);
@@ -108,7 +108,7 @@ impl Provider {
         let mut file = newest.file.clone();
         match self.mood {
             ProviderMood::Wrong => {
-                // The end of a file in gzip's format is its checksum and its size.
+                // A gzip file ends with its checksum and size.
                 let middle = file.len() / 2;
                 file[middle] ^= 0x10;
             }

@@ -77,7 +77,7 @@ async fn serve(world: &World, sandbox: u64, mut stream: DuplexStream) -> Option<
     stream.write_all(head.as_bytes()).await.ok()?;
     stream.write_all(&body[..sent.unwrap_or(length)]).await.ok()?;
     if mood == ProviderMood::Stalls && sent.is_some() {
-        // The other side gives up.
+        // The other side has given up.
         let _ = stream.read_u8().await;
     }
     Some(())

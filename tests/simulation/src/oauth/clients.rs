@@ -1,4 +1,4 @@
-//! The tenants that make applications, and the clients that get, present and revoke tokens.
+//! The tenants that create applications, and the clients that get, present and revoke tokens.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ impl Tenants {
         let mut rng = self.cloud.world.draws.about(&("end", step.number));
         let token = self.records().oauth.tokens_that_end(number, &mut rng);
         let ended = self.request(step, None, None, function, work);
-        // Functions that make credentials verify one of the tokens in the meantime, and at once afterwards.
+        // Functions that create credentials verify one of the tokens in the meantime, and immediately afterwards.
         let around = rng.bool().then_some(token).flatten();
         let meanwhile = async {
             if let Some(token) = around {

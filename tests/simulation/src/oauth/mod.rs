@@ -27,7 +27,7 @@ use crate::{
 pub const BASE_URL: &str = "https://api.simulated";
 /// The issuer's address.
 pub const ISSUER: &str = "https://auth.simulated";
-/// The life of tokens, in seconds.
+/// The lifetime of tokens, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
 /// The action of a step about tokens.
@@ -51,7 +51,7 @@ pub enum Action {
     Throttle(Duration),
 }
 
-/// The steps of a history about tokens, which has none in half of the cases.
+/// A history's steps about tokens; half of the histories have none.
 pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
     let rng = &mut draws.about(&"plan of tokens");
     if rng.bool() {
@@ -75,7 +75,7 @@ pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
         (at, action)
     };
     let mut steps: Vec<_> = (0..rng.usize(30..80)).map(|_| step(rng)).collect();
-    // Ended tokens are verified in one sandbox after the other.
+    // Ended tokens are verified in one sandbox after another.
     for (at, action) in steps.clone() {
         let (Action::Revoke(tenant) | Action::RemoveSecret(tenant) | Action::RemoveApplication(tenant)) = action else {
             continue;

@@ -1,23 +1,23 @@
-//! The memory of the clients of the token issuer.
+//! What the clients of the token issuer remember.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-/// The memory of the tenants about tokens.
+/// What the tenants remember about tokens.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The secrets of applications.
     pub secrets: Vec<Secret>,
     /// The tokens.
     pub tokens: Vec<Token>,
-    /// The ends of tokens, of secrets and of applications.
+    /// The requested ends of tokens, secrets and applications.
     pub endings: Vec<Ending>,
     /// The verifications of tokens.
     pub verifications: Vec<Verification>,
     /// The answers by tenant, path and idempotency key.
     pub answers: BTreeMap<(usize, String, String), BTreeSet<String>>,
-    /// The number of applications that could have been created, by name. All tries with one key create one.
+    /// The number of applications that may have been created, by name. All tries with one key create one.
     pub made: BTreeMap<(usize, String), u32>,
 }
 
@@ -73,14 +73,14 @@ pub struct Ending {
     pub acknowledged: Option<u64>,
 }
 
-/// The answer of a function about a token.
+/// A function's verdict on a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It is valid.
     Valid,
     /// It is not.
     Refused(String),
-    /// The table did not answer.
+    /// The table did not respond.
     Unavailable,
 }
 
@@ -89,7 +89,7 @@ pub enum Verdict {
 pub struct Verification {
     /// The token's index in the records.
     pub token: usize,
-    /// Whether the revocations were read for it.
+    /// Whether the revocations were read for this verification.
     pub fresh: bool,
     /// The sandbox and the invocation; `None` for a request of several tries.
     pub place: Option<(u64, u64)>,
@@ -117,7 +117,7 @@ impl Records {
         let known: Vec<_> = (0..self.tokens.len()).filter(|token| self.tokens[*token].tenant == tenant).collect();
         let ended = |token: &usize| self.endings.iter().any(|ending| ending.what.ends(&self.tokens[*token]));
         let ended: Vec<_> = known.iter().copied().filter(ended).collect();
-        // The last ended one, any ended one, or any.
+        // The last one that ended, any one that ended, or any.
         match rng.u8(0..3) {
             0 if !ended.is_empty() => ended.last().copied(),
             1 if !ended.is_empty() => rng.choice(ended),

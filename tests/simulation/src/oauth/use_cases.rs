@@ -56,7 +56,7 @@ impl Bundle {
         Secrets::connect(&self.aws, crate::aws::SECRETS_PREFIX)
     }
 
-    /// Makes applications and secrets.
+    /// Creates applications and secrets.
     pub async fn applications_registration(&self) -> &Registration {
         let make = async || Registration {
             applications: self.applications(),

@@ -1,4 +1,4 @@
-//! The plan of a history in which only one tenant has trouble: nothing else may delay the deliveries of the other.
+//! The plan of a history in which only one tenant has trouble: nothing may delay the deliveries of the other.
 
 use std::time::Duration;
 

@@ -56,7 +56,7 @@ fn slot(webhooks: &[Slot], tenant: usize, rng: &mut Rng) -> Slot {
     rng.choice(of_tenant).copied().unwrap_or((tenant, rng.usize(0..WEBHOOKS)))
 }
 
-/// Readers that answer after their deliveries are visible again, while another reader asks.
+/// Readers that answer after their deliveries have become visible again, while another reader requests them.
 fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration, Action)> {
     let is_published = |step: &&Step| matches!(step.action, Action::Publish(..) | Action::PutOnBus(..));
     let mut readers = Vec::new();

@@ -75,8 +75,8 @@ fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     steps
 }
 
-/// Deliveries that end out of their turn: soon after a publication, its tenant cancels, erases or resends one of the
-/// latest deliveries.
+/// Deliveries that end out of turn: soon after a publication, its tenant cancels, erases or resends one of the latest
+/// deliveries.
 fn early_ends(webhooks: &[Slot], bursts: &[(Duration, Action)], rng: &mut Rng) -> Vec<(Duration, Action)> {
     if rng.u8(0..3) > 0 {
         return Vec::new();

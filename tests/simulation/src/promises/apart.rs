@@ -11,10 +11,10 @@ use crate::{bundle::entity_id, plan::apart::QUIET};
 /// record"), and shared/webhooks/README.md the limits ("Isolation").
 ///
 /// - The publication waits 2 s at most until its message is sent.
-/// - The message waits for a run that receives. A run with five deliveries without a permit receives again after the
-///   second for which they wait, and each run keeps 10 permits that the other tenant cannot take. Only a run that is
+/// - The message waits for a run that receives. A run with five deliveries that lack a permit receives again after the
+///   second for which they wait, and each run reserves 10 permits that the other tenant cannot take. Only a run that is
 ///   ending receives nothing, until its last exchange is recorded (within the lease of 45 s) and counted (a call to AWS
-///   takes 10 s at most). In the worst case all runs are ending, and the first to end makes room for the message.
+///   takes at most 10 s). In the worst case all runs are ending, and the first to end makes room for the message.
 /// - Its claim takes 5 s at most.
 const BOUND: u64 = 2_000 + 1_000 + 45_000 + 10_000 + 5_000;
 

@@ -20,14 +20,14 @@ const COUNTED_WITHIN: u64 = 12_000;
 /// The functions that record attempts, and count them afterwards.
 const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed];
 
-/// The faults of these functions that may keep attempts from being counted. docs/crashes.md names the first ones:
+/// The faults of these functions that may keep attempts from being counted. docs/crashes.md describes the first ones:
 /// "recorded, not counted". A count that the table refuses is only logged, and so is a breaker that a requested probe
 /// could not close.
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// One in this many attempts may be lost with a sandbox that is frozen while it writes its held counts; of fewer
-/// attempts, none.
+/// One in this many attempts may be lost with a sandbox that is frozen while it writes its held counts; with fewer
+/// attempts, none may be lost.
 const HELD_SHARE: u64 = 20;
 
 /// The number of attempts, and of successful ones.

@@ -1,4 +1,4 @@
-//! The promise that every acknowledged event reaches every webhook that wants it.
+//! The promise that every acknowledged event reaches every webhook that subscribes to it.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// The parts that an acknowledged publication lacks.
+/// The missing parts of an acknowledged publication.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
         // The type of a publication with a key follows from the key.
@@ -56,7 +56,7 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
             faults.push(format!("there is no delivery {delivery}"));
         }
     }
-    // The plan is made by the first try with the key.
+    // The first try with the key makes the plan.
     let is_same = |other: &&Request| match request.step.action {
         Action::Publish(..) => other.key.is_some() && other.key == request.key && same_tenant(other, tenant),
         _ => false,
@@ -72,7 +72,7 @@ fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Val
     faults
 }
 
-/// The missing deliveries of the outbox's events, for webhooks that wanted an event all the time that it was in the
+/// The missing deliveries of the outbox's events, for webhooks that subscribed to an event for as long as it was in the
 /// outbox.
 fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     let opened: BTreeSet<_> = facts
@@ -100,7 +100,7 @@ fn missing_of_outbox(facts: &Facts<'_>) -> Vec<String> {
     faults
 }
 
-/// Whether the webhook of a delivery had no retries at any moment.
+/// Whether a delivery's webhook had no retries at any time.
 fn may_lack_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> bool {
     let Some(webhook) = facts.webhooks.get(text(delivery.head, "webhookIdentifier")) else { return false };
     webhook.between(0, u64::MAX).flatten().any(|state| !state.has_retries)
@@ -120,7 +120,7 @@ fn same_tenant(request: &Request, tenant: usize) -> bool {
     matches!(request.step.action, Action::Publish(of, ..) if of == tenant)
 }
 
-/// Why the final state of a delivery is not explained by the facts.
+/// The reason why the facts do not explain a delivery's final state.
 fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &DeliveryFacts<'_>) -> Option<String> {
     let last = delivery.attempts.last();
     let is_good = |status: u64| (200..300).contains(&status);

@@ -112,7 +112,7 @@ impl<'a> Condition<'a> {
         Ok(Self::Is(path, comparison, value))
     }
 
-    /// Whether the item, if there is one, meets this condition.
+    /// Whether the item, if any, meets this condition.
     pub fn holds(&self, item: Option<&Item>) -> bool {
         let found = |path: &Path<'_>| item.and_then(|item| path.of(item));
         match self {
@@ -138,7 +138,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The attributes that the condition mentions, in its order.
+    /// The attributes that the condition mentions, in order.
     pub fn attributes(&self) -> Vec<&'a str> {
         match self {
             Self::Is(path, ..)
@@ -152,7 +152,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The text, as a value, that this condition demands of a top-level attribute.
+    /// The text, as a value, that this condition requires a top-level attribute to have.
     pub fn demanded(&self, attribute: &str) -> Option<&'a Value> {
         match self {
             Self::Is(path, Comparison::Equal, value) if path.root == attribute && path.steps.is_empty() => {

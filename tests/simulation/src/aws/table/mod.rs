@@ -1,5 +1,5 @@
-//! A simulated DynamoDB table. Its answers depend only on the requests, the given time, and the faults and delays that
-//! the caller decides. It knows the operations and expressions that the service uses, and refuses all others.
+//! A simulated DynamoDB table. Its responses depend only on the requests, the given time, and the faults and delays
+//! chosen by the caller. It supports the operations and expressions that the service uses, and refuses all others.
 
 mod batches;
 mod condition;
@@ -38,7 +38,7 @@ pub type Item = BTreeMap<Arc<str>, Arc<Value>>;
 /// The partition key and the sort key of an item.
 pub type ItemKey = (String, String);
 
-/// A copy of the items that a write reaches later.
+/// A copy of the items, which writes reach later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copy {
     /// The copy that eventually consistent reads of the table see.
@@ -49,7 +49,7 @@ pub enum Copy {
 
 /// The faults and delays that the caller decides, for example from a seed.
 pub trait Conditions {
-    /// Whether the partition of this item takes no requests at present. For a query, and for an index that a write
+    /// Whether the partition of this item currently accepts no requests. For a query, and for an index that a write
     /// changes, the key is the partition with an empty sort key; for a scan, both are empty.
     fn throttles(&mut self, key: &ItemKey, index: Option<&str>, write: bool) -> bool;
 
@@ -117,12 +117,12 @@ impl Table {
         touched::touched(operation, request)
     }
 
-    /// The item with this key at present.
+    /// The current item with this key.
     pub fn item(&self, key: &ItemKey) -> Option<&Item> {
         self.store.present(key).map(Arc::as_ref)
     }
 
-    /// All items at present, in the order of their keys.
+    /// All current items, in the order of their keys.
     pub fn items(&self) -> impl Iterator<Item = (&ItemKey, &Item)> {
         self.store.rows.iter().filter_map(|(key, row)| Some((key, row.present()?.item.as_ref())))
     }
@@ -133,7 +133,7 @@ impl Table {
     }
 
     /// Removes the items that expired more than this many milliseconds ago. DynamoDB does so within days of the expiry.
-    /// The removal is visible everywhere as soon as earlier writes of the item are.
+    /// The removal becomes visible everywhere as soon as earlier writes of the item do.
     pub fn remove_expired(&mut self, now: u64, older_than: u64) {
         self.store.settle_due(now);
         let attribute = self.store.schema.expiry.as_str();

@@ -219,7 +219,7 @@ impl<'a> PageRequest<'a> {
                     items.push(self.shown(&item));
                 }
             }
-            // DynamoDB does not look for a further item, so the next page may be empty.
+            // DynamoDB does not look for another item, so the next page may be empty.
             if scanned == self.limit {
                 has_more = true;
                 break;
@@ -258,7 +258,7 @@ impl<'a> PageRequest<'a> {
     }
 }
 
-/// The bounds of a range after or before a position; `None` if the range is empty, which maps do not accept.
+/// The bounds of a range after or before a position; `None` if the range is empty, since maps reject empty ranges.
 fn bounds<T: Ord>(after: Option<T>, before: Option<T>, from: Option<T>, to: Option<T>) -> Option<(Bound<T>, Bound<T>)> {
     let lower = match (after, from) {
         (Some(after), _) => Bound::Excluded(after),

@@ -159,7 +159,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         if self.takes(token)? { Ok(()) } else { Err(self.unknown(&format!("text in place of {token:?}"))) }
     }
 
-    /// Checks that nothing is left.
+    /// Checks that no text is left.
     pub fn end(&mut self) -> Checked<()> {
         self.expect(Token::End)
     }
@@ -197,7 +197,7 @@ impl<'a, 'p> Parser<'a, 'p> {
         }
     }
 
-    /// The error at the present position.
+    /// The error at the current position.
     pub fn unknown(&self, what: &str) -> Invalid {
         Invalid::unknown(what, format_args!("before `{}` in `{}`", self.rest, self.text))
     }

@@ -1,4 +1,4 @@
-//! Errors, in the form in which DynamoDB answers them.
+//! Errors, in DynamoDB's format.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
 
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub(super) type Checked<T> = Result<T, Invalid>;
 /// The reason why DynamoDB did not carry out a well-formed write of one item.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The condition did not hold. The item is there if the request asked for it, and if it exists.
+    /// The condition did not hold. Contains the item if the request asked for it and it exists.
     Lost(Option<Arc<Item>>),
-    /// The partition takes no requests at present.
+    /// The partition currently accepts no requests.
     Throttled,
     /// A transaction with the same item is in progress.
     Conflict,
@@ -36,8 +36,8 @@ pub(super) enum Fault {
 }
 
 impl Invalid {
-    /// The error for a part of a request that the simulated table does not know. It must never be ignored, because
-    /// DynamoDB would act on it.
+    /// The error for a part of a request that the simulated table does not know. Such a part must never be ignored,
+    /// because DynamoDB would act on it.
     pub fn unknown(what: &str, name: impl std::fmt::Display) -> Self {
         Self(format!("the simulated table knows no such {what}: {name}"))
     }
@@ -64,7 +64,7 @@ impl Refusal {
         Self::of("ProvisionedThroughputExceededException", Fault::Throttled.message())
     }
 
-    /// The error of a cancelled transaction, with the reason of each write that has one.
+    /// The error of a cancelled transaction, with the reason for each write that has one.
     pub(super) fn cancelled(reasons: &[Option<Fault>]) -> Self {
         let code = |reason: &Option<Fault>| reason.as_ref().map_or("None", Fault::code);
         let codes: Vec<_> = reasons.iter().map(code).collect();
@@ -102,7 +102,7 @@ impl Fault {
         }
     }
 
-    /// The error as the reason of a transaction, or as the error of a statement.
+    /// The error as a transaction's reason, or as a statement's error.
     pub fn reason(&self) -> Value {
         let mut reason = json!({ "Code": self.code(), "Message": self.message() });
         if let Self::Lost(Some(item)) = self {

@@ -13,7 +13,7 @@ use super::{
 pub(super) struct Request<'a>(pub &'a Map<String, Value>);
 
 impl<'a> Request<'a> {
-    /// A request with no members but these.
+    /// A request that has only these members.
     pub fn of(value: &'a Value, known: &[&str]) -> Checked<Self> {
         let members = value.as_object().ok_or_else(|| Invalid(format!("a request must be an object: {value}")))?;
         match members.iter().find(|(name, value)| !value.is_null() && !known.contains(&name.as_str())) {

@@ -94,7 +94,7 @@ impl Schema {
         Ok((self.key_of(|name| members.get(name))?, stored_item(members)?))
     }
 
-    /// Checks an item before it is written: its size, and its keys in indexes, which must be texts if they are there.
+    /// Checks an item before it is written: its size, and its keys in indexes, which must be texts if present.
     pub(super) fn check(&self, item: &Item) -> Checked<()> {
         if item_size(item) > LARGEST_ITEM {
             return Err(Invalid("Item size has exceeded the maximum allowed size".to_owned()));

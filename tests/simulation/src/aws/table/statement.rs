@@ -21,7 +21,7 @@ use super::{
 pub(super) struct Statement<'a> {
     pub table: &'a str,
     pub write: Write<'a>,
-    /// Whether the response has the item after an update.
+    /// Whether the response contains the updated item.
     pub returns_new: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Statement<'a> {
             let part = if name == schema.partition { partition } else { sort };
             Some(part)
         })?;
-        // An update changes an existing item only, unlike the operation of that name.
+        // Unlike the operation of that name, an update changes only an existing item.
         conditions.push(Condition::Present(Path { root: &schema.partition, steps: Vec::new() }));
         let returns_new = parser.takes(Token::Word("RETURNING"))?;
         if returns_new {
@@ -103,7 +103,7 @@ impl<'a> Statement<'a> {
         Ok(Self { table, write, returns_new })
     }
 
-    /// Whether the statement inserts an item, which has another error if the item exists.
+    /// Whether the statement inserts an item, which gives a different error if the item exists.
     pub fn inserts(&self) -> bool {
         matches!(self.write.change, Change::Put(_))
     }

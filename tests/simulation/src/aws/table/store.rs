@@ -1,4 +1,4 @@
-//! The items with their recent versions, because a reader of a copy may not see the last one yet.
+//! The items with their recent versions, because a reader of a copy may not yet see the last one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ pub(super) enum View {
     Index(usize),
 }
 
-/// All items. An item's earlier versions stay until every copy has a later one.
+/// All items. An item's earlier versions are kept until every copy has a later one.
 #[derive(Debug)]
 pub(super) struct Store {
     pub schema: Arc<Schema>,
@@ -30,7 +30,7 @@ pub(super) struct Store {
     pub log: Vec<Version>,
 }
 
-/// The kept versions of an item. The last one is the present truth.
+/// The kept versions of an item. The last one is the current state.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     kept: Vec<Kept>,
@@ -134,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Drops the versions that no reader can see any more.
+    /// Drops the versions that no reader can see any longer.
     pub fn settle_due(&mut self, now: u64) {
         while self.unsettled.first().is_some_and(|(due, _)| *due <= now) {
             if let Some((_, key)) = self.unsettled.pop_first() {

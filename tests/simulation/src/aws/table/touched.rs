@@ -50,7 +50,7 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
         _ => {}
     }
     let mut labels: Vec<_> = parts.iter().map(|(verb, key)| format!("{verb}{}", kind(key))).collect();
-    // A batch contains its requests in no particular order; a transaction in the order of its code.
+    // A batch contains its requests in no particular order, a transaction in the order of the code.
     if operation.starts_with("Batch") {
         labels.sort_unstable();
         labels.dedup();

@@ -10,7 +10,7 @@ use super::{
     refusal::{Checked, Invalid},
 };
 
-/// DynamoDB's limit on the levels of maps and lists in each other.
+/// DynamoDB's limit on the nesting of maps and lists.
 const MOST_LEVELS: u32 = 32;
 
 /// The path to an attribute, or to a part of it.
@@ -140,7 +140,7 @@ impl Path<'_> {
         })
     }
 
-    /// Sets the value at this path. The map or list that it is a part of must exist. An element after a list's end is
+    /// Sets the value at this path. The map or list that contains it must exist. An element after a list's end is
     /// appended.
     pub fn set(&self, item: &mut Item, value: Value) -> Checked<()> {
         let Some(last) = self.steps.last() else {

@@ -26,7 +26,7 @@ pub(super) struct Write<'a> {
     pub key: ItemKey,
     pub change: Change<'a>,
     pub condition: Option<Condition<'a>>,
-    /// Whether the error of a lost condition has the item.
+    /// Whether the error of a failed condition contains the item.
     pub returns_lost: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Change<'a> {
     Delete,
 }
 
-/// The item after a write that its condition and its form allow.
+/// The item after a write that its condition and form permit.
 #[derive(Debug)]
 pub(super) struct Prepared {
     key: ItemKey,
@@ -183,12 +183,12 @@ fn read<'a>(request: &'a Value, needed: &[&str], also: &[&str]) -> Checked<Reque
     Ok(request)
 }
 
-/// Whether the error of a lost condition has the item.
+/// Whether the error of a failed condition contains the item.
 pub(super) fn returns_lost(request: Request<'_>) -> Checked<bool> {
     Ok(request.one_of(ON_LOSS, &["NONE", "ALL_OLD"])? == Some("ALL_OLD"))
 }
 
-/// Checks that an update leaves the key alone.
+/// Checks that an update does not change the key.
 pub(super) fn check_actions(schema: &Schema, actions: &[Action<'_>]) -> Checked<()> {
     let is_key = |action: &&Action<'_>| [&schema.partition, &schema.sort].iter().any(|key| *key == action.path.root);
     match actions.iter().find(is_key) {

@@ -1,4 +1,4 @@
-//! The simulated table beside dynoxide.
+//! The simulated table compared with dynoxide.
 
 use dynoxide::{Database, DynoxideError};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Both {
         Self { played: table(), database, differences: Vec::new() }
     }
 
-    /// The answer of both tables, without the parts in which they may differ.
+    /// The common response of both tables, without the parts in which they may differ.
     pub fn answer(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.played.call(operation, request, 1, &mut Given::default());
         let played = plain(operation, played.map_err(|Refusal { body, .. }| body));
@@ -67,7 +67,7 @@ impl Both {
         played
     }
 
-    /// The answer of the simulated table to a request that dynoxide is known to answer differently.
+    /// The answer of the simulated table to a request to which dynoxide is known to respond differently.
     pub fn answer_apart(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.answer(operation, request);
         let differences = self.take_differences();

@@ -16,7 +16,7 @@ fn refused_apart(operation: &str, request: &Value) {
 }
 
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html>: "You cannot use UpdateItem to
-/// update any primary key attributes." The same holds for an update in a transaction.
+/// update any primary key attributes." This also applies to an update in a transaction.
 #[test]
 fn a_transaction_may_not_change_a_key() {
     let members = json!({ "Key": { "pk": "A", "sk": "HEAD" }, "UpdateExpression": "SET #n0 = :v0" });
@@ -32,7 +32,7 @@ fn a_comparison_may_not_order_flags() {
     refused_apart("DeleteItem", &with(members, &["n"], json!([true])));
 }
 
-/// DynamoDB checks filters as it checks conditions, in which dynoxide refuses this as well.
+/// DynamoDB checks filters like conditions, in which dynoxide refuses this too.
 #[test]
 fn a_filter_may_not_have_bounds_in_the_wrong_order() {
     refused_apart("Scan", &with(json!({ "FilterExpression": "#n0 BETWEEN :v0 AND :v1" }), &["n"], json!([2, 1])));

@@ -88,7 +88,7 @@ pub(super) fn item(plain: Value) -> Value {
     Value::Object(members.map(|(name, plain)| (name.clone(), value(plain))).collect())
 }
 
-/// A request with a table's name, of which the maps of plain values become maps of values.
+/// A request with a table's name, in which maps of plain values become maps of values.
 pub(super) fn request(mut members: Value) -> Value {
     for (name, member) in members.as_object_mut().into_iter().flatten() {
         if ["Key", "Item", "ExpressionAttributeValues", "ExclusiveStartKey"].contains(&name.as_str()) {

@@ -29,7 +29,7 @@ const WHERE: [&str; 4] = [
     " AND \"count\" < ? RETURNING ALL NEW *",
 ];
 
-/// The choices in a request, each of which is taken from a list by its remainder.
+/// The choices in a request, each taken from a list by its remainder.
 type Choices = [u8; 6];
 
 fn one_of<T: Clone>(all: &[T], choice: u8) -> T {
