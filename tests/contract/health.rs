@@ -1,5 +1,5 @@
-//! Health of webhooks: a silent endpoint gets probes only, a webhook that fails for long is disabled, and its owner
-//! sees statistics.
+//! Health of webhooks: a silent endpoint gets only probes, a webhook that fails for a long time is disabled, and its
+//! owner sees statistics.
 
 use std::{
     sync::Arc,
@@ -50,7 +50,7 @@ async fn a_silent_endpoint_gets_only_one_probe_at_a_time(suite: Arc<Suite>) {
     let entity = |name: &str| Entity::new(&api, name.to_owned());
     let (silent, moved, failing, wavering) =
         tokio::join!(entity("silent"), entity("moved"), entity("failing"), entity("wavering"));
-    // An answer interrupts each streak of failures before it is long enough.
+    // A response interrupts each streak of failures before it is long enough.
     let wavers =
         (0..10).map(|number| if number % 3 == 2 { Behaviour::status(503).closing() } else { Behaviour::close() });
     let (silent, (), failing, wavering) = tokio::join!(
@@ -188,7 +188,7 @@ async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite
     assert_eq!(entity.listed(&flaky).await["enabled"], true, "a success in between restarts the time");
     assert_eq!(entity.listed(&listener).await["enabled"], true);
 
-    // When the owner enables it, the time restarts: the next failure does not disable it at once.
+    // When the owner enables it, the time restarts, so the next failure does not disable it at once.
     let path = format!("/webhook/{}", hopeless.id);
     receiver.on("/hopeless", [500, 200].map(Behaviour::status));
     entity.call("PATCH", &path).json(&json!({ "enabled": true })).expect(200).await;
@@ -243,7 +243,7 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
     assert!(hours[0]["startDate"].as_str().is_some_and(|date| date.ends_with(":00:00.000Z")), "{stats:#}");
 }
 
-/// A count may be off by a write of which the table's response is lost, as on a machine that stalls for seconds. So one
+/// A count may be off by one write if the table's response is lost, as on a machine that stalls for seconds. So one
 /// round of three must be exact; counts that overwrite each other are off in every round.
 #[contract_test]
 async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {

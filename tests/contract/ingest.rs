@@ -55,7 +55,7 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     let event = Bus::event(&id(&entity, "1"), &detail(&entity, r#"{"a":1}"#));
     let first = bus.hand_over(&event).await.expect("taken");
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
-    // A webhook that is created in between gets no delivery of it, either.
+    // Nor does a webhook created in between get a delivery of it.
     entity.hook(&receiver.on("/later", [Behaviour::status(204)])).await;
     // EventBridge marks an event that is replayed from an archive; it is still the same event.
     let replayed = event.replacen('{', r#"{"replay-name":"again","#, 1);

@@ -113,7 +113,7 @@ async fn introspection_needs_a_token_and_an_authenticated_client(suite: Arc<Suit
         let refused = api.post("/oauth2/introspect").form(&form).refused(401, "invalid-client").await;
         assert_eq!(refused["error"], "invalid_client");
     }
-    // A token is not accepted as a credential here.
+    // Tokens are not accepted as credentials here.
     api.post("/oauth2/introspect").bearer(&token).form(&[("token", &token)]).refused(401, "invalid-client").await;
     api.get(format!("/oauth2/introspect?token={token}")).refused(405, "method-not-allowed").await;
     api.as_client("/oauth2/introspect", Application::Demo, &[]).refused(400, "invalid-token-request").await;

@@ -11,7 +11,7 @@ use contract_test::contract_test;
 
 const EVENTS: usize = 1_000;
 const A_SECOND: u32 = 50;
-/// The size of a slice: a hiccup of the machine spoils only one.
+/// The size of a slice: a hiccup of the machine affects only one.
 const SLICE: usize = 100;
 /// Latencies below this are not compared.
 const FLOOR: Duration = Duration::from_millis(20);

@@ -10,7 +10,7 @@ use crate::{
     isolation_tenants::{Noisy, Quiet, assert_not_held_up},
 };
 
-/// A port that is never reached: the attempt times out while it resolves the name.
+/// A port that is never reached: the attempt times out during name resolution.
 const PORT: u16 = 9;
 
 #[contract_test(on_demand)]

@@ -37,11 +37,11 @@ const SHARE: usize = 250;
 /// The events of the noisy tenant in a round: with its 40 webhooks, more attempts than the permits of several
 /// invocations.
 const BURST: usize = 16;
-/// The requests to the noisy tenant from which on the quiet tenant publishes.
+/// The number of requests to the noisy tenant from which the quiet tenant publishes.
 const UNDER_WAY: usize = 100;
 /// An event that waits for a slow attempt of the noisy tenant arrives later than this: these attempts take at least 14 s.
 const HELD_UP: Duration = Duration::from_secs(10);
-/// A machine that stands still for seconds spoils a round. A missing limit spoils each of them.
+/// A machine that stalls for seconds spoils a round. A missing limit spoils every round.
 const ROUNDS: u32 = 5;
 
 /// A tenant with one healthy webhook.
@@ -211,7 +211,7 @@ async fn publish(
     join_all(publications).await.into_iter().map(|publication| publication.expect("no panic")).collect()
 }
 
-/// Measures the quiet tenant alone, and beside the noisy tenant from its first event on.
+/// Measures the quiet tenant alone, and alongside the noisy tenant from that tenant's first event.
 pub async fn alone_and_beside(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -222,8 +222,8 @@ pub async fn alone_and_beside(
     (alone, beside)
 }
 
-/// Measures the quiet tenant alone, and beside a tenant that publishes as fast as it can. Also returns the numbers of
-/// that tenant's accepted and refused events.
+/// Measures the quiet tenant alone, and alongside a tenant that publishes as fast as it can. Also returns the numbers
+/// of that tenant's accepted and refused events.
 pub async fn alone_and_beside_a_flood(
     quiet: &Quiet,
     noisy: &Noisy,

@@ -12,7 +12,8 @@ use crate::{
     receivers::did_not_complete,
 };
 
-/// An attempt ended without its endpoint's part: the machine stalled for longer than one of the service's deadlines.
+/// An attempt ended without its endpoint's involvement: the machine stalled for longer than one of the service's
+/// deadlines.
 struct Disturbed;
 
 /// The result of a round of a test, unless the round was disturbed.
@@ -37,7 +38,7 @@ async fn deliver(entity: &Entity) -> Round<Value> {
     Ok(delivery)
 }
 
-/// Whether an attempt ended by its endpoint's part.
+/// Whether the endpoint ended the attempt.
 fn not_stalled(attempt: &Value) -> Round<()> {
     let error = attempt["error"].as_str().unwrap_or_default();
     let stalled = ["interrupted: ", "timeout: "].iter().any(|stalled| error.starts_with(stalled));

@@ -1,4 +1,5 @@
-//! Rotation of the keys that seal values in the table: deliveries are unaffected, and the old keys become unnecessary.
+//! Rotation of the keys that seal values in the table: deliveries are unaffected, and the old keys are no longer
+//! needed.
 
 use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -96,7 +97,7 @@ async fn a_rotation_under_load_breaks_no_signature_and_reseals_everything(suite:
         let delivery = entity.until_status(delivery, &["delivered", "failed"]).await;
         assert_eq!((&delivery["status"], &delivery["attemptCount"]), (&json!("delivered"), &json!(1)), "{delivery:#}");
     }
-    // No delivery was even delayed: a function loads a new key as soon as it meets it.
+    // No delivery was even delayed: a function loads a new key as soon as it encounters it.
     let complaints = bundle.logs();
     assert!(!complaints.contains("sealed value cannot be opened"), "{complaints}");
     let received = receiver.everything();

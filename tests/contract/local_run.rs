@@ -59,7 +59,7 @@ async fn data_in_use_are_reported(suite: Arc<Suite>) {
     let data = suite.bundle().data().display().to_string();
     let said = refused_start(&[("PORT", free_port().to_string()), ("DATA", data.clone())]).await;
     assert!(said.contains(&data) && said.contains("DATA="), "{said}");
-    // The bundle that uses the data is not disturbed.
+    // The bundle using the data is not disturbed.
     suite.api.get("/openapi.json").expect(200).await;
     assert!(suite.bundle().data().join("service.env").exists());
 }

@@ -150,7 +150,7 @@ async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suit
     assert_eq!(agent.refused("create_webhook", webhook).await["kind"], "service-unavailable");
     let counted = until("the failure is counted", LONG, async || {
         let lines = lines(&bundle, "mcp");
-        // The lines of the audit trail are metrics, too.
+        // The lines of the audit trail are also metrics.
         (!values(&lines, "ServerErrors").is_empty()).then_some(lines)
     })
     .await;

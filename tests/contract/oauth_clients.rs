@@ -173,7 +173,7 @@ async fn openid_client_authenticates_with_an_ed25519_key(suite: Arc<Suite>) {
     let public = json!({ "kty": "OKP", "crv": "Ed25519", "kid": "edwards", "x": encoded(pair.public_key().as_ref()) });
     let private = with(public.clone(), "d", encoded(seed.as_ref()));
     let entity = suite.entity().await;
-    // The name that the library exports, and the name before RFC 9864.
+    // The name that the library exports, and the one before RFC 9864.
     for public in [with(public.clone(), "alg", "Ed25519"), with(public.clone(), "alg", "EdDSA"), public] {
         let application =
             json!({ "name": "With a key", "scopes": [SCOPE], "publicKeys": [public], "withSecret": false });

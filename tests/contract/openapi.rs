@@ -10,7 +10,7 @@ use crate::harness::{NO_HEAD, SeenMembers, Suite, node, project};
 
 #[contract_test]
 async fn the_document_that_is_served_is_openapi_yaml(suite: Arc<Suite>) {
-    // The deployment replaces the document's example of an address by its own address.
+    // The deployment replaces the document's sample address with its own.
     let base_url = &suite.api.env["BASE_URL"];
     let auth_url = &suite.api.env["AUTH_URL"];
     let expected = suite.contract.document.to_string();
@@ -38,7 +38,7 @@ async fn openapi_yaml_has_exactly_the_routes_that_are_deployed(suite: Arc<Suite>
     assert_eq!(documented, deployed);
 }
 
-/// At the end of a run of all tests, the harness asks this of all responses.
+/// At the end of a run of all tests, the harness checks this for all responses.
 #[contract_test]
 async fn a_member_that_every_response_has_is_found_unless_it_is_required(_: Arc<Suite>) {
     let page = json!({ "type": "object", "properties": { "items": { "type": "array", "items": {
@@ -116,7 +116,7 @@ async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Su
     assert_eq!(read["paths"], paths.len());
 }
 
-/// Generators of clients read the same document, each with another reader of references, unions and examples.
+/// Generators of clients read the same document, each with different code for references, unions and examples.
 #[contract_test]
 async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite: Arc<Suite>) {
     let openapi = suite.api.get("/openapi.json").expect(200).await.json();
@@ -126,7 +126,7 @@ async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite
     assert_eq!(generated["complaints"], "", "the generated clients do not compile");
     let names: BTreeSet<_> =
         generated["names"].as_array().expect("a list").iter().filter_map(|name| name.as_str()).collect();
-    // Modelina has no name for an object that stands alone within a schema.
+    // Modelina has no name for an inline object of a schema.
     let unnamed: Vec<_> = names.iter().filter(|name| name.starts_with("AnonymousSchema")).collect();
     assert!(10 * unnamed.len() < names.len(), "{unnamed:?} of {} models", names.len());
     for name in ["BookingCreated", "BookingCreatedData", "Booking", "Money"] {
@@ -347,7 +347,7 @@ async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suit
     }
 }
 
-/// A generator may make a client class of each tag, and the requests to clients' endpoints must not replace one.
+/// A generator may create a client class for each tag, and the requests to clients' endpoints must not replace one.
 #[contract_test]
 async fn requests_to_clients_have_a_separate_tag(suite: Arc<Suite>) {
     let document = &suite.contract.document;

@@ -64,7 +64,7 @@ async fn a_failing_webhook_is_announced_once_an_hour_while_it_fails(suite: Arc<S
     entity.until_status(&healing, &["delivered"]).await;
     until_health(&entity, &failing, "healthy").await;
 
-    // The next failure streak begins within the hour: it is recorded, and not announced yet.
+    // The next failure streak begins within the hour: it is recorded but not yet announced.
     receiver.on("/failing", [Behaviour::status(500)]);
     fails(&entity, &failing).await;
     until_quiet(&suite, &entity).await;
@@ -226,7 +226,7 @@ async fn two_failing_webhooks_do_not_announce_each_other_without_end(suite: Arc<
     let failing = sent.iter().position(|(_, kind, _)| *kind == "webhook.failing").expect("one is announced");
     let (informed, _, status) = sent.remove(failing);
     assert!([&one, &two].iter().any(|hook| hook.id == informed) && status == "failed");
-    // Each gets the events, and one about the exhausted delivery to the other.
+    // Each gets the events, plus one about the other's exhausted delivery.
     let mut expected: Vec<(&str, &str, &str)> = [&one, &two]
         .into_iter()
         .flat_map(|hook| {

@@ -1,4 +1,4 @@
-//! One delivery from the terminal: an operator knows its identifier, and neither its owner nor a token.
+//! One delivery from the terminal: an operator knows its identifier, but neither its owner nor a token.
 
 use std::sync::Arc;
 

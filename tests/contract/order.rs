@@ -1,5 +1,5 @@
 //! Order by subject: an ordered webhook gets the deliveries of a subject one after another, in the order in which their
-//! events were accepted. Each delivery waits until the one before is final, and names it.
+//! events were accepted. Each delivery waits until the previous one is final, and names it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// A time that no test reaches.
+/// A time beyond the end of any test.
 const NEVER: &str = "2099-01-01T00:00:00.000Z";
 
-/// The readers of these tests hold a delivery for ten minutes, for which no test waits.
+/// The readers in these tests hold a delivery for ten minutes, longer than any test waits.
 fn held() -> Value {
     json!({ "visibility": 600 })
 }
@@ -72,11 +72,11 @@ pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     shown
 }
 
-/// Moves the dispatcher's next look at a held delivery to a time that never comes. From now on, only the end of the
-/// delivery before it can wake it.
+/// Moves the dispatcher's next check of a held delivery to a time that is never reached. From now on, only the end of
+/// the delivery before it can wake it.
 async fn without_looks(table: &Table, id: &str) {
-    // While a dispatcher looks at it, it has a lease, and gets another time afterwards. It cannot be claimed from the
-    // first change on.
+    // While a dispatcher checks it, it has a lease, and gets another time afterwards. From the first change, it cannot
+    // be claimed.
     for attribute in ["claimableAt", "dueAt"] {
         let moved = async || table.set_of_head(id, attribute, NEVER).await.then_some(());
         until("no dispatcher looks at the delivery", LONG, moved).await;

@@ -171,7 +171,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// How often a test is run at most, if the machine stalls each time.
+/// The maximum number of runs of a test, if the machine stalls each time.
 const RUNS: usize = 3;
 
 /// Runs one test. A test that fails while the machine stalls is run again, since its time limits and the service's may
@@ -239,7 +239,7 @@ async fn end(bundle: &Bundle, contract: &Contract, conclusion: &Conclusion, all:
     )
 }
 
-/// Reports a failure outside of tests, in the format of a failed test.
+/// Reports a failure outside the tests, in the format of a failed test.
 fn failure(what: &str, fault: &str) -> ExitCode {
     eprintln!("\n---- {what} ----\n{fault}");
     ExitCode::FAILURE

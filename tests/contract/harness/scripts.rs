@@ -7,12 +7,12 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::{LONG, project};
 
-/// The texts by which libraries report a 503. A machine that stalls for seconds causes it, and it asks the client to try
+/// The texts by which libraries report a 503. A machine that stalls for seconds causes it. It asks the client to try
 /// again, which these libraries leave to their users.
 const TEMPORARY: [&str; 3] =
     ["503 Server Error", "temporarily_unavailable", "ClientError: unexpected HTTP response status code"];
 
-/// Runs a script of `tests/python` with a JSON value as its input, and returns the value that it prints.
+/// Runs a script of `tests/python` with a JSON value as its input, and returns the value printed.
 pub async fn python(script: &str, input: &Value) -> Value {
     run(&[], &format!("tests/python/{script}"), input).await
 }
@@ -36,7 +36,7 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     }
 }
 
-/// The text that a script prints, or its complaint if it fails.
+/// The text that a script prints, or its error text if it fails.
 async fn run_once(options: &[&str], script: &str, input: &Value) -> Result<String, String> {
     let mut child = Command::new(project().join(".venv/bin/python"))
         .args(options)

@@ -45,14 +45,15 @@ pub struct Suite {
     other_bundles: Semaphore,
 }
 
-/// Number of tests that run at once: far more than processors, since tests mostly wait, but no more than the shared bundle
-/// answers in time on a busy machine.
+/// Number of tests that run at once: far more than processors, since tests mostly wait, but no more than the shared
+/// bundle can serve in time on a busy machine.
 const TURNS: usize = 24;
-/// The longest response time of a service that takes a further test.
+/// The longest response time at which the service can take another test.
 const IN_TIME: Duration = Duration::from_secs(2);
-/// How often a test is delayed because the service is slow, by a second each time. Other processes may slow it, too.
+/// The number of times that a test is delayed because the service is slow, by a second each time. Other processes may
+/// also slow it.
 const MOST_DELAYS: usize = 5;
-/// Number of bundles that may run beside the first.
+/// Number of bundles that may run alongside the first.
 const OTHER_BUNDLES: usize = 8;
 
 /// A bundle whose functions reach the table and the queues through proxies, which see every call.
@@ -85,11 +86,11 @@ impl Application {
 }
 
 thread_local! {
-    /// How long this thread's test waited for permits of other bundles.
+    /// The time for which this thread's test waited for permits for other bundles.
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// How long this thread's test waited for permits of other bundles, from the last call on.
+/// The time for which this thread's test waited for permits for other bundles, since the last call.
 pub(super) fn take_waited() -> Duration {
     WAITED.take()
 }
@@ -132,8 +133,8 @@ impl Suite {
         }
     }
 
-    /// Waits until the test may run: until it has a turn, and the service answers in time. So fewer tests run at once on a
-    /// machine that others use as well.
+    /// Waits until the test may run: until it has a turn, and the service answers in time. So fewer tests run at once
+    /// on a machine with other users.
     pub async fn turn(&self) -> SemaphorePermit<'_> {
         let turn = self.turns.acquire().await.expect("the semaphore is never closed");
         for _ in 0..MOST_DELAYS {
@@ -149,8 +150,8 @@ impl Suite {
         turn
     }
 
-    /// Waits for the permit of another bundle, for a test that starts one itself. Another test has the turn meanwhile. With
-    /// a deployed stack, the test is ignored.
+    /// Waits for the permit of another bundle, for a test that starts one itself. Another test has the turn in the
+    /// meantime. With a deployed stack, the test is ignored.
     pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         if let Service::Stack(_) = self.service {
             needs_bundle("a separate bundle");

@@ -32,7 +32,7 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
     let path = format!("/webhook/{}", hook.id);
     let first = changing(&entity, &path, "first", r#"{"name":"new","version":1}"#).expect(200).await;
     assert!(is_first(&first) && first.json()["version"] == 2, "{}", first.exchange);
-    // Written in another way.
+    // Written differently.
     let again = changing(&entity, &path, "first", r#"{ "version": 1.0, "name": "\u006eew" }"#).expect(200).await;
     assert!(is_replayed(&again), "{}", again.exchange);
     assert_eq!(again.json(), first.json());
@@ -40,7 +40,7 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
     other.refused(409, "idempotency-conflict").await;
     entity.call("PATCH", &path).json(&json!({ "name": "new", "version": 1 })).refused(409, "version-conflict").await;
 
-    // Each of these changes is written in another transaction.
+    // Each of these changes uses a different transaction.
     let pushed = json!({ "delivery": "push", "eventUrl": url }).to_string();
     let moved = json!({ "eventUrl": receiver.on("/other", [Behaviour::status(200)]) }).to_string();
     for (number, body) in [
@@ -73,7 +73,7 @@ async fn a_repeated_change_of_a_webhook_is_made_once(suite: Arc<Suite>) {
     changing(&entity, &path, "free", r#"{"name":"late","version":1}"#).refused(409, "version-conflict").await;
     let late = changing(&entity, &path, "free", r#"{"name":"late"}"#).expect(200).await;
     assert!(is_first(&late), "{}", late.exchange);
-    // Another verb has its own keys.
+    // Each verb has separate keys.
     assert!(is_first(&removing(&entity, &path, "first").expect(200).await));
 }
 
@@ -149,7 +149,7 @@ async fn of_ten_removals_at_once_all_get_the_same_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [Behaviour::status(200)]);
-    // The answers of concurrent erasures say how far they are.
+    // The responses to concurrent erasures show their progress.
     let removables = removables(&entity, &url).await.into_iter().filter(|(path, _)| !path.ends_with("/content"));
     for (path, _) in removables {
         let answers = join_all((0..10).map(|_| removing(&entity, &path, "key").expect(200))).await;

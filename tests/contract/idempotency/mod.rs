@@ -26,7 +26,7 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
         let before = asked.count(&entity).await;
         let first = asked.call(&entity, "key").expect(asked.status).await;
         assert!(is_first(&first), "{wanted:?}: {}", first.exchange);
-        // Written in another way, it is the same request.
+        // Written differently, it is still the same request.
         let body: Value = serde_json::from_str(&asked.body).expect("JSON");
         let rewritten = serde_json::to_string_pretty(&body).expect("JSON");
         for again in [&asked.body, &rewritten] {
@@ -240,7 +240,7 @@ async fn a_refused_request_does_not_use_its_key(suite: Arc<Suite>) {
     entity.post("/webhook").header("idempotency-key", "key").json(&wrong).expect(400).await;
     let asked = Wanted::Webhook.asked(&entity, "https://hooks.example.com/").await;
     asked.call(&entity, "key").expect(201).await;
-    // The same holds for a refusal because of a resource's state.
+    // This also applies to a refusal because of a resource's state.
     let asked = Wanted::ClientSecret.asked(&entity, "").await;
     asked.call(&entity, "first").expect(200).await;
     asked.call(&entity, "second").refused(409, "client-secret-limit").await;

@@ -66,7 +66,7 @@ async fn a_secret_is_shown_again_for_ten_minutes_and_not_later(suite: Arc<Suite>
             _ => format!("`POST …/webhook/{made}/secret`"),
         };
         assert!(detail.contains(&call), "{wanted:?}: {detail}");
-        // Another body is another request at any time.
+        // A different body always means a different request.
         asked.with_body(&entity, "key", &asked.other).refused(409, "idempotency-conflict").await;
     }
 }
@@ -122,7 +122,7 @@ async fn an_expired_key_counts_as_new(suite: Arc<Suite>) {
         let lives = records(&entity).await[0]["expiresAt"]["N"].as_str().and_then(|at| at.parse::<i64>().ok());
         let lives = lives.expect("a number of seconds") - now();
         assert!((86_300..=86_400).contains(&lives), "a key is remembered for a day, not {lives} s");
-        // The table removes an expired record some days later; the service ignores it before.
+        // The table removes an expired record some days later; until then, the service ignores it.
         set_time(&entity, "expiresAt", json!({ "N": (now() - 1).to_string() })).await;
         let second = asked.call(&entity, "key").expect(asked.status).await;
         assert!(is_first(&second) && second.text() != first.text(), "{wanted:?}: {}", second.exchange);

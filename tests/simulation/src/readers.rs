@@ -36,17 +36,17 @@ pub struct Reading {
 /// The reaction of a reader to the deliveries that it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reaction {
-    /// It confirms them all.
+    /// Confirms them all.
     Confirms,
-    /// It reports some as failed, and confirms the others.
+    /// Reports some as failed, and confirms the others.
     Reports,
-    /// It confirms them all, and repeats that later.
+    /// Confirms them all, and repeats that later.
     Repeats,
-    /// It dies, and answers for none.
+    /// Dies without an answer for any.
     Dies,
 }
 
-/// The memory of the readers.
+/// What the readers remember.
 #[derive(Debug, Default)]
 pub struct Readers {
     /// The deliveries that readers got, in the order of their arrival.
@@ -64,11 +64,11 @@ pub struct HandedOut {
     pub attempt: u64,
     /// The receipt.
     pub receipt: String,
-    /// When the function gave it out, by its clock, in milliseconds.
+    /// The time at which the function gave it out, by its clock, in milliseconds.
     pub claimed: u64,
-    /// When the reader had it, in milliseconds.
+    /// The time at which the reader received it, in milliseconds.
     pub received: u64,
-    /// Until when the reader holds it, by the clock of the function, in milliseconds.
+    /// The time until which the reader holds it, by the function's clock, in milliseconds.
     pub visible_from: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct ReaderAnswer {
     pub sent: u64,
     /// The number of times that it was sent.
     pub tries: u32,
-    /// The outcome and when it came, in milliseconds; `None` if no try had an answer.
+    /// The outcome and the time of its arrival, in milliseconds; `None` if no try had a response.
     pub outcome: Option<(String, u64)>,
 }
 
@@ -138,7 +138,7 @@ impl Reading {
 }
 
 impl Tenants {
-    /// A reader gets deliveries, and reacts to them. Returns how many it got.
+    /// A reader gets deliveries, and reacts to them. Returns their number.
     pub(crate) async fn read(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> usize {
         let page = self.ask(step, slot, webhook.clone(), reading).await;
         let got = page.len();
@@ -158,7 +158,7 @@ impl Tenants {
         got
     }
 
-    /// Asks for deliveries. A reader without an answer asks again, and may hold deliveries that it does not know.
+    /// Requests deliveries. Without a response, the reader tries again, and may then hold deliveries unknown to it.
     async fn ask(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> Vec<HandedOut> {
         let id = webhook.clone();
         let answer = self
@@ -236,9 +236,9 @@ impl Tenants {
     }
 
     /// Reads all feeds until they have nothing more to give, and confirms everything. A tenant may not know a webhook
-    /// whose registration had no answer, so the webhooks are those of the table.
+    /// whose registration got no response, so the webhooks are read from the table.
     pub async fn empty_feeds(&self) {
-        /// More than the deliveries of a history need.
+        /// More than a history's deliveries need.
         const MOST: usize = 50;
         for (slot, webhook) in self.pulled() {
             for _ in 0..MOST {
@@ -252,7 +252,7 @@ impl Tenants {
         }
     }
 
-    /// The pull webhooks and enabled at this moment.
+    /// The pull webhooks that are enabled at this time.
     fn pulled(&self) -> Vec<(Slot, WebhookId)> {
         let state = self.cloud.world.state();
         let webhooks = state.table.items().filter_map(|((_, sort), item)| {

@@ -59,7 +59,7 @@ fn show(plan: &Plan) -> Outcome {
 fn shortest(plan: Plan, promise: Promise) -> Plan {
     let began = Instant::now();
     let mut tries = 0;
-    // Each try may repeat a panic that the log has shown already.
+    // Each try may repeat a panic that the log has already shown.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let shortest = shrink(plan, |plan| {

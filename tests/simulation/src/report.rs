@@ -12,7 +12,7 @@ use crate::{
     sandbox::Function,
 };
 
-/// A history in which fewer things happen hardly tests anything.
+/// A history with fewer occurrences tests hardly anything.
 const FEW: u64 = 50;
 
 /// The sum of the outcomes of many histories.
@@ -20,9 +20,9 @@ const FEW: u64 = 50;
 pub struct Report {
     /// The number of histories that ended.
     pub histories: u64,
-    /// The number of things that happened in them.
+    /// The number of occurrences in them.
     pub happened: u64,
-    /// The number of histories in which fewer than 50 things happened.
+    /// The number of histories with fewer than 50 occurrences.
     pub with_few: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
@@ -49,7 +49,7 @@ impl Report {
         format!("{histories} histories in {seconds:.0} s, {each:.1} a second, {broken} broke a promise")
     }
 
-    /// The whole report about a run that took this long.
+    /// The whole report about a run with this duration.
     pub fn text(&self, time: Duration) -> String {
         let mut text = String::new();
         // Writing into a string cannot fail.

@@ -103,7 +103,7 @@ pub enum Phase {
     Running,
     /// It is frozen between two invocations, or in the middle of one.
     Frozen,
-    /// It has ended, and nothing of it continues.
+    /// It has ended, and no part of it continues.
     Dead,
 }
 
@@ -168,8 +168,8 @@ impl Sandbox {
             if inner.phase != Phase::Dead {
                 inner.phase = phase;
             }
-            // The calls first: tokio reads from sockets before it looks at its timers, so an answer that arrived during
-            // a freeze precedes a timeout that ended in the meantime.
+            // The calls first: tokio reads from sockets before it checks its timers, so an answer that arrived during a
+            // freeze precedes a timeout that ended in the meantime.
             std::mem::take(&mut inner.calls).into_iter().chain(inner.work.take())
         };
         waiting.for_each(Waker::wake);

@@ -36,8 +36,8 @@ struct ServiceLog {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ServiceLog {
-    /// Libraries report each retry and each connection below `warn`. Their spans stay off, because the SDK draws a
-    /// number for each of its spans from the generator of its jitter: a replay would then be another history.
+    /// Libraries report each retry and each connection below `warn`. Their spans remain off, because the SDK draws a
+    /// number for each span from its jitter generator, so a replay would be a different history.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         let name = metadata.target().split("::").next().unwrap_or_default();
         let is_own = name == env!("CARGO_CRATE_NAME") || OWN_CRATES.contains(&name);

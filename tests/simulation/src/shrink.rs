@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 
-/// Speeds at which the steps of a shorter history may follow each other, the highest first.
+/// Speeds at which the steps of a shorter history may follow each other, highest first.
 const SPEEDS: [u32; 4] = [64, 16, 4, 2];
 
 /// A plan of this length is short enough for a reader.
@@ -36,7 +36,7 @@ fn size(plan: &Plan) -> (usize, usize, u32) {
 fn with_fewer_steps(mut best: Plan, breaks: &mut impl FnMut(&Plan) -> bool) -> Plan {
     let mut part = best.steps.len().div_ceil(2);
     while part > 0 {
-        // Begin with the last steps: none of those after the break is needed.
+        // Begins with the last steps: none after the break is needed.
         let mut end = best.steps.len();
         while end > 0 {
             let from = end.saturating_sub(part);

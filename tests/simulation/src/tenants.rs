@@ -1,4 +1,4 @@
-//! The tenants: clients that call the use cases, repeat requests that get no answer, and remember the answers.
+//! The tenants: clients that call the use cases, repeat requests that get no response, and remember the responses.
 
 use std::{
     future::Future,
@@ -45,6 +45,7 @@ pub struct Tenants {
     records: Mutex<Records>,
 }
 
+
 /// The outcome of one try.
 type Tried = Result<Value, Problem>;
 
@@ -54,7 +55,7 @@ impl Tenants {
         Arc::new(Self { cloud, order, records: Mutex::default() })
     }
 
-    /// The memory of the tenants.
+    /// What the tenants remember.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,7 +308,7 @@ impl Tenants {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
-                // Often the range of a replay that is under way: no other is accepted.
+                // Often the range of a replay under way, since no other is accepted.
                 let since = Time::from_millis(since.as_millis().div_euclid(HOUR) * HOUR);
                 let body = json!({ "createdFrom": since }).to_string();
                 let key = format!("step-{}", step.number);
@@ -390,7 +391,7 @@ impl Tenants {
         .await;
     }
 
-    /// Makes a request until it is answered, and remembers it.
+    /// Repeats a request until it gets a response, and remembers it.
     pub(crate) async fn request<W>(
         &self,
         step: Step,

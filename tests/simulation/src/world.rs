@@ -33,7 +33,7 @@ pub struct World {
     pub clock: TrueClock,
     /// The choices of the history.
     pub draws: Draws,
-    /// SQS, as `make run` has it.
+    /// SQS, as in `make run`.
     pub queues: Queues,
     state: Mutex<State>,
 }
@@ -42,14 +42,14 @@ pub struct World {
 pub struct State {
     /// DynamoDB.
     pub table: Table,
-    /// The partitions that take nothing, and until when, in milliseconds.
+    /// The partitions that accept no requests, and the time until which they do not, in milliseconds.
     pub throttled: BTreeMap<String, u64>,
-    /// The times, in milliseconds, in which a partition took nothing.
+    /// The periods, in milliseconds, in which a partition accepted no requests.
     pub throttles: Vec<(String, u64, u64)>,
     /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in
     /// parts of 10 000.
     pub troubled: Option<u16>,
-    /// The answers of the table to requests that are not valid.
+    /// The table's responses to invalid requests.
     pub invalid: Vec<String>,
     /// The panics of use cases.
     pub panics: Vec<String>,
@@ -63,7 +63,7 @@ pub struct State {
     pub coverage: Coverage,
     /// The published geo-IP databases and their providers.
     pub geo_ip: GeoIp,
-    /// Until when Secrets Manager does not answer, in milliseconds.
+    /// The time until which Secrets Manager does not respond, in milliseconds.
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
     pub endpoints: Endpoints,
@@ -75,7 +75,7 @@ pub struct State {
     pub numbers: Numbers,
 }
 
-/// The last numbers that were given.
+/// The last numbers assigned.
 #[derive(Debug, Default)]
 pub struct Numbers {
     /// Of sandboxes.
@@ -117,7 +117,7 @@ impl World {
         Arc::new(Self { clock, draws, queues, state: Mutex::new(state) })
     }
 
-    /// The state. Nothing waits while it holds this.
+    /// The state. No task may wait while it holds this.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,7 +139,7 @@ impl World {
         self.state().journal.explain(now, who, what);
     }
 
-    /// Records that the present invocation of a sandbox was interrupted.
+    /// Records that the current invocation of a sandbox was interrupted.
     pub fn interrupted(&self, sandbox: &Sandbox) {
         self.state().interrupted.insert(sandbox.invocation());
     }
@@ -250,7 +250,7 @@ impl Conditions for Draw<'_> {
             return true;
         }
         if self.occurs(Fault::Throttled) || self.is_troubled(&partition) {
-            // Mostly short, and up to a minute.
+            // Mostly short, but up to a minute.
             let seconds = 60.0 * self.rng.f64().powi(4);
             let until = self.now + Duration::from_secs_f64(seconds).as_millis() as u64;
             self.throttles.push((partition.clone(), self.now, until));

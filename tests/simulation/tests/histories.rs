@@ -46,7 +46,7 @@ fn new_histories_keep_every_promise() {
 #[test]
 fn a_history_is_repeated_exactly() {
     for seed in 1..=12 {
-        // The log for a reader changes nothing, and neither do the histories before.
+        // Neither the log for a reader nor earlier histories change anything.
         let journals = [Journal::brief(), Journal::readable(), Journal::brief()];
         let outcomes = journals.map(|journal| history::run(&Plan::draw(seed), journal));
         let numbers = outcomes.map(|outcome| (outcome.fingerprint, outcome.happened));
@@ -54,8 +54,8 @@ fn a_history_is_repeated_exactly() {
     }
 }
 
-/// A promise about readers that no history puts to the test would always be kept. Few answers of a history fail or are too
-/// late, so histories are run until there were enough.
+/// A promise about readers that no history tests would always seem kept. Few of a history's answers fail or are late,
+/// so histories are run until there are enough.
 #[test]
 fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.kind == PlanKind::Feeds);
@@ -74,8 +74,8 @@ fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     panic!("{answers:?}");
 }
 
-/// The promise about the order of a subject is put to the test only if deliveries wait for each other. Many histories
-/// have none that waits, so they are run until enough have waited.
+/// The promise about the order of a subject is tested only if deliveries wait for each other. In many histories none
+/// waits, so histories are run until enough have waited.
 #[test]
 fn deliveries_of_a_subject_wait_for_the_one_before() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.order.is_some());
@@ -105,15 +105,15 @@ fn no_attempt_counts_twice_in_the_statistics() {
     keeps_every_promise(&Plan::draw(94));
 }
 
-/// A permission was replaced after its refresh was claimed, and before the provider answered. The check took the tokens
-/// of the former one as lost.
+/// A permission was replaced after its refresh was claimed, and before the provider answered. The check considered the
+/// former one's tokens lost.
 #[test]
 fn a_permission_that_is_replaced_during_its_refresh_loses_nothing() {
     keeps_every_promise(&Plan::draw(9_001_144));
 }
 
-/// An attempt was counted only when all attempts of its message had ended. Beside one whose endpoint was silent, a
-/// failure was counted after a later success, and the webhook seemed to fail.
+/// An attempt was counted only when all attempts of its message had ended. Together with one whose endpoint was silent,
+/// a failure was counted after a later success, and the webhook seemed to fail.
 #[test]
 fn an_attempt_beside_a_silent_one_is_counted_within_a_second() {
     let plan = Plan { speed: 4, ..Plan::draw(6_003_496).only(&[0, 1, 4, 5, 29, 30]).with_faults(&[]) };

@@ -106,7 +106,7 @@ fn versions(state: &State, tenant: usize, provider: Provider) -> Vec<Stored<'_>>
         .collect()
 }
 
-/// Why the loss of tokens has no excuse; `None` if they were stored, or if there is one.
+/// The reason why a loss of tokens is inexcusable; `None` if they were stored, or if there is an excuse.
 fn lost(
     state: &State,
     records: &Records,

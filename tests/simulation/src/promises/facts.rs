@@ -1,4 +1,4 @@
-//! The truth about a history, arranged for the checks.
+//! The facts of a history, arranged for the checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,9 +11,9 @@ use crate::{
     world::State,
 };
 
-/// The truth about a history.
+/// The facts of a history.
 pub struct Facts<'a> {
-    /// The state at the end.
+    /// The final state.
     pub state: &'a State,
     /// The deliveries by identifier.
     pub deliveries: BTreeMap<String, DeliveryFacts<'a>>,
@@ -42,7 +42,7 @@ pub struct DeliveryFacts<'a> {
 pub struct AttemptFacts {
     /// The number.
     pub number: u64,
-    /// When it began, in milliseconds, by the clock of its sandbox.
+    /// Its start in milliseconds, by its sandbox's clock.
     pub began: u64,
     /// When it ended.
     pub ended: u64,
@@ -50,7 +50,7 @@ pub struct AttemptFacts {
     pub status: Option<u64>,
     /// The outcome, if it is the attempt of a reader of a feed.
     pub reader: Option<ReaderOutcome>,
-    /// Whether its worker ended before it recorded the outcome. Then it began with the claim.
+    /// Whether its worker ended before recording the outcome. Its start is then that of the claim.
     pub interrupted: bool,
 }
 
@@ -85,15 +85,15 @@ pub struct WebhookFacts<'a> {
 pub struct WebhookState<'a> {
     /// Whether it is enabled.
     pub enabled: bool,
-    /// Its address; empty while it is pulled.
+    /// Its address; empty for a pull webhook.
     pub url: &'a str,
-    /// Whether it is pulled.
+    /// Whether it is a pull webhook.
     pub pulled: bool,
     /// Whether it gets the deliveries of a subject in order.
     pub ordered: bool,
     /// Whether a failed attempt is repeated.
     pub has_retries: bool,
-    /// When the pause by its owner ends, in milliseconds; 0 without one.
+    /// The end of its owner's pause in milliseconds; 0 without one.
     pub paused_until: u64,
 }
 
@@ -221,7 +221,7 @@ impl WebhookFacts<'_> {
         begins_absent.into_iter().chain(states)
     }
 
-    /// Whether the webhook wanted events of this type during the whole time.
+    /// Whether the webhook subscribed to events of this type during the whole time.
     pub fn wanted(&self, kind: &str, from: u64, until: u64) -> bool {
         let types = self.versions.iter().find_map(|version| {
             let list = version.item.as_deref()?.get("eventList")?["L"].as_array()?;
@@ -237,7 +237,7 @@ impl WebhookFacts<'_> {
         self.between(from, until).flatten().all(|state| state.ordered)
     }
 
-    /// The last moment until this time at which its owner paused the webhook, in milliseconds; 0 if there is none.
+    /// The last time up to this one at which its owner paused the webhook, in milliseconds; 0 if there is none.
     pub fn last_paused(&self, until: u64) -> u64 {
         let ends = self.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
         let pauses = self.versions.iter().zip(ends).filter_map(|(version, replaced)| {

@@ -1,5 +1,5 @@
-//! The promises of the service, checked after each history against the truth: the items and all their versions, the
-//! requests that endpoints saw, and the answers that clients got. docs/reliability.md has the promises for readers.
+//! The service's promises, checked after each history against the facts: the items and all their versions, the requests
+//! that endpoints saw, and the responses that clients got. docs/reliability.md describes the promises.
 
 mod apart;
 mod counted;
@@ -24,9 +24,9 @@ use facts::Facts;
 /// A promise of docs/reliability.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
-    /// Every acknowledged event reaches every webhook that wants it, or its delivery is final with a reason.
+    /// Every acknowledged event reaches every webhook that subscribes to it, or its delivery is final with a reason.
     Delivered,
-    /// Everything open has a due time that the sweep looks at.
+    /// Everything open has a due time at which the sweep finds it.
     Swept,
     /// The history has every request that an endpoint saw, except one for each death.
     Recorded,
@@ -56,7 +56,7 @@ pub enum Promise {
     Valid,
     /// A state is exchanged once, and the last tokens of a connection are the stored ones.
     ExchangedOnce,
-    /// An ended token is refused everywhere a minute later, and at once where credentials are made.
+    /// An ended token is refused everywhere after a minute, and at once where credentials are created.
     Revoked,
 }
 
@@ -90,7 +90,7 @@ impl Promise {
 pub struct Broken {
     /// The promise.
     pub promise: Promise,
-    /// How it was broken.
+    /// The way in which it was broken.
     pub how: String,
 }
 

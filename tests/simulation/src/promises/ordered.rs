@@ -21,11 +21,11 @@ use crate::{
 /// An event with a subject.
 struct Accepted<'a> {
     event: &'a str,
-    /// When the first try of its publication began, in milliseconds; the beginning of the history if that is unknown.
+    /// The start of its publication's first try, in milliseconds; the beginning of the history if unknown.
     began: u64,
 }
 
-/// The longest that a delivery may wait for one that is already final, in milliseconds, if no fault occurs.
+/// The longest time that a delivery may wait for one that is already final, in milliseconds, if no fault occurs.
 const WOKEN_WITHIN: u64 = 5_000;
 
 /// Checks each ordered webhook and subject.
@@ -41,7 +41,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     let erased = erased(facts);
     for line in lines(facts, records).values() {
         for (id, webhook) in &facts.webhooks {
-            // The deliveries before, with the earliest beginning of the publications since each.
+            // The earlier deliveries, each with the earliest start of the publications since.
             let mut before: Vec<(&str, &DeliveryFacts<'_>, u64)> = Vec::new();
             for accepted in line {
                 for (.., since) in &mut before {
@@ -98,7 +98,7 @@ fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64
     states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
 }
 
-/// The number of deliveries that waited for the one before at any moment of a history.
+/// The number of deliveries that waited for the previous one at any time in a history.
 pub fn held(state: &State) -> usize {
     let versions = state.table.versions().iter();
     let held =
@@ -132,7 +132,7 @@ fn publisher(request: &Request) -> Option<usize> {
     }
 }
 
-/// When the publication of each acknowledged event began. A key may have been used by several requests.
+/// The start of each acknowledged event's publication. A key may have been used by several requests.
 fn began(records: &Records) -> BTreeMap<&str, u64> {
     let mut began: BTreeMap<_, u64> = BTreeMap::new();
     for request in &records.requests {
@@ -149,8 +149,8 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     began
 }
 
-/// When the first attempt of a delivery was seen, if one before it became final only later, and nothing allowed
-/// that.
+/// The time at which a delivery's first attempt was seen, if an earlier delivery became final only later and nothing
+/// permitted that.
 fn overtakes(
     records: &Records,
     webhook: &WebhookFacts<'_>,
@@ -164,7 +164,7 @@ fn overtakes(
     if first >= final_at {
         return None;
     }
-    // A resend, or the recovery of a cancelled delivery, goes at once.
+    // A resend, or the recovery of a cancelled delivery, is sent at once.
     let is_asked = next.versions.iter().any(|version| {
         version.at <= first && version.item.as_deref().is_some_and(|head| !text(head, "askedAt").is_empty())
     });
@@ -173,7 +173,7 @@ fn overtakes(
     (!is_asked && !was_final && was_ordered).then(|| time(first))
 }
 
-/// When the events that tenants erased were erased.
+/// The times at which tenants erased events.
 fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     let mut erased = BTreeMap::new();
     for version in facts.state.table.versions() {
@@ -186,7 +186,7 @@ fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     erased
 }
 
-/// When a delivery was final first. One without a head is final from the erasure of its event on.
+/// The time at which a delivery first became final. Without a head, it is final from the erasure of its event.
 fn final_at(delivery: &DeliveryFacts<'_>, erased: &BTreeMap<&str, u64>) -> u64 {
     let erased = erased.get(delivery.event.as_str()).copied();
     let without_head = erased.filter(|at| delivery.versions.first().is_none_or(|first| first.at > *at));

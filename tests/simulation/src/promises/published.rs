@@ -36,7 +36,7 @@ struct Edition {
     pointer: Option<Pointer>,
     /// The files with their SHA-256, without the pointer.
     files: BTreeMap<String, String>,
-    /// The greatest name that was current.
+    /// The greatest name that has been current.
     latest: String,
     /// All states of the pointer, by their SHA-256. If a state returned, an update that had read it before could move
     /// the pointer.

@@ -61,7 +61,7 @@ fn targets(event: &Item) -> Vec<&str> {
     targets.into_iter().flatten().filter_map(|target| target["M"]["webhook"]["S"].as_str()).collect()
 }
 
-/// The events that an acknowledged replay should have delivered, and did not.
+/// The events that an acknowledged replay should have delivered but did not.
 fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, request: &Request) -> Vec<String> {
     let (Action::Replay(slot, minutes), Some(id), Some((Answer::Done(_), _))) =
         (request.step.action, &request.webhook, &request.answer)
@@ -74,7 +74,7 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     if webhook.was_off(request.began.saturating_sub(SKEW), ended) {
         return Vec::new();
     }
-    // The clock of the sandbox decides where the range ends.
+    // The sandbox's clock decides the end of the range.
     let range = request.began - u64::from(minutes) * 60_000..request.began - SKEW;
     let wants = |kind: &str| webhook.wanted(kind, request.began, ended);
     let mut missing = Vec::new();
@@ -94,7 +94,7 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     missing
 }
 
-/// When the last job of the webhook's replays was removed, after this request.
+/// The time after this request at which the webhook's last replay job was removed.
 fn ended(facts: &Facts<'_>, webhook: &str, request: &Request) -> u64 {
     let mut versions = facts.state.table.versions().iter().rev();
     let removed = versions.find(|version| {

@@ -8,14 +8,14 @@ use super::{
 };
 use crate::{aws::table::Item, endpoints::SeenRequest};
 
-/// The maximum difference between two clocks, with a few milliseconds for the way.
+/// The maximum difference between two clocks, with a few milliseconds for the transfer.
 pub(super) const SKEW: u64 = 1_100;
 /// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim and the
 /// reads before the request may take 8 s.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
-/// The longest throttling that a record outlasts, less the time between two of its tries.
+/// The longest throttling that a record outlasts, minus the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
 /// The time after a change of a webhook for which a claim may still use the former state: an eventually consistent read
 /// may be a second old, and is used for a quarter of a second.
@@ -60,8 +60,8 @@ pub(super) fn time(millis: u64) -> String {
     base::Time::from_millis(i64::try_from(millis).unwrap_or_default()).to_string()
 }
 
-/// The requests that the history lacks, or shows as interrupted without an excuse. A death, and a table that takes
-/// nothing for longer than a record can wait, excuse one request of a delivery each.
+/// The requests that the history lacks, or shows as interrupted without an excuse. A death excuses one request of a
+/// delivery, and so does a table that accepts nothing for longer than a record can wait.
 fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
     let pushed = || delivery.attempts.iter().filter(|attempt| attempt.reader.is_none());
     let mut complete: Vec<_> = pushed().filter(|attempt| !attempt.interrupted).collect();
@@ -96,7 +96,7 @@ fn take<'a>(
     Some(attempts.remove(position))
 }
 
-/// The time of its lease after a request in which the table took no record, in milliseconds.
+/// The part of its lease after a request in which the table accepted no record, in milliseconds.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));
@@ -143,7 +143,7 @@ fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u
     })
 }
 
-/// Why an endpoint should not have got a request.
+/// The reason why an endpoint should not have got a request.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let claim = last_claim(delivery, seen);

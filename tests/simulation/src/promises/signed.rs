@@ -24,7 +24,7 @@ const MOST: usize = 2;
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for seen in &facts.state.endpoints.seen {
         let known = Known::by(records, seen.slot, seen.arrived);
-        // The tenant cannot verify a signature by a secret whose answer was lost.
+        // The tenant cannot verify a signature made with a secret whose response was lost.
         let Some(known) = known else { continue };
         if let Some(fault) = fault(facts, &known, seen) {
             note(Promise::Signed, format!("the request for {} to {:?} {fault}", seen.event, seen.slot));
@@ -35,7 +35,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
 /// A tenant's knowledge of the secrets of a webhook.
 struct Known<'a> {
     secrets: &'a [String],
-    /// The secret of the last rotation, and when it was acknowledged; `None` if it is not certain which was the last.
+    /// The secret of the last rotation, and the time of its acknowledgement; `None` if the last rotation is uncertain.
     newest: Option<(&'a str, u64)>,
     /// Whether the tenant got every secret.
     all: bool,
@@ -66,7 +66,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Why a tenant would refuse a request, or why its signatures are not the promised ones.
+/// The reason why a tenant would refuse a request, or why its signatures are not the promised ones.
 fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<String> {
     let [time, signatures] = &seen.signed;
     let Ok(signed_at) = time.parse::<u64>() else { return Some(format!("has the time {time:?}")) };
@@ -89,7 +89,7 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
         .then(|| "is not signed by the secret of the last rotation, which was acknowledged before".to_owned())
 }
 
-/// When the delivery of a request was claimed, or could have been claimed at the earliest.
+/// The time at which a request's delivery was claimed, or the earliest at which it could have been.
 fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     let deliveries =
         facts.deliveries.values().filter(|delivery| delivery.seen.iter().any(|other| std::ptr::eq(*other, seen)));

@@ -22,9 +22,9 @@ pub const PORT: u16 = 8001;
 /// A provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provider {
-    /// Each refresh gives a new refresh token, and the former one is dead (RFC 9700 §4.14.2).
+    /// Each refresh gives a new refresh token, and the former one becomes invalid (RFC 9700 §4.14.2).
     Rotating,
-    /// The refresh token stays.
+    /// The refresh token remains valid.
     Steady,
 }
 
@@ -98,7 +98,7 @@ impl Mood {
         }
     }
 
-    /// Whether the provider satisfies requests, even if its answer is lost.
+    /// Whether the provider carries out requests, even if its response is lost.
     pub const fn works(self) -> bool {
         !matches!(self, Self::Fails | Self::ErrorWithSuccess | Self::Busy(_) | Self::WrongClient | Self::Silent)
     }
@@ -107,7 +107,7 @@ impl Mood {
 /// The action of a step about payment providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// A tenant asks for a link, with an idempotency key if there is a number, and a person follows it.
+    /// A tenant requests a link, with an idempotency key if there is a number, and a person follows it.
     Connect(usize, Provider, Option<u8>),
     /// A tenant disconnects.
     Disconnect(usize, Provider),

@@ -108,7 +108,7 @@ impl Tenants {
         }
     }
 
-    /// A tenant asks for a link, and a person follows it.
+    /// A tenant requests a link, and a person follows it.
     async fn connect(&self, step: Step, tenant: usize, provider: Provider, key: Option<u8>) {
         // The same key always carries the same body.
         let replace = key.map_or(!step.number.is_multiple_of(3), |key| key % 3 > 0);

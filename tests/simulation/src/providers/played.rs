@@ -29,7 +29,7 @@ const LIFE: Duration = Duration::from_secs(1_200);
 /// The state of all providers.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// The present reaction of each; a missing one answers at once.
+    /// The current reaction of each; one without an entry answers at once.
     pub moods: BTreeMap<Provider, Mood>,
     /// The lifetime of new tokens.
     pub lives: BTreeMap<Provider, Duration>,
@@ -44,7 +44,7 @@ pub struct Played {
 pub struct Grant {
     /// The provider.
     pub provider: Provider,
-    /// The tenant that asked.
+    /// The tenant that requested it.
     pub tenant: usize,
     /// The account.
     pub account: String,
@@ -67,9 +67,9 @@ pub struct Issue {
     pub refresh: String,
     /// When they were issued, in milliseconds.
     pub at: u64,
-    /// Whether the whole answer was sent in time.
+    /// Whether the whole response was sent in time.
     pub delivered: bool,
-    /// The invocation that asked.
+    /// The invocation that requested them.
     pub invocation: u64,
 }
 
@@ -114,7 +114,7 @@ impl Played {
         self.lives = Provider::ALL.map(|provider| (provider, Duration::from_secs(1_800))).into();
     }
 
-    /// Does what a request asks for.
+    /// Carries out a request.
     fn work(&mut self, provider: Provider, path: &str, form: &BTreeMap<String, String>, at: (u64, u64)) -> Answer {
         let dead = || Answer::new(400, r#"{"error":"invalid_grant"}"#);
         let member = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Played {
                 let Some(number) = self.grants.iter().position(|grant| grant.code == code) else { return dead() };
                 let grant = &mut self.grants[number];
                 if !grant.issues.is_empty() {
-                    // RFC 6749 §4.1.2: the tokens of a code that comes twice should be revoked.
+                    // RFC 6749 §4.1.2: the tokens of a code presented twice should be revoked.
                     grant.revoked.get_or_insert(at.0);
                 }
                 number

@@ -45,7 +45,7 @@ impl Bundle {
         self.outbound.clone()
     }
 
-    /// Asks for a link.
+    /// Requests a link.
     pub fn connecting(&self) -> &Connecting {
         self.providers.connecting.get_or_init(|| Connecting {
             pending: self.pending(),
