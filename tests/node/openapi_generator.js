@@ -17,7 +17,7 @@ const USE = fileURLToPath(new URL("./generated/use_openapi_generator.ts", import
 // Half of a run's time is spent starting Java.
 const JAVA = { JAVA_TOOL_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1" };
 
-/** Compiles the client and the code that uses it into the folder, as modules that Node.js loads. Each diagnostic is a failure. */
+/** Compiles the client and the code that uses it into the folder, as Node.js modules. Diagnostics are failures. */
 function compile(folder, use) {
   const program = ts.createProgram([use], {
     strict: true,

@@ -46,7 +46,7 @@ pub enum Reaction {
     Dies,
 }
 
-/// What the readers remember.
+/// The memory of all readers.
 #[derive(Debug, Default)]
 pub struct Readers {
     /// The deliveries that readers got, in the order of their arrival.

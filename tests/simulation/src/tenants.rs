@@ -46,6 +46,7 @@ pub struct Tenants {
 }
 
 
+
 /// The outcome of one try.
 type Tried = Result<Value, Problem>;
 
@@ -55,7 +56,7 @@ impl Tenants {
         Arc::new(Self { cloud, order, records: Mutex::default() })
     }
 
-    /// What the tenants remember.
+    /// The memory of all tenants.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }

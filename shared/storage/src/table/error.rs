@@ -14,7 +14,7 @@ pub enum TableError {
     /// DynamoDB was unreachable, throttled the request or failed, after the SDK's retries.
     #[error("the table did not answer: {doing}")]
     Unavailable {
-        /// What the program was doing, for the log.
+        /// The operation under way, for the log.
         doing: &'static str,
         /// Whether DynamoDB throttled the request, so that it was not carried out.
         throttled: bool,
@@ -25,7 +25,7 @@ pub enum TableError {
     /// DynamoDB refused the request: a fault of this program or of its permissions.
     #[error("the table refused a request: {doing}")]
     Refused {
-        /// What the program was doing, for the log.
+        /// The operation under way, for the log.
         doing: &'static str,
         /// The SDK's error.
         #[source]
@@ -34,7 +34,7 @@ pub enum TableError {
     /// An item does not have the format that this program writes.
     #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
     Item {
-        /// What the program was doing, for the log.
+        /// The operation under way, for the log.
         doing: &'static str,
         /// The key of the item; `None` for a write.
         key: Option<Key>,

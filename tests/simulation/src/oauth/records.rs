@@ -1,10 +1,10 @@
-//! What the clients of the token issuer remember.
+//! The memory of the token issuer's clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-/// What the tenants remember about tokens.
+/// The memory of tenants, about tokens.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The secrets of applications.
