@@ -170,7 +170,7 @@ async fn a_delivery_waits_for_all_before_it_when_one_between_is_cancelled_or_era
             entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
         }
         until_held_by(&entity, &third, &first).await;
-        // A second one in a row, which was held by the first as well.
+        // A second one in a row, which the first also held.
         entity.post(&format!("/webhook/delivery/{third}/cancel")).expect(200).await;
         until_held_by(&entity, &fourth, &first).await;
         without_looks(&suite.table(), &fourth).await;
@@ -219,7 +219,7 @@ async fn every_ordered_webhook_of_an_event_knows_its_next_delivery(suite: Arc<Su
 #[contract_test]
 async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
     let table = suite.table();
-    // The exchange of an attempt has 15 s. A machine that is slower spoils a round of the second kind.
+    // An attempt's exchange may take 15 s. A slower machine spoils a round of the second kind.
     for is_under_way in [false, true, true, true] {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
@@ -303,7 +303,7 @@ async fn the_next_goes_when_the_one_before_is_exhausted(suite: Arc<Suite>) {
     let all = delivered(&entity, &receiver, "/", &[second, third]).await;
     assert_eq!(all, [first, first, first, second, third]);
     assert_eq!(entity.delivery(first).await["status"], "failed");
-    // A resend of a final delivery goes at once, out of order.
+    // A resend of a final delivery is sent at once, out of order.
     resend(&entity, first).await;
     let all = delivered(&entity, &receiver, "/", &[first]).await;
     assert_eq!(all[5..], [first]);
@@ -429,7 +429,7 @@ async fn a_repeated_key_gives_its_delivery_no_second_link(suite: Arc<Suite>) {
     until_held_by(&entity, &second, &first).await;
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &second).await;
-    // A repetition after the next event does not come after that.
+    // A repetition after the next event is not ordered after that event.
     assert_eq!(publish().await, second);
     let fourth = about(&entity, "A").await;
     until_held_by(&entity, &fourth, &third).await;
@@ -534,7 +534,7 @@ async fn deliveries_go_at_once_when_their_webhook_is_not_ordered_any_more(suite:
     assert_eq!(changed["order"], "none", "{changed:#}");
     delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(entity.delivery(&first).await["status"], "retrying");
-    // From the change back on, only later events are ordered.
+    // From the change back to ordered, only later events are ordered.
     receiver.on("/", [later(), Behaviour::status(200)]);
     entity.changed(&hook.id, json!({ "order": "subject" })).await;
     let fourth = poisoned(&entity, "A").await;

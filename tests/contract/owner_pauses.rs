@@ -25,7 +25,7 @@ fn waits(delivery: &Value) -> bool {
     delivery["waitingFor"] == "pause"
 }
 
-/// The status of a webhook: state, who paused it, and whether the answer says since when and until when.
+/// The status of a webhook: its state, who paused it, and whether the response has the pause's start and end.
 fn status(webhook: &Value) -> (&str, Option<&str>, bool, bool) {
     let has = |name: &str| webhook.get(name).is_some();
     let state = webhook["deliveryState"].as_str().expect("openapi.yaml says so");
@@ -118,7 +118,7 @@ async fn test_events_and_resends_are_sent_during_a_pause_and_do_not_end_it(suite
     entity.until_delivery(&delivered, "is sent again", |shown| shown["attemptCount"] == 2).await;
     assert_eq!(status(&entity.webhook(&hook.id).await), PAUSED);
     entity.until_delivery(&waiting, "still waits", waits).await;
-    // Only its own resend sends the waiting one.
+    // Only a resend of the waiting one sends it.
     entity.post(&format!("/webhook/delivery/{waiting}/resend")).expect(202).await;
     entity.until_status(&waiting, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 4);

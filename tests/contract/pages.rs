@@ -144,7 +144,7 @@ async fn a_page_is_for_those_alone_who_prefer_one(suite: Arc<Suite>) {
     {
         suite.api.get("/nowhere").header("accept", accept).refused(404, "not-found").await;
     }
-    // An endpoint for programs answers in one format, to browsers as well.
+    // An endpoint for programs responds in one format, even to browsers.
     let answer = suite.api.get("/api/managing-entity/demo-hotel/webhook/list").header("accept", BROWSER);
     assert_eq!(answer.expect(401).await.header("content-type"), "application/problem+json");
 }
@@ -159,7 +159,7 @@ async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
     says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not allow access at"]);
-    // An address that was typed, sent to another person, or changed shows no outcome.
+    // An address that was typed, passed on or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();
     for call in [suite.api.get(&connected), declined.at(&connected), declined.at(swapped), declined.at(typed)] {

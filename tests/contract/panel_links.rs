@@ -1,4 +1,4 @@
-//! Links into the panel: their rights, who sees them, and their end.
+//! Links into the panel: their rights, their visibility and their end.
 
 use std::{fs, sync::Arc};
 
@@ -154,7 +154,7 @@ async fn links_are_listed_page_by_page_and_none_on_two_pages(suite: Arc<Suite>) 
     for _ in 0..5 {
         made.insert(0, link(&entity, json!({})).await.id);
     }
-    // The second page reads past a link that is over.
+    // The second page reads past a link that has ended.
     let over = made.remove(2);
     let past = "2026-01-01T00:00:00.000Z";
     assert!(suite.table().set(&format!("PANEL#{}", entity.id), &over, "expiresDate", past).await);

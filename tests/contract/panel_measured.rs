@@ -20,7 +20,7 @@ const ONE_FAILED_OF: i64 = 100;
 /// Number of visits to the panel; the median counts.
 const TURNS: usize = 9;
 /// The additional time that a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the
-/// machine is not entirely idle.
+/// machine is never entirely idle.
 const LONGER: f64 = 100.0;
 
 /// Steps of a person that change the list, and the scripts that do them.
@@ -35,7 +35,7 @@ const STEPS: [(&str, &str); 5] = [
     ("filter `cancelled`: none", "chip('Cancelled').click()"),
 ];
 
-/// Milliseconds until a step has drawn another list.
+/// Milliseconds until a step has drawn the new list.
 async fn took(browser: &Browser, step: &str) -> f64 {
     let script = format!(
         "const chip = (word) => [...document.querySelectorAll('.chips button')].find((chip) => chip.textContent.trim() === word);
@@ -104,7 +104,7 @@ async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     times
 }
 
-/// When the opened list was first visible, and when it accepted clicks.
+/// The times at which the opened list was visible, and accepted clicks.
 async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static str, f64)> {
     browser.until_says("booking.created").await;
     let load = browser.run_to_end(MEASURE).await;

@@ -16,7 +16,7 @@ use crate::harness::{ApiResponse, Settings, Suite, project};
 /// The script of all modules, which the build makes.
 const SCRIPT: &str = "main.js";
 
-/// The files that browsers load as they are, by their paths.
+/// The files that browsers load unchanged, by path.
 fn files() -> BTreeMap<String, Vec<u8>> {
     fn read(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in fs::read_dir(folder).expect("the project has a panel").flatten() {
@@ -138,7 +138,7 @@ async fn a_file_of_another_release_is_not_found(suite: Arc<Suite>) {
         format!("{folder}/%2e%2e/Cargo.toml"),
         folder.clone() + "/",
     ] {
-        // The client normalises some of them: to the page, or to another missing path.
+        // The client normalises some of them to the page or to another missing path.
         let answer = api.get(&address).answered().await;
         let is_page = answer.header("content-type").starts_with("text/html");
         assert!(answer.status == 404 || is_page, "{address}: {}", answer.exchange);

@@ -150,8 +150,8 @@ async fn a_session_continues_by_its_cookie_and_each_renewal_replaces_it(suite: A
         assert!(!cookies.contains(&cookie_of(&renewed)), "each renewal has another cookie");
         cookies.push(cookie_of(&renewed));
     }
-    // A cookie of another name counts as no cookie. The response deletes no cookie that the browser did not send:
-    // another tab may receive one at this moment.
+    // A cookie with another name does not count. The response deletes no cookie that the browser did not send, since
+    // another tab may be receiving one at this moment.
     for none in [api.post("/panel/session"), renew(api, "other=1"), renew(api, "=;;,")] {
         let answer = none.expect(204).await;
         assert_eq!(answer.header("cache-control"), "no-store");
@@ -253,7 +253,7 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     let answer = open(api, &made.code).expect(200).await;
     let body = answer.json();
     assert_eq!(body["expiresDate"], body["sessionEndsDate"], "no token outlives its session");
-    // Its application may prolong the session, also while the page is idle.
+    // Its application may prolong the session even while the page is idle.
     assert!(answer.header("set-cookie").contains("; Max-Age=86400;"), "{}", answer.exchange);
     changed(&suite, &entity, &made, |item| item["session"]["M"]["endsDate"] = json!({ "S": LONG_AGO })).await;
     let problem = renew(api, &cookie_of(&answer)).refused(403, "no-panel-session").await;

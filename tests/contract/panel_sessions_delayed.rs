@@ -105,8 +105,8 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
         setup.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)
         });
-        // The function itself answers, in time. If it worked for more than 15 s, it would be ended, and the answer be a
-        // 500.
+        // The function itself answers, in time. If it took more than 15 s, it would be stopped, and the response would
+        // be a 500.
         let answer = renew(api, &cookie).expect(503).await;
         assert_eq!(answer.json()["kind"], "service-unavailable", "{}", answer.exchange);
         assert!(!answer.header("retry-after").is_empty(), "{}", answer.exchange);

@@ -1,5 +1,5 @@
-//! Pauses: after an endpoint did not answer, its webhook's deliveries wait, and show that they do. Attempts that a
-//! person requests do not wait, and a response to one ends the pause for all deliveries.
+//! Pauses: after an endpoint fails to respond, its webhook's deliveries wait and show it. Attempts that a person
+//! requests do not wait, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -126,7 +126,7 @@ async fn a_resend_goes_through_a_pause_at_once_and_ends_it_for_all(suite: Arc<Su
     let Paused { hook, waiting, .. } = paused(&suite, &entity, &receiver.on("/", [Behaviour::status(200)])).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[1])).expect(202).await;
     goes_first_and_ends_the_pause(&entity, &receiver, &hook, &waiting[1], &waiting).await;
-    // A final delivery is sent again despite a pause, too.
+    // A final delivery is also sent again despite a pause.
     pause(&suite, &entity, &hook, 6).await;
     entity.post(&format!("/webhook/delivery/{}/resend", waiting[0])).expect(202).await;
     entity.until_delivery(&waiting[0], "is sent again", |delivery| delivery["attemptCount"] == 2).await;

@@ -165,7 +165,7 @@ async fn a_list_of_connections_has_pages(suite: Arc<Suite>) {
     let first = entity.get("/payment/connection/list?limit=2").expect(200).await.json();
     assert_eq!(first["items"], json!(connections[..2]));
     let cursor = first["nextCursor"].as_str().expect("there is another page").to_owned();
-    // The connection of the cursor is gone, and the next page still begins after it.
+    // The connection of the cursor is gone, but the next page still begins after it.
     entity.disconnect("sim-body").expect(200).await;
     let last = entity.get(&format!("/payment/connection/list?limit=2&cursor={cursor}")).expect(200).await.json();
     assert_eq!(last["items"], json!(connections[2..]));

@@ -84,7 +84,7 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
     let before = entity.connection(provider).await.expect("connected");
     let (pk, sk) = key(entity, provider);
     let item = table.item(&pk, &sk).await.expect("kept");
-    // By the times of the service: a refresh that is due comes with the next run of the schedule.
+    // By the service's timing, a due refresh comes with the next run of the schedule.
     let waits = time(&item["dueAt"]["S"]).as_second() - time(&before["connectedDate"]).as_second();
     let life = i64::from(LIFE);
     assert!((life / 3..life).contains(&waits), "{provider}: due after {waits} s, of {life} s");

@@ -18,7 +18,7 @@ async fn was_not_connected(suite: &Suite, visit: &Visit) {
         answer.header("location").strip_prefix(suite.api.base_url()).expect("the panel is at the service's address");
     let page = visit.at(address).expect(200).await.text();
     assert!(page.contains(&visit.account) && page.contains("was not connected"), "{page}");
-    // Another entity may be connected to that account, and most providers would end that access, too.
+    // Another entity may be connected to that account, and most providers would also end that access.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &visit.account), []);
     visit.callback().refused(400, "invalid-state").await;
 }
@@ -46,7 +46,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
     assert_eq!(connections.len(), 1, "{connections:#?}");
     assert_eq!(connections[0]["account"], second.account);
     assert_ne!(connections[0]["id"], before["id"]);
-    // At most providers, revoking the first would end the second, too.
+    // At most providers, revoking the first would also end the second.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
 }
 

@@ -40,7 +40,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
 #[contract_test]
 async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Every kind of success and failure, beside the other tests.
+    // Every kind of success and failure, in addition to the other tests.
     let mut states = Vec::new();
     for provider in PROVIDERS {
         let waiting = entity.visit(provider, Choice::ALLOW).await;
@@ -103,7 +103,7 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
 fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
     let spelt = secrets.iter().flat_map(|secret| spellings(secret).into_iter().map(move |spelling| (secret, spelling)));
     let (of, patterns): (Vec<_>, Vec<_>) = spelt.unzip();
-    // All at once: the answers to every test have megabytes.
+    // All at once: the responses of all tests amount to megabytes.
     let search = AhoCorasick::new(patterns).expect("a few hundred patterns");
     let found: BTreeSet<_> = texts
         .iter()

@@ -103,7 +103,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let page = open(&suite, &start).await;
     let cookie = cookie_of(&page);
     let link = link_of(&page, path(&suite, &start));
-    // A stranger with the address has the link of another browser.
+    // A stranger with the address has a link bound to another browser.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
     let of_another = link_of(&suite.api.get(path(&suite, &another)).header("cookie", &cookie).expect(200).await, &link);
@@ -216,7 +216,7 @@ async fn the_outcome_names_entity_and_account_to_the_browser_that_came_back(suit
     let page = declined.at(path(&suite, &denied)).expect(200).await.text();
     assert!(page.contains(&strong(&entity.id)) && !page.contains(&declined.account), "{page}");
 
-    // For other browsers, and with other parameters, the page names neither.
+    // For other browsers, or with other parameters, the page names neither.
     let unproven = address.split("&proof=").next().expect("it has one");
     let forged = address.replace(&visit.account, "acct-of-a-stranger");
     let moved = address.replace("sim-basic", "sim-body");

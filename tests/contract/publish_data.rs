@@ -233,7 +233,7 @@ async fn space_around_the_data_does_not_count_for_the_event(suite: Arc<Suite>) {
     let larger = body(1_024 * 1_024 + 1, r#"{"a":1}"#);
     let call = entity.post("/webhook/event").body("application/json", larger);
     assert_eq!(call.refused(413, "payload-too-large").await["properties"]["limitBytes"], 1_024 * 1_024);
-    // White space within the data counts.
+    // White space within the data also counts.
     let spaced = format!("{{{}}}", " ".repeat(256 * 1_024));
     let body = format!(r#"{{"type":"booking.created","data":{spaced}}}"#);
     let call = entity.post("/webhook/event").body("application/json", body);

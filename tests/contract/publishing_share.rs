@@ -1,5 +1,5 @@
-//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, and costs
-//! others nothing.
+//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, without any
+//! cost to others.
 //!
 //! The bundle reads the wall clock, so minutes may end during a test. Each admits an entity's share again.
 
@@ -24,7 +24,8 @@ fn is_refusal(answer: &ApiResponse, limit: usize) {
     assert!((1..=60).contains(&is_limited(answer, "published-deliveries", limit, 60)), "{}", answer.exchange);
 }
 
-/// Repeats a call until it is refused, and returns how often it was not: at most `each_minute` times in each minute.
+/// Repeats a call until it is refused, and returns the number of accepted calls: at most `each_minute` times in each
+/// minute.
 async fn admitted(call: impl Fn(usize) -> Call, each_minute: usize, limit: usize) -> usize {
     let first = now() / 60;
     for number in 0.. {
@@ -130,7 +131,7 @@ async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suit
     let entity = Entity::new(&api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // Repetitions and malformed events count, too.
+    // Repetitions and malformed events also count.
     let body = json!({ "type": "booking.created", "data": {} });
     let again = || entity.post("/webhook/event").header("idempotency-key", "same").json(&body);
     let malformed = || entity.post("/webhook/event").body("application/json", "{");

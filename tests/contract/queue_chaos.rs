@@ -22,7 +22,7 @@ pub const EVENTS: usize = 150;
 /// A schedule for an endpoint that fails every other request: one delivery in a million fails at every attempt.
 pub const SCHEDULE: &str = "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 
-/// Creates a webhook for the test's events alone, without operational events about failures.
+/// Creates a webhook for only the test's events, without operational events about failures.
 pub async fn for_bookings(entity: &Entity, url: &str) {
     entity.hook_with(json!({ "name": "bookings", "eventUrl": url, "eventList": ["booking.created"] })).await;
 }

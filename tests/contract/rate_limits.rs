@@ -69,7 +69,7 @@ async fn attempts_of_a_webhook_are_spaced(suite: Arc<Suite>) {
 #[contract_test]
 async fn a_delivery_in_line_says_so_and_goes_when_the_limit_is_removed(suite: Arc<Suite>) {
     const EVENTS: usize = 12;
-    /// For which no test waits.
+    /// Longer than any test waits.
     const TEN_MINUTES: i64 = 10 * 60;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

@@ -14,7 +14,7 @@ use crate::{
     sweep::{LONG_AGO, overdue},
 };
 
-/// The time that an exchange may take, in milliseconds, less some for the difference of two readings of the clock.
+/// The time that an exchange may take, in milliseconds, minus a margin for the difference between two clock readings.
 const LIMIT: u64 = 14_500;
 
 /// Creates a webhook at this address, publishes to it, and returns the first attempt.
@@ -76,7 +76,7 @@ pub fn timed_out(attempt: &Value) {
     lasted_to_the_limit(attempt);
 }
 
-/// Asserts that the attempt took the 15 s that an exchange may take. How much longer it took depends on the machine.
+/// Asserts that the attempt took at least the 15 s allowed for an exchange; the excess depends on the machine.
 fn lasted_to_the_limit(attempt: &Value) {
     let duration = attempt["durationMs"].as_u64().expect("openapi.yaml says so");
     assert!(duration >= LIMIT, "given up after {duration} ms");

@@ -141,7 +141,7 @@ async fn an_endpoint_is_sent_to_only_with_a_trusted_certificate_for_its_name(sui
 
 #[contract_test]
 async fn interim_answers_without_an_end_end_the_attempt(suite: Arc<Suite>) {
-    // At once, the limit in bytes ends it. Slowly, the time does.
+    // If sent at once, the limit in bytes ends it; if sent slowly, the time limit does.
     for (pause, code) in [(Duration::ZERO, "connect"), (Duration::from_millis(20), "timeout")] {
         let attempt = attempt(&suite, Behaviour::endless_interim_answers(pause)).await;
         did_not_complete(&attempt, code);
@@ -277,7 +277,7 @@ async fn a_switch_of_protocols_is_no_success(suite: Arc<Suite>) {
     assert_eq!(delivery["status"], "failed", "{delivery:#}");
 }
 
-/// RFC 9112 §5.2: a recipient replaces each fold by spaces.
+/// RFC 9112 §5.2: a recipient replaces each fold with spaces.
 #[contract_test]
 async fn a_folded_header_changes_nothing(suite: Arc<Suite>) {
     for (status, expected) in [(200, "delivered"), (410, "failed")] {

@@ -50,7 +50,7 @@ async fn count(entity: &Entity, hook: &Hook, status: &str) -> usize {
     }
 }
 
-/// Waits until this many deliveries have a status; with each change, the patience begins again.
+/// Waits until this many deliveries have a status; each change restarts the timeout.
 async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize) {
     let mut last = count(entity, hook, status).await;
     while last != expected {
@@ -61,8 +61,8 @@ async fn until_count(entity: &Entity, hook: &Hook, status: &str, expected: usize
     }
 }
 
-/// Recovers, and asks how many are left until none is; with each change, the patience begins again. Kills the sweep
-/// once some are recovered. Returns the numbers.
+/// Recovers, and polls the number left until it is zero; each change restarts the timeout. Kills the sweep once some
+/// are recovered. Returns the numbers.
 async fn recovered_despite_a_kill(bundle: &Bundle, entity: &Entity, hook: &Hook, range: &Value) -> Vec<u64> {
     let all = recover(entity, hook, range).await;
     let sweep = bundle.process("sweep-deliveries").await;

@@ -1,9 +1,9 @@
 //! A release reads what the release before it wrote. `release_data/VERSION.json` has a sample of everything that the
 //! release of that version stores: the items of the table, the secrets that open them, and facts that its clients know.
-//! The secrets protect nothing else.
+//! The secrets are used nowhere else.
 //!
 //! Before a release, `cargo test --workspace --test contract -- --ignored release_data` writes the sample of the
-//! version in Cargo.toml. The sample of the release before stays until the next one.
+//! version in Cargo.toml. The previous release's sample is kept until the next one.
 
 use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 

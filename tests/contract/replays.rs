@@ -17,7 +17,7 @@ use crate::{
 
 /// The age of the events of these tests: a replay leaves the newest events for later.
 const AGE: i64 = 3_600;
-/// A type that the first webhook of these tests does not want.
+/// A type to which the first webhook of these tests does not subscribe.
 const UNWANTED: &str = "booking.created";
 
 fn replay(entity: &Entity, hook: &Hook, request: &Value) -> Call {
@@ -173,12 +173,12 @@ async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_count_ends_after_eight_mebibytes_of_bodies(suite: Arc<Suite>) {
-    /// The number of events that are looked at together.
+    /// The number of events examined together.
     const AT_ONCE: u64 = 25;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     hook_for(&entity, "payee.created", &receiver.on("/other", [Behaviour::status(200)])).await;
-    // Its beginning does not compress, so the body is stored apart from the event.
+    // Its beginning does not compress, so the body is stored separately from the event.
     let random: String = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let text = format!("x{random}{}", "x".repeat(242_000));
     for _ in 0..=2 * AT_ONCE {

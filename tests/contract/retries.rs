@@ -109,7 +109,7 @@ async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
     next.duration_since(attempt).as_secs()
 }
 
-/// A date for which no test waits, in whole seconds.
+/// A date beyond the end of any test, in whole seconds.
 fn in_an_hour() -> Timestamp {
     Timestamp::from_second(now() + 3_600).expect("a time")
 }

@@ -55,7 +55,7 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     // Within a minute, which the simulator checks.
     let refusals = operations.iter().map(async |operation| {
         let refusal = until(&format!("{} refuses the token", operation.id), LONG, async || {
-            // All operations together are asked often enough.
+            // All operations together receive enough requests.
             sleep(Duration::from_secs(1)).await;
             Some(call(&operation.method, &operation.path, &token).answered().await)
                 .filter(|answer| answer.status == 401)
@@ -263,7 +263,7 @@ async fn every_kind_of_revocation_is_known_to_the_next_start(suite: Arc<Suite>) 
     }
 }
 
-/// One answer of the table has 1 MB at most.
+/// One response of the table has at most 1 MB.
 #[contract_test]
 async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
     const LISTED: usize = 2_500;
@@ -273,7 +273,7 @@ async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Su
     let entity = Entity::new(&api, "pages".to_owned()).await;
     let id = |number: usize| format!("app{number:0900}");
     let items = (0..LISTED).map(|number| {
-        // The last token, of half an hour ago.
+        // The last token, from half an hour ago.
         let made = (now() - 1_800) * 1000 - (LISTED - number) as i64;
         json!({
             "pk": { "S": "REVOKED" }, "sk": { "S": format!("{made:013}#client#{}", id(number)) },

@@ -78,7 +78,7 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
     assert!(unread.is_empty(), "no function reads these variables, which template.yaml gives all of them: {unread:?}");
 }
 
-/// The error of a function that is started with these variables alone.
+/// The error of a function that is started with only these variables.
 async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) -> String {
     let aws = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")];
     let mut command = Command::new(folder.join("functions"));
@@ -91,8 +91,8 @@ async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) ->
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-// Each publishing function has the right to send to the slow lane, and every right has to be used in a run. Other
-// tests publish to slow webhooks through some of these functions only.
+// Each publishing function has the right to send to the slow lane, and a run must use every right. Other tests publish
+// to slow webhooks through only some of these functions.
 #[contract_test]
 async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -115,8 +115,8 @@ async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: 
     }
 }
 
-// Each of these functions has the rights to note the first use of a credential and to count a failed attempt, and every
-// right has to be used in a run. Other tests do both at some of these endpoints only.
+// Each of these functions has the rights to note the first use of a credential and to count a failed attempt, and a run
+// must use every right. Other tests do both at only some of these endpoints.
 #[contract_test]
 async fn every_endpoint_for_clients_notes_first_use_and_counts_guesses(suite: Arc<Suite>) {
     let entity = suite.entity().await;

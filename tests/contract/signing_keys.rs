@@ -31,7 +31,7 @@ const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 const TOKENS: usize = 200;
 /// Number of uses of each token.
 const USES: usize = 10;
-/// Functions keep keys in memory for five minutes. What happens before this time did not wait for that.
+/// Functions keep keys in memory for five minutes. Anything that happens sooner did not wait for that.
 const KEPT: Duration = Duration::from_secs(4 * 60);
 
 /// Makes the published keys an hour old, so that they may sign: a rotation requires ten minutes.
@@ -210,7 +210,7 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused(suite: Arc<Suite
         (status == 401).then_some(())
     })
     .await;
-    // A thief's token of that key is refused, too.
+    // A thief's token of that key is also refused.
     let stolen = forge.token(&forge.header(), &forge.claims());
     assert_eq!(client.uses(&stolen).await, 401);
 
@@ -219,7 +219,8 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused(suite: Arc<Suite
         (kid(&token) == after[0]).then_some(token)
     })
     .await;
-    // The list of revocations spread it. It is read twice a minute, and the simulator checks that this is enough.
+    // The list of revocations spread the end of the key. It is read twice a minute, and the simulator checks that this
+    // is enough.
     assert!(begun.elapsed() < KEPT, "functions still knew the old keys for {:?}", begun.elapsed());
     assert_eq!(client.uses(&new).await, 200);
 
@@ -375,7 +376,7 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
     assert!(setup.bundle.stop().await.success());
 }
 
-/// IAM allows a call only by a statement that allows all its keys, and no statement allows those of tokens and of
+/// IAM allows a call only through a statement that allows all its keys, and no statement allows those of tokens and of
 /// deliveries together. A call that read both would be refused, and each request waiting for it would get a 500.
 #[contract_test]
 async fn keys_share_no_call_with_reads_for_other_requests(suite: Arc<Suite>) {

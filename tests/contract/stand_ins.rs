@@ -56,13 +56,13 @@ async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     true
 }
 
-/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns how many the
-/// stand-ins refused; fails if one is answered.
+/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns the number
+/// that the stand-ins refused; fails if one is answered.
 async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let mut attacked: Vec<(String, &str)> = Vec::new();
     let mut stand_ins: Vec<(String, &str)> =
         questions(&api.env).map(|(address, path, target)| (format!("{address}{path}"), target)).into();
-    // The address as far as a stranger without the key knows it.
+    // The part of the address that a stranger without the key knows.
     let runtime = runtime_api(bundle).await;
     let host = runtime.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     stand_ins.push((format!("{host}/token/1/2018-06-01/runtime/init/error"), "none"));

@@ -155,7 +155,7 @@ async fn a_subject_is_a_short_text_without_control_characters(suite: Arc<Suite>)
     let longest = "ü".repeat(256);
     let (_, deliveries) = published(&entity, &event(&json!(longest))).await;
     assert_eq!(listed(&entity, &format!("subject={}", "%C3%BC".repeat(256))).await, deliveries);
-    // A string of the data that cannot be a subject is none, and the event is accepted.
+    // A string in the data that cannot be a subject is ignored, and the event is accepted.
     for data in [json!({ "bookingNumber": "" }), json!({ "bookingNumber": "x".repeat(257) })] {
         let (_, deliveries) = published(&entity, &json!({ "type": "booking.created", "data": data })).await;
         let shown = entity.delivery(deliveries.first().expect("one webhook")).await;

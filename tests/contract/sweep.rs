@@ -37,7 +37,7 @@ pub async fn sweep(setup: &Interposed) {
 
 /// Waits until an event is old enough for the sweep to open its deliveries.
 pub async fn until_opens(delivery: &Value) {
-    /// The age at which the sweep opens them, and a second, since the time is given in whole ones.
+    /// The age at which the sweep opens them, plus a second, since the time is given in whole seconds.
     const OPENS_AFTER: i64 = 21;
     let created = time(&delivery["createdDate"]).as_second();
     until("the event is old enough", LONG, async || (now() > created + OPENS_AFTER).then_some(())).await;
@@ -57,7 +57,7 @@ async fn waiting(entity: &Entity) -> String {
 }
 
 /// Makes a waiting delivery due since this time, as if the message for its attempt were lost; returns its head. So a
-/// test need not wait for the end of a pause, nor be ready before it.
+/// test need not wait for the end of a pause, or be ready before it.
 pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
     let mut head = table.head(id).await.expect("it was attempted");
     for name in ["nextAttemptDate", "claimableAt", "dueAt"] {
@@ -73,7 +73,7 @@ pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
 fn copy(head: &Value, number: usize) -> Value {
     let original = head["id"]["S"].as_str().expect("a text");
     let (beginning, end) = original.split_at(original.len() - END);
-    // No copy is the original.
+    // No copy has the original's identifier.
     let mark = if end.starts_with('z') { 'y' } else { 'z' };
     let id = format!("{beginning}{mark}{number:03}");
     let (pk, sk) = stored::head_key(&id);
@@ -86,7 +86,7 @@ fn copy(head: &Value, number: usize) -> Value {
 
 #[contract_test]
 async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
-    /// Number of deliveries that a sweep reads of a part of the index in one query.
+    /// Number of deliveries that a sweep reads from a part of the index in one query.
     const PAGE: usize = 200;
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     let entity = Entity::new(&setup.api, "behind".to_owned()).await;
@@ -114,7 +114,7 @@ async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
 /// A sweep once ended at the first error, so that the deliveries of a throttled entity, the oldest, blocked all others.
 #[contract_test]
 async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite>) {
-    /// More deliveries than a sweep reads of a part of the index in one query.
+    /// More deliveries than a sweep reads from a part of the index in one query.
     const BUSY: usize = 250;
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
     until_first_sweep(&setup).await;
@@ -155,7 +155,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let hook = entity.hook(&receiver.on("/", [later()])).await;
     let id = waiting(&entity).await;
     overdue(&table, &id, LONG_AGO).await;
-    // Every further announcement is lost, so that no dispatcher looks up the webhook, too.
+    // Every further announcement is lost, so that no dispatcher also looks up the webhook.
     let webhook = hook.id.clone();
     let announces = move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook);
     setup.services.swallow(usize::MAX, announces.clone());
@@ -207,7 +207,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     sweep(&setup).await;
     entity.until_status(&failed, &["delivered"]).await;
 
-    // So long after its announcement, the message counts as lost.
+    // This long after its announcement, the message counts as lost.
     assert!(table.set_of_head(&stands, "dueAt", LONG_AGO).await);
     sweep(&setup).await;
     entity.until_status(&stands, &["delivered"]).await;

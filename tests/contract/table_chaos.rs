@@ -44,7 +44,7 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
     assert!(setup.bundle.stop().await.success());
 }
 
-/// More deliveries than a request to a feed works on at once.
+/// More deliveries than a request to a feed processes at once.
 const OF_FEED: usize = 20;
 
 /// The deliveries of a feed, with its webhook; each is published, and none is read.
@@ -100,8 +100,8 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "attemptCount"));
     let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
     let answers = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&json!({ "confirmed": receipts }));
-    // The function itself answers, in time. If it worked for more than 15 s, it would be ended, and the answer would be
-    // a 500.
+    // The function itself answers, in time. If it took more than 15 s, it would be stopped, and the response would be a
+    // 500.
     answers.expect(503).await;
     let mut recorded = 0;
     for delivery in &published {
@@ -148,7 +148,7 @@ async fn a_slow_table_gives_no_delivery_to_a_reader_without_a_response(suite: Ar
     let (hook, published) = unread(&entity, 100).await;
     let is_on = Arc::new(AtomicBool::new(true));
     let slow = is_on.clone();
-    // All claims together would take longer than the function has.
+    // All claims together would exceed the function's time.
     setup.table.delay(usize::MAX, Duration::from_secs(3), move |call| {
         call.mentions("handedOutAt") && slow.load(Ordering::Relaxed)
     });

@@ -1,7 +1,7 @@
-//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md draws
-//! the conclusions.
+//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
+//! conclusions.
 //!
-//! One operation at a time runs here, so that none share a call; under load, calls are shared and units are the same.
+//! Operations run one at a time here, so that none share a call; under load, calls are shared, but units are the same.
 
 use std::{cell::Cell, fmt::Debug, iter::repeat_n, sync::Arc, time::Duration};
 
@@ -19,10 +19,11 @@ use crate::sweep::until_first_sweep;
 
 /// Three retries, as early as the contract allows.
 const SCHEDULE: &str = "0s,1s,1s,1s";
-/// A sweep that finds nothing makes no call that counts here, and one that finds a lost announcement makes up for it.
+/// A sweep that finds nothing makes no call that counts here, and one that finds a lost announcement replaces its
+/// calls.
 const SWEEP_INTERVAL: &str = "30s";
-/// How often a cost is measured before it is too high: on a machine that stalls, functions repeat calls, and concurrent
-/// calls follow each other.
+/// The number of measurements before a cost is considered too high: on a machine that stalls, functions repeat calls,
+/// and concurrent calls follow each other.
 const TRIES: usize = 5;
 /// Deliveries to each webhook before the measurement, so that functions have started and filled their caches.
 const WARM_UP: usize = 3;
@@ -166,7 +167,7 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
         .await;
     }
 
-    // An event that matches no webhook is stored like any other, and causes nothing more.
+    // An event that matches no webhook is stored like any other, and costs nothing more.
     let unmatched = Entity::new(&setup.api, "unmatched".to_owned()).await;
     hook_for(&unmatched, "payee.created", &receiver.on("/unmatched", [Behaviour::status(200)])).await;
     let measure = async || measured(&setup, &unmatched, booking(1_000), 0, 1).await;
@@ -394,9 +395,9 @@ async fn lists_of_two_hundred_webhooks_cost_no_more_than_the_docs_say(suite: Arc
         cost(&format!("{}&status=failed", of_webhook(1)), 2, 15.0),
         // The webhooks, the new events, and three groups of each webhook.
         cost("/webhook/delivery/list?status=retrying", 602, 335.0),
-        // Failed deliveries may have the code, too.
+        // Failed deliveries may also have the code.
         cost("/webhook/delivery/list?lastErrorCode=connect", 603, 335.0),
-        // Events that no webhook wanted have a separate partition.
+        // Events that matched no webhook have a separate partition.
         cost("/webhook/event", 2, 22.0),
     ] {
         // The function starts, and reads keys and revocations.

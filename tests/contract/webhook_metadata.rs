@@ -1,4 +1,4 @@
-//! The metadata of a webhook: texts by which an integrator finds it in other systems.
+//! The metadata of a webhook: texts by which an integrator links it to other systems.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Webhooks whose deliveries are signed with Ed25519 as well: receivers verify with a public key, before and after
-//! every change. Another library than the service's verifies the signatures.
+//! every change. A different library from the service's verifies the signatures.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -131,7 +131,7 @@ async fn a_change_of_the_signature_refuses_no_delivery_by_hmac(suite: Arc<Suite>
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The secret of the time before the change signs until its end, and gets no key.
+    // The secret from before the change signs until its end, and gets no key.
     let second = entity.new_secret(&hook.id).await;
     let mut seen = HashSet::new();
     for _ in 0..2 {

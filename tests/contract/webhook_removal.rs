@@ -171,7 +171,7 @@ async fn a_webhook_removed_during_its_first_attempt_leaves_a_cancelled_delivery(
     assert_eq!(cancelled["cancelReason"], "webhook-removed", "{cancelled:#}");
 }
 
-/// Nothing in the table says that the delivery is due before the sweep opens it.
+/// Nothing in the table marks the delivery as due before the sweep opens it.
 #[contract_test]
 async fn a_removed_webhook_leaves_no_delivery_open_that_nothing_announced(suite: Arc<Suite>) {
     let (stage, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
@@ -265,7 +265,7 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
             until("another job of the busy entity is worked on", LONG, async || {
                 let before = look().await;
                 let jobs = look().await;
-                // Each lease is new, so jobs that kept theirs from one look to the next were held together.
+                // Each lease is new, so jobs that kept theirs from one check to the next were held together.
                 let both = leases(&before).into_iter().zip(leases(&jobs));
                 let taken = both.filter(|(before, now)| now.is_some() && before == now).count();
                 // One job, or two when a sweep begins while another ends.

@@ -1,4 +1,4 @@
-//! Test events: ordinary deliveries to one webhook alone.
+//! Test events: ordinary deliveries to a single webhook.
 
 use std::sync::Arc;
 
@@ -171,7 +171,8 @@ async fn own_data_are_checked_as_published_data_are(suite: Arc<Suite>) {
     operational.expect(202).await;
 }
 
-/// An operational event changes no health and does not become the probe of a breaker. A test with its sample does both.
+/// An operational event changes no health and does not become the probe of a breaker. A test event with its sample does
+/// both.
 #[contract_test]
 async fn a_test_with_an_operational_sample_counts_like_any_test(suite: Arc<Suite>) {
     let entity = suite.entity().await;
