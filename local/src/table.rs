@@ -34,7 +34,7 @@ use crate::{
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
-/// How long running requests have to end.
+/// The time that running requests have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// One request at a time uses a connection; meanwhile, the other threads read requests and write answers.

@@ -14,7 +14,7 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, webhook::register::Registration},
 };
 
-/// Why the canary was not provisioned.
+/// The reason why the canary was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Its secret, or the keys that seal its webhook, could not be read.

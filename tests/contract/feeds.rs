@@ -170,7 +170,7 @@ async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite
     assert_eq!((id(&next[0]), &next[0]["attemptNumber"]), (id(&given), &json!(2)));
     assert_eq!(confirm(&entity, &hook, &next).await, ["confirmed"]);
 
-    // An answered delivery is not given again.
+    // An answered delivery is not given out again.
     let answered = keyed(&request).expect(200).await;
     assert!(is_replayed(&answered) && items(&answered).is_empty(), "{}", answered.exchange);
     assert_eq!(entity.delivery(id(&given)).await["attemptCount"], 2);

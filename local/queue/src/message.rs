@@ -188,7 +188,7 @@ fn check_group(group: &str) -> Result<(), Refusal> {
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
 pub(crate) fn attributes_md5<'a>(attributes: impl IntoIterator<Item = (&'a String, &'a Attribute)>) -> Option<String> {
     fn part(digest: &mut Md5, bytes: &[u8]) {
-        // No part is as long as 4 GiB: a message has 1 MiB at most.
+        // Every part is shorter than 4 GiB: a message has 1 MiB at most.
         digest.update(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
         digest.update(bytes);
     }

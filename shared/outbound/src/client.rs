@@ -133,7 +133,7 @@ impl Connection {
         self.tracker.begin();
         self.heads.begin();
         let response = self.sender.try_send_request(request).await.map_err(|error| {
-            // hyper returns a request if it wrote nothing of it.
+            // hyper returns a request of which it has written nothing.
             let is_unsent = error.message().is_some() || !self.tracker.has_written();
             match Unanswered::from(error.error()) {
                 Unanswered::Broken if is_unsent => Unanswered::Unsent(None),

@@ -10,8 +10,8 @@ use base::Time;
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
 /// The longest time for which a revocation applies: warm functions use a revoked signing key for a few more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
-/// How long after the removal of an application or a credential its tokens may seem to be issued: clocks differ, and
-/// tokens were being issued. An application that is registered again later has valid tokens.
+/// The time after the removal of an application or a credential for which its tokens may seem to be issued: clocks
+/// differ, and tokens were being issued. An application that is registered again later has valid tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The object that is revoked.
