@@ -21,7 +21,6 @@ pub const MAX_BYTES: usize = 1024 * 1024;
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
 pub const MAX_DEPTH: usize = 100;
 
-
 /// Checks the body of an operation without input: it must be absent, or an object without members.
 pub fn no_input(body: &[u8]) -> Result<(), Problem> {
     if body.trim_ascii().is_empty() { Ok(()) } else { JsonBody::read(body)?.finish() }
@@ -217,7 +216,6 @@ pub fn plain_integer(json: &str) -> Option<String> {
 pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
-
 
 /// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {

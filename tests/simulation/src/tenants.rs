@@ -45,8 +45,6 @@ pub struct Tenants {
     records: Mutex<Records>,
 }
 
-
-
 /// The outcome of one try.
 type Tried = Result<Value, Problem>;
 

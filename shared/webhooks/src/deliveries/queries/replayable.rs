@@ -178,7 +178,6 @@ impl Deliveries {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
