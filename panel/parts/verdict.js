@@ -80,7 +80,7 @@ function Next({ delivery, webhook }) {
 /** What must happen before the next attempt, if no time is set for it. */
 function Condition({ delivery: { createdDate, heldBy, subject, waitingFor }, webhook }) {
   if (heldBy) {
-    return html`<p>It is sent when <a href="/panel/deliveries/${heldBy}">the previous delivery${subject && html` about${" "}
+    return html`<p>It is sent when <a href="/panel/deliveries/${heldBy}">the previous delivery${subject && html` for${" "}
       <bdi>${subject}</bdi>`}</a> is delivered, is cancelled or fails permanently.</p>`;
   }
   if (waitingFor === "pause") {

@@ -19,7 +19,7 @@ const perSecond = (webhook) => {
 export const HEADLINES = {
   breaker: "Waiting for the endpoint to respond: the webhook is paused",
   limit: "Waiting until other deliveries have finished",
-  order: "Waiting for the previous delivery with the same subject",
+  order: "Waiting for the previous delivery for the same subject",
   pause: "Waiting for the webhook’s pause to end",
   rate: "Waiting for its turn: the webhook’s rate is limited",
   reader: "Waiting for a program to read the webhook’s feed",
@@ -33,7 +33,7 @@ export const reasonsOf = (webhook) => ({
   sending: "to be sent: due now or under way",
   limit: "until other deliveries have finished",
   rate: `for the webhook’s limit of ${perSecond(webhook)}`,
-  order: "for the previous delivery with the same subject",
+  order: "for the previous delivery for the same subject",
   breaker: "until the endpoint responds",
   pause: "for the end of the pause",
   schedule: "for the next attempt, on the retry schedule",

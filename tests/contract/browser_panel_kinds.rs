@@ -63,7 +63,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
         (&listen, &first, "Waiting for a program to read the webhook’s feed"),
         (&disabled, &first, "Delivered on attempt 1"),
         (&ordered, &first, "Not delivered yet, after 1 attempt"),
-        (&ordered, &second, "Waiting for the previous delivery with the same subject"),
+        (&ordered, &second, "Waiting for the previous delivery for the same subject"),
         (&filtered, &first, "Delivered on attempt 1"),
     ] {
         let is_pulled = hook.json["delivery"] == "pull";

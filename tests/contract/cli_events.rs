@@ -73,7 +73,7 @@ async fn why_gives_the_advice_of_the_service_and_the_next_commands(suite: Arc<Su
     let unknown = cli.run(&["why", "B-84"]).await;
     assert!(unknown.code == Some(0) && unknown.out.contains("Nothing about `B-84` was found"), "{unknown:?}");
     let unknown = cli.run(&["why", "evt_01m7w5gmev7xwvpyt3bc2k45jh"]).await;
-    assert!(unknown.code == Some(1) && unknown.err.contains("No such event"), "{unknown:?}");
+    assert!(unknown.code == Some(1) && unknown.err.contains("no such event"), "{unknown:?}");
     assert!(unknown.out.is_empty() && unknown.err.contains("next: check the identifier"), "{unknown:?}");
 }
 

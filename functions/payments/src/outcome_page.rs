@@ -47,9 +47,10 @@ fn html(page: &OutcomePage<'_>) -> String {
         AuthorizationOutcome::OtherAccount => (
             "Not connected",
             format!(
-                "Your <strong>{name}</strong> account{account} was not connected, because {entity} is already \
-                 connected to another account there. To replace that account with yours, connect again and confirm the \
-                 replacement. To keep it, remove this service from your account's settings there, if they list it."
+                "Your <strong>{name}</strong> account{account} was not connected. {entity} is already connected to \
+                 another account there, and stays connected to it. To replace that account with yours, connect again \
+                 and confirm the replacement. If you keep it, and your account's settings there list this service, \
+                 remove it there."
             ),
         ),
     };

@@ -113,7 +113,7 @@ kinds! {
     PanelLinkRefused = "panel-link-refused", FORBIDDEN, "A panel session cannot create or renew links",
         "The access token belongs to a panel session. With a new link, the session could outlast its expiry. Create and renew links with a token from the token endpoint.";
     PanelLinkUnopened = "panel-link-unopened", CONFLICT, "The panel link has not been opened yet",
-        "Renewing a link extends its session, which begins when the link is opened. Open the link within ten minutes of its creation, then renew it. The link's `lifetimeSeconds` begins when it is opened.";
+        "Renewing a link extends its session, which begins when the link is opened. Open the link within ten minutes of its creation, then renew it. The link's `lifetimeSeconds` counts from when it is opened.";
     TooManyPanelLinks = "too-many-panel-links", TOO_MANY_REQUESTS, "Too many panel links were created",
         "A managing entity can create a limited number of panel links per hour, across all its applications. Create more after the time in the Retry-After header.";
     InvalidPanelCode = "invalid-panel-code", BAD_REQUEST, "The panel link cannot be opened",
@@ -165,7 +165,7 @@ kinds! {
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",
         "The client identifier is unknown or its credential is invalid; the service does not disclose which. Check the credentials, and that they belong to this environment. A client assertion needs iss and sub (both the client identifier), aud (the token issuer's address or the endpoint's), exp (at most an hour ahead), a jti that was never used before, and a signature by a registered key, with that key's algorithm.";
     TooManyAttempts = "too-many-attempts", TOO_MANY_REQUESTS, "Too many failed authentication attempts",
-        "Too many authentication attempts from your address have failed in the current minute and the five before it, as this client or as many. Until the time in the Retry-After header has passed, the service refuses every attempt from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before you try again.";
+        "Too many authentication attempts from your address, as this client or as several clients, have failed in the current minute and the five before it. Until the time in the Retry-After header has passed, the service refuses further attempts from this address, even with valid credentials; the client can still authenticate from other addresses. Check the credentials before you try again.";
     ForeignToken = "foreign-token", BAD_REQUEST, "The token was issued to another application",
         "An application can revoke only its own tokens. A platform-wide application registered for account.remove can revoke any token.";
     InvalidScope = "invalid-scope", BAD_REQUEST, "A requested scope cannot be granted",

@@ -94,8 +94,8 @@ impl From<ApplicationError> for Problem {
                 Self::new(ProblemKind::MayNotPublish, detail)
             }
             ApplicationError::Unconfirmed => {
-                let detail = "Nothing was done, because the application that sent this request would lose access. To \
-                    confirm, send it again with ?confirm=true.";
+                let detail = "Nothing was done, because this request would end or reduce the access of the \
+                    application that sent it. To confirm, send it again with ?confirm=true.";
                 Self::new(ProblemKind::ConfirmationRequired, detail)
             }
             ApplicationError::Changed(current) => {

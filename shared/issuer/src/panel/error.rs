@@ -130,7 +130,7 @@ impl From<PanelError> for Problem {
     fn from(error: PanelError) -> Self {
         match error {
             PanelError::BySession => {
-                let detail = "A panel session cannot create or renew links, because it could then outlast its expiry. \
+                let detail = "A panel session cannot create or renew links: it could then outlast its expiry. \
                     Use a token from the token endpoint.";
                 Self::new(ProblemKind::PanelLinkRefused, detail)
             }

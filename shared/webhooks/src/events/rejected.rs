@@ -116,7 +116,8 @@ impl Message {
         }
         if body.len() > room {
             let kept = body.floor_char_boundary(room);
-            changes.push(format!("cut off after {kept} of {} bytes, the limit of an SQS message", body.len()));
+            changes
+                .push(format!("cut off after {kept} of {} bytes, because an SQS message cannot be larger", body.len()));
             body.to_mut().truncate(kept);
         }
         if !changes.is_empty() {

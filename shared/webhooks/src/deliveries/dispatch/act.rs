@@ -129,8 +129,8 @@ impl Dispatcher {
             Wait::Content => tracing::warn!(
                 deliveryId = %id,
                 %until,
-                "postponed: its content cannot be read. The dispatcher will read it again; fix the cause if the error \
-                 names one"
+                "postponed: its content cannot be read. The dispatcher will read it again; if an error names the \
+                 cause, fix it"
             ),
             // A log line for each delivery that waits for a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),

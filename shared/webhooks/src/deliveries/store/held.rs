@@ -222,7 +222,7 @@ impl Deliveries {
             tracing::info!(
                 deliveryId = %held,
                 before = %by,
-                "released: the previous delivery for the same subject is final"
+                "woken: the previous delivery for the same subject is final"
             );
         }
         Ok(written)
@@ -257,7 +257,7 @@ impl Deliveries {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     deliveryId = %ended.last.delivery.id,
-                    "the next delivery for a subject was not released; the dispatcher will send it when it checks again"
+                    "the next delivery for a subject was not woken; the dispatcher will send it when it checks again"
                 );
                 None
             }
