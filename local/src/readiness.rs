@@ -25,7 +25,7 @@ use crate::invoke::Invoker;
 /// The time limit. An idle machine takes a second.
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How often a process may die before the first answer, until the start fails.
+/// How many deaths of a process before its first answer make the start fail.
 const HOPELESS: u64 = 3;
 /// The functions that answer the demo application.
 const ASKED: [&str; 2] = ["token", "list-event-types"];

@@ -139,7 +139,7 @@ async fn a_cancelled_delivery_leaves_its_feed_unless_a_reader_holds_it(suite: Ar
     assert_eq!(problem["properties"]["attemptEndsBy"], held[0]["visibleFrom"]);
     assert_eq!(entity.delivery(&id).await, before);
 
-    // After the reader's visibility time, its missing answer counts as an attempt, and a late answer no longer counts.
+    // After the visibility timeout, the reader's missing answer is an attempt, and a late answer no longer counts.
     end_visibility(&suite.table(), &id).await;
     until("the missing answer is recorded", LONG, async || {
         (cancel(&entity, &id).answered().await.status == 200).then_some(())

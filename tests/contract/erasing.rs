@@ -217,7 +217,7 @@ async fn recorded_without_its_response(suite: &Suite, (path, status, is_large, e
 async fn a_reader_that_does_not_answer_stays_in_the_history_after_erasing(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
-    // The reader's visibility time ends before the content is erased, or afterwards.
+    // The reader's visibility timeout ends before the content is erased, or afterwards.
     for is_over in [true, false] {
         let (event, deliveries) = published(&entity, json!({})).await;
         if is_over {

@@ -134,7 +134,7 @@ async fn a_throttled_delivery_keeps_no_other_from_the_reader_of_its_feed(suite: 
     while read.len() < OF_FEED {
         read.extend(read_some(&entity, &hook, json!({ "limit": 100, "visibility": 600 })).await);
     }
-    // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility time.
+    // A delivery that a reader got and did not see would have an unconfirmed attempt after its visibility timeout.
     assert!(read.iter().all(|delivery| delivery["attemptNumber"] == 1), "{read:#?}");
     assert_eq!(confirm(&entity, &hook, &read).await, ["confirmed"; OF_FEED]);
     each_is_confirmed_once(&entity, &published).await;

@@ -14,7 +14,7 @@ use storage::{
     Allowance, Allowances, Answered, IdempotencyStore, IdempotentRequest, Record, SecretText, Table, Written,
 };
 
-/// Makes links.
+/// Creates links.
 pub struct LinkMaking {
     store: LinkStore,
     allowances: Allowances,
@@ -120,7 +120,7 @@ impl<'a> LinkMaker<'a> {
 }
 
 impl LinkMaking {
-    /// A creator of links in this table, for the panel below this address.
+    /// The creation of links in this table, for the panel below this address.
     pub fn new(table: Table, answers: IdempotencyStore, random: SharedRandom, base_url: String) -> Self {
         Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
     }

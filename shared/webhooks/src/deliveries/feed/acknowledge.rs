@@ -81,7 +81,9 @@ pub struct Acknowledged {
 impl Acknowledgement {
     /// Reads and checks a request's body.
     ///
-    /// Adds an answer, unless its receipt is malformed or was already answered.
+    /// # Errors
+    ///
+    /// 400 with the location of each violation.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let given = ["confirmed", "failed"].map(|name| body.has(name));

@@ -46,7 +46,7 @@ impl Outcome {
             Self::Unknown { .. } => {
                 let code = ErrorCode::Unconfirmed.as_str();
                 Some(format!(
-                    "{code}: no answer arrived within the visibility time; the response may not have reached a reader"
+                    "{code}: no answer came within the visibility timeout; the response may not have reached a reader"
                 ))
             }
         }

@@ -74,7 +74,7 @@ impl KeyRange {
         Self { from: body_at(from), to: "~".to_owned() }
     }
 
-    /// Created after the event with this body of an identifier; everything for an empty string.
+    /// Created after the event whose identifier has this body; an empty body means everything.
     pub(crate) fn after_body(body: &str) -> Self {
         Self { from: format!("{body}!"), to: "~".to_owned() }
     }

@@ -17,7 +17,7 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::idempotency;
 
-/// How long an attempt that a person requested ignores the end of a pause. After that it waits like any other, so that
+/// How long an attempt that a person requested ignores a pause. After that it waits like any other, so that
 /// a thousand requests do not keep reading the breaker of an unresponsive endpoint.
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
