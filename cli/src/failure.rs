@@ -160,7 +160,7 @@ impl Failure {
 
     /// The next step for the user, unless the message contains it.
     fn next_step(&self) -> Option<String> {
-        let login = "run `waypost login` with the client id and the secret of your application";
+        let login = "run `waypost login` with your application's client id and secret";
         let next = match self {
             Self::NotLoggedIn(_) | Self::DamagedLogin(_) => {
                 format!("{login}, or set the variables that `waypost --help` lists")
@@ -178,9 +178,11 @@ impl Failure {
                 "invalid-client" | "unauthorized" => login.to_owned(),
                 "insufficient-scope" => {
                     let scope = problem.properties.required_scope.as_deref().unwrap_or("that the message names");
-                    format!("ask the owner of your application for one with the scope {}, and log in", visible(scope))
+                    format!("ask your application's owner for one with the scope {}, and log in", visible(scope))
                 }
-                "entity-not-covered" => "run `waypost login` with a managing entity of your application".to_owned(),
+                "entity-not-covered" => {
+                    "run `waypost login` with a managing entity that your application covers".to_owned()
+                }
                 "may-not-publish" => {
                     "ask the operator for the right to publish, or use `waypost trigger TYPE` for a test event"
                         .to_owned()

@@ -169,7 +169,7 @@ impl Refusal {
             Self::Browser => "Pages in browsers may not call this server.",
             Self::Host => "The Host header must name an address of this machine.",
             Self::Stranger | Self::Signature(SignatureError::Absent) => {
-                "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of service.env, which change at each start."
+                "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY from service.env, which change at each start."
             }
             Self::Signature(SignatureError::Malformed) => {
                 "The Authorization header must have Credential, SignedHeaders and Signature, and X-Amz-Date must be \
@@ -177,7 +177,7 @@ impl Refusal {
             }
             Self::Signature(SignatureError::Different) => {
                 "The signature does not match this request. Sign the request as it is sent, including its body, Host, \
-                 X-Amz-Date and X-Amz-Target, with AWS_SECRET_ACCESS_KEY of service.env, which changes at each start."
+                 X-Amz-Date and X-Amz-Target, with AWS_SECRET_ACCESS_KEY from service.env, which changes at each start."
             }
             Self::Signature(SignatureError::Expired) => {
                 "Signature expired: X-Amz-Date is more than 15 minutes away from the clock of this machine. Sign the \

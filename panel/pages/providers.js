@@ -47,7 +47,7 @@ export default function Providers({ query }) {
       ${list.data && query.outcome && html`<${Landing} ...${query} connections=${connected} label=${label} />`}
       ${!list.data && !list.error && html`<${Waiting} what="Loading connections" />`}
       ${list.data && connected.length === 0 && html`<p class="hint">No connections yet. ${providers.length === 0
-        ? "No payment provider is set up here. Ask the operator of this service."
+        ? "No payment provider is set up here. Ask this service’s operator."
         : may("payment.write") && `Select a provider and sign in there. It asks for your consent and sends you back here.
           This service never sees your password.`}</p>`}
       ${list.data && html`

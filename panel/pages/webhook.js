@@ -72,7 +72,7 @@ function Shown({ webhook, stats, latest, canRecover, above, error, reload }) {
   });
   const pause = useAction(async (length) => {
     await post(`${path}/pause`, length);
-    say("The webhook is paused. Its deliveries wait.");
+    say("The webhook is paused. Its deliveries are on hold.");
     close();
     await reload();
     focusTitle();
@@ -154,7 +154,7 @@ const Wanted = ({ webhook: { eventList, eventFilter }, types }) => html`
   ${eventList.length === 0
     ? html`<p>All types, including types added later.</p>`
     : html`<ul class="tags">${eventList.map((key) => html`<li title=${key}>${labelOf(types, key)}</li>`)}</ul>`}
-  ${eventFilter && html`<p>Only events whose data match this filter:</p>
+  ${eventFilter && html`<p>Only events whose data matches this filter:</p>
     <${Text} text=${eventFilter} what="The filter of this webhook" />`}`;
 
 const Signing = ({ until }) => html`

@@ -52,7 +52,7 @@ function Made({ webhook }) {
             service. <${Guide}>How to verify
             requests<//></p>
           ${webhook.publicKeys && html`<p>Or give it the public key, which also verifies requests and is not secret. The
-            page of the webhook shows it again.</p>`}
+            webhook’s page shows it again.</p>`}
           <${PublicKeys} keys=${webhook.publicKeys} />
         <//>
         <h2>Next: send a test event</h2>

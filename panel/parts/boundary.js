@@ -28,7 +28,7 @@ const Failed = ({ fault }) => html`
         <p><button type="button" class="small" onClick=${() => location.reload()}>Reload the page</button></p>
       </div>
     </div>
-    <p>If a reload does not help, send this report to the operator of the service:</p>
+    <p>If a reload does not help, send this report to the service’s operator:</p>
     <${Text} text=${reportOf(fault)} what="the report" />
   <//>`;
 

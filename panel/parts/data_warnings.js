@@ -1,4 +1,4 @@
-// The warnings about an event whose data do not conform to the schema of its type, or have too many values for filters.
+// The warnings about an event whose data does not conform to its type's schema, or has too many values for filters.
 import { html } from "./html.js";
 import { Card } from "./card.js";
 import { Words } from "./words.js";

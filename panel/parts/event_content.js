@@ -36,10 +36,10 @@ function Erasing({ event, close, erased }) {
     await erased();
   });
   return html`
-    <${Dialog} title="Erase the content of this event?" close=${close}>
+    <${Dialog} title="Erase this event’s content?" close=${close}>
       <p>The event’s data and subject and the endpoints’ responses are erased, in its deliveries to all webhooks. This
         cannot be undone.</p>
-      <p>Open deliveries of the event are cancelled, and no delivery of it can be resent. The time, address and outcome
+      <p>The event’s open deliveries are cancelled, and none of its deliveries can be resent. The time, address and outcome
         of each attempt stay visible.</p>
       <${Problem} refusal=${erasing.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

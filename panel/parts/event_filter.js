@@ -59,7 +59,7 @@ function faultOf(refusal) {
   return faults.map(({ pointer, detail }) => [name(pointer), detail].filter(Boolean).join(" ")).join("; ");
 }
 
-const HINT = "Optional: only events whose data match this JSON object are sent, in the syntax of EventBridge’s event " +
+const HINT = "Optional: only events whose data matches this JSON object are sent, in the syntax of EventBridge’s event " +
   "patterns. Empty means all events.";
 
 /** `eventList` is null for every type. */

@@ -37,7 +37,7 @@ export function Replay({ webhook, close, done }) {
   const hasEvents = !begun && found && (found.count > 0 || !found.countIsExact);
   return html`
     <${Dialog} title="Replay events" close=${close}>
-      <p>Events of this range that match <strong><bdi>${webhook.name}</bdi></strong> as it is now, and have no delivery
+      <p>Events in this range that match <strong><bdi>${webhook.name}</bdi></strong> as it is now, and have no delivery
         to it, are delivered in the background, oldest first. Use it for a new webhook, or after you enabled or changed
         one.</p>
       ${webhook.order === "subject" && html`

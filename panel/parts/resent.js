@@ -61,7 +61,7 @@ export function ResendOutcome({ resent, delivery }) {
       <p class="note"><${Icon} name=${attempt ? (succeeded(attempt) ? "delivered" : "failed") : "pending"} />${" "}
         Resent at <${Time} date=${new Date(resent.time).toISOString()} as="clock" />. ${attempt
         ? html`<strong>${outcomeOf(attempt)}</strong>`
-        : isLate ? "It has not been attempted yet. The status below says what it waits for."
+        : isLate ? "It has not been attempted yet. The status below says what it is waiting for."
         : resent.isPushed ? `Waiting for the response to attempt ${resent.number + 1}…` : "Waiting for a reader of the feed…"}</p>`}
     </div>`;
 }

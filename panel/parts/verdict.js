@@ -16,7 +16,7 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
   const last = made.at(-1);
   if (status === "delivered") return `Delivered on attempt ${attemptCount}, in ${span(last.durationMs / 1000)}`;
   if (status === "failed") return `Not delivered after ${attempts(attemptCount)}: ${result(last)}`;
-  if (cancelReason === "erased") return "Cancelled: the content of the event was erased";
+  if (cancelReason === "erased") return "Cancelled: the event’s content was erased";
   if (cancelReason === "owner") {
     return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
   }

@@ -10,7 +10,7 @@ import { Problem } from "./problem.js";
 export const Stop = ({ webhook: { delivery, enabled, pausedBy }, pause, disable, remove }) => html`
   <${Card} title=${enabled ? "Pause, disable or remove" : "Remove"}>
     ${enabled && delivery === "push" && pausedBy !== "owner" && html`<div class="choice">
-      <p>While paused, the webhook’s deliveries wait, and are sent when the pause ends.</p>
+      <p>While paused, the webhook’s deliveries are on hold until the pause ends.</p>
       <${Action} scope="integrations.write" onClick=${pause}>Pause…<//>
     </div>`}
     ${enabled && html`<div class="choice">
@@ -33,7 +33,7 @@ export function Pausing({ webhook, pause, close }) {
   const until = () => (hours ? { until: new Date(Date.now() + hours * HOUR_MS).toISOString() } : {});
   return html`
     <${Dialog} title=${html`Pause <bdi>${webhook.name}</bdi>?`} close=${close}>
-      <p>Its deliveries wait until the pause ends. Test events and resends are still sent at once.</p>
+      <p>Its deliveries are on hold until the pause ends. Test events and resends are still sent at once.</p>
       <${SelectField} label="Duration" value=${hours} change=${choose} options=${LENGTHS} />
       <${Problem} refusal=${pause.refusal} />
       <div class="dialog-actions"><button type="button" onClick=${close}>Cancel</button>

@@ -23,6 +23,6 @@ export function Trouble({ webhook: { deliveryState, failuresInRow, failingSince,
     <p class="trouble">${lastFailed(failuresInRow)}, ${failuresInRow === 1 ? "" : "the first "}<${Time}
       date=${failingSince} as="distance" />. Last result: <strong>
       ${resultInSentence({ httpStatus: lastHttpStatus, errorCode: lastErrorCode })}</strong>.
-      ${pausedUntil && html` Deliveries wait until the endpoint responds. Next check: <strong>
+      ${pausedUntil && html` Deliveries are on hold until the endpoint responds. Next check: <strong>
         <${Countdown} before="in " until=${pausedUntil} over="now" /></strong>.`}</p>`;
 }

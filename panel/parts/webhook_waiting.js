@@ -32,7 +32,7 @@ export function WaitingDeliveries({ webhook }) {
             ...${{ reason, those, exact, webhook }} /></li>`)}</ul>
         <p class="fine">${!exact && "Only the newest open deliveries were counted. "}<a href=${address("/deliveries",
           { webhook: webhook.id, status: "pending,retrying" })}>Show the open deliveries</a></p>`
-        : html`<p class="faint">${exact ? "No delivery waits." : "No open delivery was found among the newest."}</p>`)}
+        : html`<p class="faint">${exact ? "No delivery is waiting." : "No open delivery was found among the newest."}</p>`)}
     <//>`;
 }
 

@@ -21,7 +21,7 @@ export function landing(outcome, name, connection) {
     },
     failed: {
       tone: "bad", icon: "warning", title: `${name} is not connected`,
-      text: `${name} reported an error, so nothing was changed. Try again later. If it fails again, contact the operator of this service.`,
+      text: `${name} reported an error, so nothing was changed. Try again later. If it fails again, contact this service’s operator.`,
     },
     "other-account": {
       tone: "warn", icon: "warning", title: "Your account was not connected",

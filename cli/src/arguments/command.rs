@@ -39,11 +39,11 @@ Examples:
     Webhooks(Webhooks),
     /// Lists the event types, or shows one with samples.
     Types(Types),
-    /// Checks the signature of a received request, without the service.
+    /// Checks a received request's signature, without the service.
     Verify(Verify),
     /// Lists deliveries, newest first, or prints them as they end.
     Deliveries(Deliveries),
-    /// Explains why an event has not arrived: what happened, what its deliveries wait for, and the next step.
+    /// Explains why an event has not arrived: what happened, what its deliveries are waiting for, and the next step.
     Why(Why),
     /// Shows a delivery with its attempts and its event.
     #[command(after_help = "\

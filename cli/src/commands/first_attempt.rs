@@ -72,8 +72,8 @@ fn sentence(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     };
     match delivery.status.as_str() {
         "pending" if delivery.is_unread() && is_read => format!(
-            "The delivery waits in this webhook's feed. If the reader is busy, it gets the delivery next; `waypost \
-             show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
+            "The delivery is waiting in this webhook's feed. If the reader is busy, it gets the delivery next; \
+             `waypost show {id}` shows the result. If the reader has stopped, run `waypost listen` again."
         ),
         "pending" if delivery.is_unread() => {
             "Nothing has read this webhook's feed yet: run `waypost listen`, or start your reader.".to_owned()

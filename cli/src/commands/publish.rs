@@ -21,8 +21,8 @@ Examples:
   jq -n '{bookingIdentifier: \"B-1001\"}' | waypost publish --type booking.created --data -
   waypost publish --type booking.created --data '{\"number\": 1001}' --subject B-1001 --idempotency-key booking-1001-created
 
-Your application needs the right to publish; `waypost trigger` sends test events without it. If no answer comes, the
-command repeats the request with the same idempotency key, so that the event is published only once.";
+Your application needs the right to publish; `waypost trigger` sends test events without it. If there is no response,
+the command repeats the request with the same idempotency key, so that the event is published only once.";
 
 /// How often a request is sent while the service gives no answer.
 const TIMES: u32 = 3;
@@ -39,8 +39,8 @@ pub struct Publish {
     /// The subject, such as a booking number. Defaults to the one in the data.
     #[arg(long, value_name = "TEXT")]
     subject: Option<String>,
-    /// A text that identifies this event: within 24 hours, repeating the command with it publishes nothing new. Random
-    /// by default.
+    /// A string that identifies this event: within 24 hours, repeating the command with it publishes nothing new.
+    /// Random by default.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     idempotency_key: Option<String>,
 }

@@ -29,7 +29,8 @@ pub struct Recover {
     #[command(flatten)]
     #[serde(flatten)]
     range: Range,
-    /// `failed` includes cancelled deliveries; `waiting` deliveries wait for their next attempt. Defaults to `both`.
+    /// `failed` includes cancelled deliveries; `waiting` deliveries are waiting for their next attempt. Defaults to
+    /// `both`.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<Include>,

@@ -30,7 +30,7 @@ pub struct Replay {
     #[command(flatten)]
     #[serde(flatten)]
     range: Range,
-    /// Comma-separated event types, or groups such as 'booking.*'. Defaults to all types of the webhook.
+    /// Comma-separated event types, or groups such as 'booking.*'. Defaults to all the webhook's types.
     #[arg(long, value_name = "TYPES", value_delimiter = ',')]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     types: Vec<String>,
@@ -75,7 +75,7 @@ fn shown(replayed: &Replayed, webhook: &str, progress: &str) -> String {
         return format!("Events that a replay would deliver: {count}.");
     }
     format!(
-        "Events that are being delivered: {count}. The first deliveries come within two minutes.\n\
+        "Events that are being delivered: {count}. The first deliveries follow within two minutes.\n\
          `waypost deliveries --webhook {}` lists them.\n\
          `{progress}` counts the events that are left.",
         visible_line(webhook)

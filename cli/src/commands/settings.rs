@@ -39,7 +39,7 @@ pub struct Settings {
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermanentSettings {
-    /// `default` retries on the service's schedule, `short` for an hour at most, `none` not at all.
+    /// `default` retries on the service's schedule, `short` for at most an hour, `none` not at all.
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     retries: Option<Retries>,

@@ -37,7 +37,7 @@ pub struct Types {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Shows the meaning of a type and samples of its data. With --json, its JSON Schema as well.
+    /// Shows a type's meaning and samples of its data. With --json, its JSON Schema as well.
     #[command(after_help = SHOW)]
     Show {
         /// The event type, such as booking.created.

@@ -36,9 +36,9 @@ pub fn beside(mut schema: Value) -> Value {
 
 const fn description(may_choose: bool) -> &'static str {
     if may_choose {
-        "The managing entity of the call, such as a hotel."
+        "The call's managing entity, such as a hotel."
     } else {
-        "The managing entity of the call. Optional, since there is only one."
+        "The call's managing entity. Optional, since there is only one."
     }
 }
 

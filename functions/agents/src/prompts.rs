@@ -39,7 +39,7 @@ pub struct PromptArgument {
 const MANAGING_ENTITY: PromptArgument = PromptArgument {
     name: "managingEntity",
     title: "Managing entity",
-    description: "The identifier of the managing entity; only needed if the application covers several.",
+    description: "The managing entity's identifier; only needed if the application covers several.",
     required: false,
 };
 
@@ -53,7 +53,7 @@ pub const ALL: &[Prompt] = &[
             PromptArgument {
                 name: "webhook",
                 title: "Webhook",
-                description: "The identifier of the webhook (whk_…), or its name.",
+                description: "The webhook's identifier (whk_…) or name.",
                 required: true,
             },
             MANAGING_ENTITY,

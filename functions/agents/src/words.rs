@@ -12,7 +12,7 @@ const PHRASES: [(&str, &str); 12] = [
     ),
     ("is not a member of this operation", "is not an argument of this tool"),
     ("is not a parameter of this operation", "is not an argument of this tool"),
-    ("must be the managing entity of the path", "must be the managing entity of the call"),
+    ("must be the path's managing entity", "must be the call's managing entity"),
     ("; its `+` arrived as a space: write it as `%2B` in a query", "; write `+` before the offset"),
     ("`POST …/webhook/{webhookIdentifier}/secret`", "`rotate_webhook_secret`"),
     ("are listed at …/webhook/list", "are listed by `list_webhooks`"),

@@ -99,7 +99,7 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
                     named.entity()
                 ),
                 format!(
-                    "Contact the person who gave you the link. The operator of this service must correct its credentials at \
+                    "Contact the person who gave you the link. This service's operator must correct its credentials at \
                      {provider} before you can connect. Then ask for a new link."
                 ),
             ],

@@ -76,7 +76,7 @@ fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> Stri
     let now = match predecessor.status {
         ConnectionStatus::Connected => format!("<strong>{entity}</strong> is connected to {account}."),
         ConnectionStatus::Broken => {
-            format!("The connection of <strong>{entity}</strong> to {account} has stopped working.")
+            format!("The connection from <strong>{entity}</strong> to {account} has stopped working.")
         }
     };
     let then = if replace || predecessor.account.is_none() {

@@ -25,7 +25,7 @@ pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     let size = catalogue.size();
     if size > MAX_BYTES {
         let message = format!(
-            "schemas, samples and texts have {size} bytes without white space; at most {MAX_BYTES} \
+            "schemas, samples and descriptions have {size} bytes without white space; at most {MAX_BYTES} \
             are allowed"
         );
         return Err(vec![Mistake { path: folder.to_owned(), line: None, message }]);

@@ -46,15 +46,15 @@ kinds! {
     NotFound = "not-found", NOT_FOUND, "Address not found",
         "No route has this path. Paths are case-sensitive and have no trailing slash. All routes are listed at /openapi.json.";
     MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "This address does not support this method",
-        "The path exists, but does not support this method. The Allow header of the response lists the methods that it supports.";
+        "The path exists, but does not support this method. The response's Allow header lists the methods that it supports.";
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid access token is required",
         "The request has no access token, or its token is malformed, expired, revoked or meant for another service. Get a token from the token endpoint with the client_credentials grant and send it as `Authorization: Bearer …`. A token from staging does not work in production, and vice versa.";
     InsufficientScope = "insufficient-scope", FORBIDDEN, "The access token lacks a scope",
-        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Request a token with that scope; if the issuer refuses, have the application registered for the scope. No scope implies another. To create or remove an application, or one of its secrets or keys, a token also needs all scopes of that application.";
+        "The token is valid, but was not issued for the scope that this operation needs; the WWW-Authenticate header names it. Request a token with that scope; if the issuer refuses, have the application registered for the scope. No scope implies another. To create or remove an application, or one of its secrets or keys, a token also needs all that application's scopes.";
     EntityNotCovered = "entity-not-covered", FORBIDDEN, "The access token does not cover this managing entity",
-        "The token is valid, but its application may not act for the managing entity in the path or, for a payment provider's callback, of the connection. A request that creates, changes or removes an application needs a token that covers all managing entities of that application (`properties.notCovered` lists the missing ones).";
+        "The token is valid, but its application may not act for the path's managing entity or, for a payment provider's callback, the connection's. A request that creates, changes or removes an application needs a token that covers all that application's managing entities (`properties.notCovered` lists the missing ones).";
     MayNotPublish = "may-not-publish", FORBIDDEN, "The application may not publish events",
-        "Subscribers rely on a managing entity's events, so no scope includes the right to publish. An application's `mayPublish` and the `may_publish` claim of its tokens show whether it has the right. Only an application with this right can create, change or remove an application with `mayPublish`. The service's operator can grant or withdraw the right of an existing application; the change takes effect with the next token. Test events do not need the right.";
+        "Subscribers rely on a managing entity's events, so no scope includes the right to publish. An application's `mayPublish` and the `may_publish` claim of its tokens show whether it has the right. Only an application with this right can create, change or remove an application with `mayPublish`. The service's operator can grant or withdraw an existing application's right; the change takes effect with the next token. Test events do not need the right.";
     ForeignOrigin = "foreign-origin", FORBIDDEN, "The request comes from another site",
         "The browser's Origin header says that a page or script from another site sent the request. Only the panel's own page may use panel sessions, and only programs may use the endpoint for agents. Open the panel at this service's address, and call the endpoint for agents from a program, which sends no Origin header.";
     TaskRefused = "task-refused", FORBIDDEN, "The task was refused",
@@ -90,7 +90,7 @@ kinds! {
     ProviderRevocationFailed = "provider-revocation-failed", SERVICE_UNAVAILABLE, "The payment provider did not revoke access",
         "The service asked the payment provider to revoke the access, and got no answer or an error. The connection is kept, because its access may still be valid. Send the request again after the time in the Retry-After header. If it keeps failing, revoke the access in the account settings at the provider, then remove the connection. If that does not help, ask the service's operator to check the provider's revocation address.";
     InvalidState = "invalid-state", BAD_REQUEST, "The link to or from the payment provider is not valid",
-        "The `state` in the link is unknown, already used, older than ten minutes, or issued for another provider; or the browser that returned from the payment provider lacks the cookie of this service's start page. Nothing was connected. Go back to the admin panel and connect again, using one browser throughout.";
+        "The `state` in the link is unknown, already used, older than ten minutes, or issued for another provider; or the browser that returned from the payment provider lacks the cookie from this service's start page. Nothing was connected. Go back to the admin panel and connect again, using one browser throughout.";
     VersionConflict = "version-conflict", CONFLICT, "The resource has changed in the meantime",
         "Another request changed the resource before yours could. Your request was not applied. Fetch the resource again and, if you still want the change, repeat the request, with the new version if you send one.";
     WebhookLimit = "webhook-limit", CONFLICT, "The managing entity already has the maximum number of webhooks",
@@ -124,11 +124,11 @@ kinds! {
         "The request would remove the application that sent it, that application's last secret or key, or some of its scopes. If the managing entity has no other application that can manage applications, only the service's operator could restore access. Nothing was done. To continue, send the request again with `?confirm=true`.";
     WebhookRemoved = "webhook-removed", CONFLICT, "The webhook was removed",
         "This delivery's webhook was removed, so the delivery cannot be sent again; you can still read its history. To send the event to another webhook, publish it again.";
-    EventErased = "event-erased", CONFLICT, "The content of the event was erased",
+    EventErased = "event-erased", CONFLICT, "The event's content was erased",
         "The content of this delivery's event was erased at its owner's request, so there is nothing left to send. The delivery still shows its attempts and their outcomes. If the event is still needed, publish it again from its source.";
     AttemptLimit = "attempt-limit", CONFLICT, "The delivery has reached its attempt limit",
         "The detail states the limit, which keeps a delivery's history short enough to show in full. You can still read the event. If it is still needed, publish it again.";
-    AttemptUnderWay = "attempt-under-way", CONFLICT, "An attempt of the delivery is under way",
+    AttemptUnderWay = "attempt-under-way", CONFLICT, "A delivery attempt is under way",
         "The event was already sent, or given to a feed reader, and cannot be recalled, so the delivery cannot be cancelled now. Nothing was changed. Most attempts end within seconds, and all of them by `properties.attemptEndsBy`; send the request again after that. If the attempt succeeds, the delivery is delivered.";
     DeliveryFinal = "delivery-final", CONFLICT, "The delivery is final",
         "You can cancel only a delivery that is pending or retrying. This one was delivered or has failed (`properties.status`), so no attempts follow. Nothing was changed.";
@@ -137,7 +137,7 @@ kinds! {
     ReplayUnderWay = "replay-under-way", CONFLICT, "A replay of the webhook is under way",
         "A webhook has one replay at a time, and this request has another range or other types. Nothing was changed. Send the request again when the replay has ended: about two minutes after the end of its range, or later if it has many events. Until then, you can count the remaining events with `dryRun`, or repeat the request that began the replay.";
     WebhookDisabled = "webhook-disabled", CONFLICT, "The webhook is disabled",
-        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, fix the fault that `disabledReason` names before you do. Events published while it is disabled create no deliveries to it; you can deliver the kept ones later with `replayEvents`.";
+        "A disabled webhook receives nothing, not even test events. Enable it first, with `{\"enabled\": true}`; if the service disabled it, fix the fault that `disabledReason` names before you do. Events published while it is disabled create no deliveries to it; you can deliver the stored ones later with `replayEvents`.";
     WebhookPulled = "webhook-pulled", CONFLICT, "The webhook has a feed and cannot be paused",
         "Only a webhook whose `delivery` is `push` can be paused. A pull webhook's events wait in its feed until the reader requests them, so stop the reader instead.";
     WebhookNotPulled = "webhook-not-pulled", CONFLICT, "The webhook has no feed",
@@ -145,21 +145,21 @@ kinds! {
     IdempotencyConflict = "idempotency-conflict", CONFLICT, "The idempotency key was used for another request",
         "You may repeat an Idempotency-Key only with the same body. Use a new key for a new request.";
     SecretNotRepeated = "secret-not-repeated", CONFLICT, "The secret is not shown again",
-        "The request was already processed with this Idempotency-Key. Its response contains a secret, which the service repeats for ten minutes only. `properties.id` identifies the created resource. If the secret did not arrive, do not create the resource again: the webhook or application exists. `POST …/webhook/{webhookIdentifier}/secret` replaces the signing secret of the webhook, `POST …/application/{clientId}/secret` gives the application another one (`properties.id` is the client identifier, or the identifier of a secret that can be removed), and a request with a new key returns a new link to the payment provider.";
+        "The request was already processed with this Idempotency-Key. Its response contains a secret, which the service repeats for ten minutes only. `properties.id` identifies the created resource. If the secret did not arrive, do not create the resource again: the webhook or application exists. `POST …/webhook/{webhookIdentifier}/secret` replaces the webhook's signing secret, `POST …/application/{clientId}/secret` gives the application another one (`properties.id` is the client identifier, or the identifier of a secret that can be removed), and a request with a new key returns a new link to the payment provider.";
     TooManyEvents = "too-many-events", TOO_MANY_REQUESTS, "The managing entity has published too many events",
         "The detail states how many deliveries a managing entity's events may create per minute. The limit keeps one entity from using up the capacity of the others. An event counts once for each webhook that receives it, at least once, and at least once for every ten webhooks of the managing entity, rounded up. This count is multiplied by the size of the request's body in units of 4 KiB, rounded up. Every request to publish counts, including repetitions and requests with an invalid body. This request was not processed, and its Idempotency-Key is still unused: send it again after the time in the Retry-After header, when a new minute begins.";
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The managing entity has sent too many requests of this kind",
         "Some requests cost far more than others: recoveries, resumptions, test events and resends cause attempts at endpoints, a feed request waits for up to ten seconds, a list of open deliveries reads each webhook, and a filter check compares many events. Each managing entity has a limit for each of these; the detail states it. Nothing was done, and the Idempotency-Key is still unused: send the request again after the time in the Retry-After header, when a new minute begins.";
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The request is too large",
         "The body is larger than this operation accepts. A whole event, with the members that the service adds, may be up to 256 KiB.";
-    HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The headers of the request are too large",
+    HeadersTooLarge = "headers-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's headers are too large",
         "The request line and all header values may have up to 10 240 bytes in total. Put large values in the body, which may be much larger.";
     RequestTimeout = "request-timeout", REQUEST_TIMEOUT, "The request did not arrive in time",
         "The body did not arrive, or arrived too slowly. Send the whole request again, on a new connection. If it fails again, look for a proxy that delays it, or a Content-Length larger than the body.";
     ServiceUnavailable = "service-unavailable", SERVICE_UNAVAILABLE, "The service is temporarily unavailable",
         "An internal dependency did not respond. Your request is not at fault: send it again after the time in the Retry-After header.";
     InternalError = "internal-error", INTERNAL_SERVER_ERROR, "The service failed",
-        "An unexpected error occurred in the service. Send the request again later; if it keeps failing, report the `instance` of the Problem to support.";
+        "An unexpected error occurred in the service. Send the request again later; if it keeps failing, report the Problem's `instance` to support.";
     InvalidTokenRequest = "invalid-token-request", BAD_REQUEST, "The token request is malformed",
         "The token issuer's endpoints accept a form (application/x-www-form-urlencoded). Send the client's credentials in one place only: in HTTP Basic, or as client_secret or client_assertion in the form. Send each parameter once; the detail names the missing or malformed parameter.";
     InvalidClient = "invalid-client", UNAUTHORIZED, "The client could not be authenticated",

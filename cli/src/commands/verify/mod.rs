@@ -30,19 +30,19 @@ sends nothing.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Verify {
-    /// A file with the signing secret of the webhook (`whsec_…`), or with its public key (`whpk_…`).
+    /// A file with the webhook's signing secret (`whsec_…`) or public key (`whpk_…`).
     #[arg(long, value_name = "FILE")]
     secret_file: Input,
-    /// A file with the exact bytes of the body.
+    /// A file with the body's exact bytes.
     #[arg(long, value_name = "FILE")]
     body: Input,
-    /// A header of the request. May be repeated.
+    /// A request header. May be repeated.
     #[arg(long = "header", value_name = "NAME: VALUE", required_unless_present = "headers_file")]
     headers: Vec<Header>,
-    /// A file with the headers of the request, one on each line.
+    /// A file with the request's headers, one per line.
     #[arg(long = "headers", value_name = "FILE")]
     headers_file: Option<Input>,
-    /// The maximum difference between `webhook-timestamp` and the clock of this machine.
+    /// The maximum difference between `webhook-timestamp` and this machine's clock.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     tolerance: Duration,
 }

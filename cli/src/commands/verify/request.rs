@@ -96,7 +96,7 @@ impl SignedRequest<'_> {
         found.map(|header| header.value.as_str()).ok_or_else(|| Fault {
             kind: "header",
             detail: format!("there is no header `{name}`"),
-            next: "pass all headers of the request; a request without this header is not from Waypost".to_owned(),
+            next: "pass all the request's headers; a request without this header is not from Waypost".to_owned(),
         })
     }
 

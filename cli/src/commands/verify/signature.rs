@@ -32,7 +32,7 @@ impl Key {
     pub fn description(&self) -> &'static str {
         match self {
             Self::Secret(_) => "a signature was made with this secret",
-            Self::Public(_) => "a signature was made with the private key of this public key",
+            Self::Public(_) => "a signature was made with this public key's private key",
         }
     }
 

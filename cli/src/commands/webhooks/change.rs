@@ -46,7 +46,7 @@ Examples:
   waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks remove whk_01m74zy5eva3kj3s4w04zg1hhc --yes
 
-A removal cannot be undone. You can still read the webhook's deliveries, but not send them again.";
+This cannot be undone. You can still read the webhook's deliveries, but not send them again.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CREATE)]

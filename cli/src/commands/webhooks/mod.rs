@@ -56,14 +56,14 @@ Example:
     Remove(Remove),
     /// Replaces the signing secret, and prints the new one, which is shown only once.
     Rotate(Rotate),
-    /// Pauses a webhook: its deliveries wait until you resume it, or until a time that you set.
+    /// Pauses a webhook: its deliveries are on hold until you resume it, or until a time that you set.
     Pause(Pause),
     /// Resumes a paused webhook, and sends the waiting deliveries.
     #[command(after_help = "\
 Example:
   waypost webhooks resume whk_01m74zy5eva3kj3s4w04zg1hhc
 
-Deliveries that wait for the end of the pause are attempted now: a few within a minute, thousands within minutes. A
+Deliveries waiting for the pause to end are attempted now: a few within a minute, thousands within minutes. A
 webhook that is not paused stays unchanged.")]
     Resume(WhichWebhook),
     /// Sends a test event of the type `webhook.test` to check whether the endpoint responds.

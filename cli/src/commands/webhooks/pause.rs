@@ -17,8 +17,8 @@ Examples:
   waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc
   waypost webhooks pause whk_01m74zy5eva3kj3s4w04zg1hhc --until 3h
 
-New events still create deliveries, which wait until the pause or their retention ends. Test events and resends are sent
-at once. Pausing a paused webhook changes the end of its pause.";
+New events still create deliveries, which are on hold until the pause or their retention ends. Test events and resends are
+sent at once. Pausing a paused webhook changes when its pause ends.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

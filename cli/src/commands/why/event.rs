@@ -147,7 +147,7 @@ fn undelivered(event: &Event, missed: &[Missed<'_>], width: Option<usize>) -> St
         happened.push_str(" There is no webhook now.");
     }
     let remedy = if event.is_erased() {
-        "None: the content of the event was erased, so it cannot be replayed."
+        "None: the event's content was erased, so it cannot be replayed."
     } else {
         "Correct, enable or create the webhook, and replay the event. It is then delivered if it matches."
     };

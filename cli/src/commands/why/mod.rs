@@ -23,7 +23,7 @@ Examples:
   waypost why dlv_01m7w5gmev32p3wwt3y0b8j32h
   waypost why evt_01m7w5gmev7xwvpyt3bc2k45jh
 
-For a subject or an event, it explains the newest deliveries, ten at most; for an event, also why other webhooks got
+For a subject or an event, it explains up to ten of the newest deliveries; for an event, also why other webhooks got
 none. With --json, it prints a delivery as `waypost show` does, a list of them for a subject, and for an event an object
 with `event`, `deliveries` and `withoutDelivery`.";
 

@@ -154,7 +154,7 @@ fn happened(delivery: &Diagnosed) -> String {
         ("pending", _) if count > 0 => format!("Being sent again, after {attempts}.{outcome}"),
         ("pending", _) => "No attempt has been made yet.".to_owned(),
         ("cancelled", Some("owner")) => format!("Cancelled on request, after {attempts}."),
-        ("cancelled", Some("erased")) => "Cancelled: the content of its event was erased.".to_owned(),
+        ("cancelled", Some("erased")) => "Cancelled: its event's content was erased.".to_owned(),
         ("cancelled", Some("expired")) => "Cancelled: it waited longer than deliveries are kept.".to_owned(),
         ("cancelled", Some("webhook-removed")) => "Cancelled: its webhook was removed.".to_owned(),
         ("cancelled", Some("webhook-disabled")) => "Cancelled: its webhook was disabled.".to_owned(),
@@ -183,7 +183,7 @@ fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
         Some("pause") => {
             let until = webhook.and_then(|webhook| webhook.paused_until.as_deref());
             let end = until.map(|until| format!(", at {}", visible_line(&short_time(until))));
-            format!("Until the pause of its webhook ends{}.", end.unwrap_or_else(|| ", when you resume it".to_owned()))
+            format!("Until its webhook's pause ends{}.", end.unwrap_or_else(|| ", when you resume it".to_owned()))
         }
         Some("order") => {
             let before = delivery.held_by.as_deref().map(visible_line).unwrap_or_default();

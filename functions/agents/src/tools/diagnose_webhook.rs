@@ -38,10 +38,10 @@ async fn diagnose(use_cases: &UseCases, entity: AuthorizedEntity, mut call: Tool
 
 fn output() -> Value {
     let causes: Vec<_> = Cause::ALL.iter().map(|cause| cause.advice().cause).collect();
-    let cause = json!({ "type": "string", "enum": causes, "description": "The stable code of a cause." });
+    let cause = json!({ "type": "string", "enum": causes, "description": "A cause's stable code." });
     let finding = json!({
         "cause": cause,
-        "meaning": { "type": "string", "description": "The meaning of the cause." },
+        "meaning": { "type": "string", "description": "The cause's meaning." },
         "remedy": { "type": "string", "description": "The remedy." },
         "detail": { "type": "string", "description": "The facts about this webhook, such as counts and identifiers." },
         "failures": { "type": "integer", "minimum": 0, "description": "The number of `failures` with this cause." },

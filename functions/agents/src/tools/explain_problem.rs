@@ -59,7 +59,7 @@ fn input() -> Value {
     let kind = json!({
         "type": "string",
         "maxLength": 64,
-        "description": "The `kind` of the Problem. The resource waypost://problems lists all kinds.",
+        "description": "The Problem's `kind`. The resource waypost://problems lists all kinds.",
         "examples": ["webhook-disabled"],
     });
     schemas::object(json!({ "kind": kind }), &["kind"])

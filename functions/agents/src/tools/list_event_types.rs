@@ -43,7 +43,7 @@ fn list(call: &ToolCall) -> Result<Value, Problem> {
 }
 
 fn input() -> Value {
-    let kind = json!({ "type": "string", "description": "The key of a type." });
+    let kind = json!({ "type": "string", "description": "A type's key." });
     schemas::object(json!({ "type": kind }), &[])
 }
 

@@ -17,7 +17,7 @@ pub const LIST_WEBHOOKS: Tool = Tool {
     title: "List webhooks",
     description: "Lists a managing entity's webhooks, oldest first, each with its endpoint, its event types and the \
                   state of its deliveries (`deliveryState`): `active`, `failing` (the last attempts failed), `paused` \
-                  (deliveries wait; `pausedBy` says who paused it) or `disabled`. Signing secrets are not shown. Use \
+                  (deliveries on hold; `pausedBy` says who paused it) or `disabled`. Signing secrets are not shown. Use \
                   it to find a webhook's identifier; if a webhook is not `active`, call `diagnose_webhook`.",
     input: || schemas::object(json!({}), &[]),
     output,

@@ -20,7 +20,7 @@ pub const PUBLISH_TEST_EVENT: Tool = Tool {
     name: "publish_test_event",
     title: "Send a test event",
     description: "Sends a test event of `webhook.test` or another type at once to one webhook, even if it is paused: \
-                  an answer with any status ends a pause by the service. The result names the delivery; call \
+                  an answer with any status ends the service's pause. The result names the delivery; call \
                   `show_delivery` after a few seconds to see the endpoint's answer.",
     input: || {
         let members = schemas::object(arguments::webhook(), &["webhookIdentifier"]);

@@ -19,7 +19,7 @@ use crate::{
 pub const REPLAY_EVENTS: Tool = Tool {
     name: "replay_events",
     title: "Replay events",
-    description: "Delivers the kept events of a time range that match a webhook but have no delivery to it, because it \
+    description: "Delivers a time range's stored events that match a webhook but have no delivery to it, because it \
                   was created, enabled or changed later. Count them with `dryRun` first: there may be thousands. A \
                   webhook has one replay at a time.",
     input,

@@ -17,7 +17,7 @@ pub const SHOW_EVENT: Tool = Tool {
     title: "Show an event",
     description: "Shows one event as published, with its deliveries and their status: one for each webhook that it \
                   matched. Other webhooks got none: their types or filter do not match, or they were disabled \
-                  or created later; correct them, then `replay_events`. Events that were not kept are unknown.",
+                  or created later; correct them, then `replay_events`. Events that were not stored are unknown.",
     input: || schemas::object(arguments::event(), &["eventIdentifier"]),
     output: || schemas::of("EventWithDeliveries"),
     scopes: &[IntegrationsRead],

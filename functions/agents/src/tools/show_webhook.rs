@@ -17,9 +17,8 @@ pub const SHOW_WEBHOOK: Tool = Tool {
     title: "Show a webhook",
     description: "Shows one webhook: its endpoint, its event types, whether it is enabled, and the state of its \
                   deliveries (`deliveryState`: `active`, `failing`, `paused` or `disabled`). Send its `version` with \
-                  `change_webhook` to detect concurrent changes. Values of headers and of the address's query are \
-                  masked as `***`; the signing secret is not shown. To find out why a webhook fails, call \
-                  `diagnose_webhook` instead.",
+                  `change_webhook` to detect concurrent changes. Header and query values are masked as `***`; the \
+                  signing secret is not shown. To find out why a webhook fails, call `diagnose_webhook` instead.",
     input: || schemas::object(arguments::webhook(), &["webhookIdentifier"]),
     output: || schemas::of("Webhook"),
     scopes: &[IntegrationsRead],

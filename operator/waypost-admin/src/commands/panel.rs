@@ -72,7 +72,7 @@ impl Command {
 impl LinkArguments {
     fn wanted(self, deployment: &Deployment) -> Result<WantedLink, Failure> {
         let missing = || {
-            let message = "name the managing entity of the link, and its application with --application";
+            let message = "name the link's managing entity, and its application with --application";
             usage(ErrorKind::MissingRequiredArgument, message)
         };
         let demo = |name| deployment.folder().map(|folder| folder.value(name)).transpose();

@@ -24,7 +24,7 @@ pub enum ApplicationError {
     #[error("the caller's token lacks these scopes of the application: {0}")]
     ExceedsScopes(Scopes),
     /// The application may act for managing entities that the caller's token does not cover.
-    #[error("the caller's token does not cover all managing entities of the application")]
+    #[error("the caller's token does not cover all the application's managing entities")]
     ExceedsEntities(Vec<String>),
     /// The application may publish events, but the caller's token may not.
     #[error("the application may publish events, and the caller's token may not")]

@@ -74,7 +74,7 @@ impl NewApplication {
         let scopes_are = "a list of scopes";
         let wanted_scopes: Option<Vec<String>> =
             if is_published { body.optional("scopes", scopes_are) } else { body.required("scopes", scopes_are) };
-        let wanted_entities = body.optional("managingEntities", "a list of identifiers of managing entities");
+        let wanted_entities = body.optional("managingEntities", "a list of managing entities' identifiers");
         let may_publish = body.optional("mayPublish", "true or false").unwrap_or(false);
         let metadata = Metadata::take(&mut body).unwrap_or_default();
         let keys = body.optional("publicKeys", PUBLIC_KEYS);
@@ -214,7 +214,7 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
         let key = violations.note(pointer.clone(), Rule::InvalidFormat, ClientKey::parse(jwk, now));
         let Some(key) = key else { continue };
         if keys.iter().any(|known| known.kid == key.kid) {
-            violations.add(pointer, Rule::Duplicate, "must not have the same `kid` as another key of the list");
+            violations.add(pointer, Rule::Duplicate, "must not have the same `kid` as another key in the list");
         } else {
             keys.push(key);
         }
@@ -233,11 +233,7 @@ pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) 
     }
     let redirects: Option<Vec<String>> = body.optional("redirectUris", "a list of addresses");
     if identifier.is_some_and(|identifier| identifier != owner.as_str()) {
-        body.violations.add(
-            "ownerIdentifier",
-            Rule::Inconsistent,
-            "must be the managing entity of the path, or be omitted",
-        );
+        body.violations.add("ownerIdentifier", Rule::Inconsistent, "must be the path's managing entity, or be omitted");
     }
     redirects.is_some()
 }

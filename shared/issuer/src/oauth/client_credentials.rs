@@ -87,7 +87,7 @@ pub enum ScopeError {
     #[error("Each word of the scope parameter {}.", Scope::none_is(.0))]
     Unknown(String),
     /// The parameter contains no scope.
-    #[error("The scope parameter is empty; omit it to get all scopes of the application.")]
+    #[error("The scope parameter is empty; omit it to get all the application's scopes.")]
     Empty,
     /// The application is not registered for the scope.
     #[error("The application is not registered for the scope {0}.")]
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(granted(Some("booking.read booking.read"), registered).expect("one").to_string(), "booking.read");
         for (bad, detail) in [
             ("booking.read booking.remove", "The application is not registered for the scope booking.remove."),
-            (" ", "The scope parameter is empty; omit it to get all scopes of the application."),
+            (" ", "The scope parameter is empty; omit it to get all the application's scopes."),
         ] {
             let problem = Problem::from(GrantError::from(granted(Some(bad), registered).expect_err(bad)));
             assert_eq!((problem.kind, problem.detail.as_str()), (ProblemKind::InvalidScope, detail), "{bad}");

@@ -120,7 +120,7 @@ impl SessionFault {
             }
             Self::Unbacked => {
                 "This session's application lost its access: the application or its credential was removed, or it lost \
-                 a scope of the session. Open a new panel link."
+                 one of the session's scopes. Open a new panel link."
             }
         }
     }

@@ -72,8 +72,7 @@ impl From<DeliveryError> for Problem {
                 Self::new(ProblemKind::EventNotFound, detail)
             }
             DeliveryError::EventErased(erased) => {
-                let detail =
-                    format!("The content of this event was erased on {erased}; there is nothing left to send.");
+                let detail = format!("This event's content was erased on {erased}; there is nothing left to send.");
                 Self::new(ProblemKind::EventErased, detail).with_property("erasedDate", erased.to_string())
             }
             DeliveryError::WebhookRemoved => {

@@ -47,7 +47,7 @@ pub fn example_group() -> String {
 
 /// The description of a value that must be the key of a type.
 pub fn key_expected() -> String {
-    format!("the key of an event type, such as {}", example().value)
+    format!("an event type's key, such as {}", example().value)
 }
 
 impl EventType {

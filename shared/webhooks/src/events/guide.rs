@@ -16,11 +16,11 @@ const BEGINNING: &str = "\
 
 A test generates this page from the default catalogue, that of a travel platform
 (`shared/event-catalogue/travel`). [A deployment can have its own types](event-catalogue.md). `GET
-{me}/webhook/event/type/{value}` shows the schema of the `data` of a type and all its samples, and
-`/asyncapi.json` those of all types.
+{me}/webhook/event/type/{value}` shows a type's `data` schema and all its samples; `/asyncapi.json`
+shows those of all types.
 
-- The *subject* of an event is the member of `data` by which people find the event, unless its
-  publisher or the deployment names another.
+- An event's *subject* is the member of `data` by which people find the event, unless its publisher
+  or the deployment names another.
 - New versions of a schema may add members and values, and never remove or narrow any. Accept those
   that you do not know.
 - Amounts and percentages are decimal strings, so that no digit is lost. Names ending in `At` are

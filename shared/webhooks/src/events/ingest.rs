@@ -145,7 +145,7 @@ impl<'a> Detail<'a> {
     fn read(detail: &'a RawValue, longest: Duration) -> Result<Self, Rejection> {
         let members = JsonBody::read(detail.get().as_bytes());
         let mut members = members.map_err(|problem| Rejection::whole(&problem, &rejected::DETAIL.into()))?;
-        let entity = members.required::<String>("managingEntityIdentifier", "the identifier of a managing entity");
+        let entity = members.required::<String>("managingEntityIdentifier", "a managing entity's identifier");
         let entity = entity.and_then(|entity| {
             let entity = EntityId::parse(&entity);
             members.violations.note("managingEntityIdentifier", Rule::InvalidFormat, entity)

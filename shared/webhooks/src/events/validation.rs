@@ -142,7 +142,7 @@ impl DataValidator {
         tracing::info!(
             r#type = kind.value,
             pointers = pointers.join(" "),
-            "an event's data do not conform to the schema of its type"
+            "an event's data does not conform to its type's schema"
         );
         let numbers = &[Number::count(Name::EventsNonconforming, 1)];
         Metrics { environment: &self.environment, by: &[], numbers, at: self.clock.now() }.publish();

@@ -140,7 +140,7 @@ impl Diagnosing {
         let held = waiting.iter().find_map(|head| Some((&head.delivery.id, head.held_by()?)));
         let held = held.map(|(id, before)| Obstacle {
             cause: Cause::Held,
-            detail: Some(format!("`{id}` waits for `{before}`, the previous delivery for the same subject.")),
+            detail: Some(format!("`{id}` is waiting for `{before}`, the previous delivery for the same subject.")),
         });
         let is_limited = waiting.iter().filter_map(|head| head.state.open()).any(|open| open.wait.slot().is_some());
         let limited = is_limited.then_some(Obstacle { cause: Cause::RateLimited, detail: None });

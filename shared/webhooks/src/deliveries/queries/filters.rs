@@ -39,8 +39,8 @@ impl Filters {
         let states = "one or more of pending, delivered, retrying, failed and cancelled, separated by commas";
         let statuses = query.list("status", states, Status::parse);
         let kind = take_type(query, entity);
-        let webhook = query.optional("webhookIdentifier", "the identifier of a webhook", WebhookId::parse);
-        let event = query.optional("eventIdentifier", "the identifier of an event", EventId::parse);
+        let webhook = query.optional("webhookIdentifier", "a webhook's identifier", WebhookId::parse);
+        let event = query.optional("eventIdentifier", "an event's identifier", EventId::parse);
         let subject = take_subject(query);
         let last_http_status = query.number("lastHttpStatus", "a status code from 100 to 999", http_status);
         let codes = "dns, connect, tls, timeout, blocked, reported, unconfirmed or interrupted";

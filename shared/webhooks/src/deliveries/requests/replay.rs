@@ -102,7 +102,8 @@ fn nothing_to_replay(since: Time, until: Time, is_recent: bool) -> String {
         return "The range is in the future, so it has no events yet.".to_owned();
     }
     let none = format!(
-        "Every kept event published from {since} until {until} that matches this webhook already has a delivery to it."
+        "Every stored event published from {since} until {until} that matches this webhook already has a delivery to \
+         it."
     );
     if is_recent {
         return format!(

@@ -105,7 +105,7 @@ impl ErrorCode {
 /// The error text of a failure that a reader reported, without the reader's reason.
 const REPORTED: &str = "reported: the feed's reader reported a failure";
 const INTERRUPTED: &str =
-    "interrupted: a fault of the service cut the attempt off; the endpoint may have received the request";
+    "interrupted: a fault in the service cut the attempt off; the endpoint may have received the request";
 
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

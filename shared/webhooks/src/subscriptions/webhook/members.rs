@@ -110,7 +110,7 @@ impl About {
     /// The address of the endpoint, which a pull webhook does not have.
     fn event_url(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<String> {
         if !is_pulled {
-            return self.member(body, "eventUrl", "the address of the endpoint");
+            return self.member(body, "eventUrl", "the endpoint's address");
         }
         body.refuse("eventUrl", "must be omitted: a pull webhook has no address");
         None
@@ -222,7 +222,7 @@ impl Members {
 fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: &mut Violations) {
     if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
         let pointer = Pointer::from("entity").member("identifier");
-        violations.add(pointer, Rule::Inconsistent, "must be the managing entity of the path, or be omitted");
+        violations.add(pointer, Rule::Inconsistent, "must be the path's managing entity, or be omitted");
     }
 }
 
