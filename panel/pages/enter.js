@@ -89,7 +89,7 @@ const InFrame = ({ refusal }) => html`
   <main class="enter">
     <h1>${refusal ? "The panel cannot be opened" : "Opening the panel"}</h1>
     <${Problem} refusal=${refusal} />
-    <p>${refusal?.isOutage ? SOON : refusal ? "Reload the whole page to try again." : "If this takes longer than a few seconds, reload the whole page."}</p>
+    <p>${refusal?.isOutage ? SOON : refusal ? "Reload the page to try again." : "If this takes longer than a few seconds, reload the whole page."}</p>
   </main>`;
 
 /** The question before a followed link is used. */
@@ -144,7 +144,7 @@ export function EnterAgain() {
 const Interrupted = ({ refusal }) => html`
   <${Dialog} title="Your session has ended">
     <p>The panel continues as soon as the page around it opens a new session. Your input is kept until you reload.</p>
-    <p>If this takes longer than a few seconds, reload the whole page.</p>
+    <p>If this takes longer than a few seconds, reload the page.</p>
     <${Problem} refusal=${refusal} />
   <//>`;
 

@@ -52,7 +52,7 @@ async function held(webhook) {
   const { size } = new Set(items.filter(({ waitingFor, subject }) => waitingFor === "order" && subjects.has(subject))
     .map(({ subject }) => subject));
   return size ? { ...DELIVERY.retrying, webhook, status: "retrying", text: `${exact && retried.exact ? "" : "At least "}${
-    counted(size, "subject waits", "subjects wait")} for a delivery that failed` } : none(exact && retried.exact);
+    counted(size, "subject is waiting", "subjects are waiting")} for a delivery that failed` } : none(exact && retried.exact);
 }
 
 /** A reader may come every few minutes. */

@@ -57,8 +57,8 @@ function failedWords(failed) {
   return `${countSentence(failed)} in this range failed or ${failed.found === 1 ? "was" : "were"} cancelled.`;
 }
 
-const waitingWords = (waiting) => `${countSentence(waiting)} ${waiting.exact && waiting.found === 1 ? "waits" : "wait"} ` +
-  "for the next scheduled attempt or the end of a pause.";
+const waitingWords = (waiting) => `${countSentence(waiting)} ${waiting.exact && waiting.found === 1 ? "is" : "are"} waiting ` +
+  "for the next scheduled attempt or a pause to end.";
 
 /** The service's response, in a sentence. */
 const begun = ({ count: found, countIsExact, message }) => (found

@@ -93,7 +93,7 @@ export function NotFound({ subject, types, webhooks }) {
     <p>No delivery in this view has exactly the subject <code dir="auto">${subject}</code>.</p>
     ${others.length > 0 && html`<p>Did you mean ${others.map(({ words, query }, at) => html`${at > 0 && ", "}<a
       href=${address("/deliveries", query)}><bdi>${words}</bdi></a>`)}?</p>`}
-    <p>Only whole subjects are found, not parts of them. Event data cannot be searched.</p>`;
+    <p>Only whole subjects are found, not parts. Event data cannot be searched.</p>`;
 }
 
 /** The search field of the current page; otherwise that of the deliveries. */

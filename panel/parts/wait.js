@@ -9,7 +9,7 @@ export function Wait({ delivery: { heldBy, nextAttemptDate, waitingFor }, webhoo
     return html`<span>after ${heldBy ? html`<a class="above-row" href="/panel/deliveries/${heldBy}">the previous one</a>`
       : "the previous one"}</span>`;
   }
-  if (waitingFor === "reader") return html`<span>waits for a reader</span>`;
+  if (waitingFor === "reader") return html`<span>waiting for a reader</span>`;
   if (waitingFor === "limit") return html`<span>after other deliveries</span>`;
   if (waitingFor === "pause") return html`<span>paused until ${until(webhook)}</span>`;
   if (!nextAttemptDate) return null;

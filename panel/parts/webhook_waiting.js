@@ -28,7 +28,7 @@ export function WaitingDeliveries({ webhook }) {
       ${open.data && (items.length > 0 ? html`
         <ul class="waits">${groups(items, webhook).map(([reason, words, those]) => html`
           <li key=${reason}><strong>${exact ? "" : "At least "}${number.format(those.length)}</strong>${" "}
-            ${exact && those.length === 1 ? "waits" : "wait"} ${words}<${End}
+            ${exact && those.length === 1 ? "is" : "are"} waiting ${words}<${End}
             ...${{ reason, those, exact, webhook }} /></li>`)}</ul>
         <p class="fine">${!exact && "Only the newest open deliveries were counted. "}<a href=${address("/deliveries",
           { webhook: webhook.id, status: "pending,retrying" })}>Show the open deliveries</a></p>`

@@ -26,7 +26,7 @@ export const HEADLINES = {
 };
 
 /**
- * The reason for which deliveries of a webhook wait, after their number and "wait" or "waits". Those without a
+ * Why a webhook's deliveries are waiting, after their number and "is waiting" or "are waiting". Those without a
  * reason are to be sent now.
  */
 export const reasonsOf = (webhook) => ({
@@ -35,7 +35,7 @@ export const reasonsOf = (webhook) => ({
   rate: `for the webhook’s limit of ${perSecond(webhook)}`,
   order: "for the previous delivery for the same subject",
   breaker: "until the endpoint responds",
-  pause: "for the end of the pause",
+  pause: "for the pause to end",
   schedule: "for the next attempt, on the retry schedule",
   reader: "for a program that reads the feed",
 });

@@ -87,9 +87,10 @@ async fn axe_finds_nothing_serious_on_any_page_of_a_phone_and_in_dialogs(suite: 
         assert_eq!(browser.complaints().await, "", "{page}");
     }
     browser.go(&format!("{}/panel/webhooks/{hook}", suite.api.base_url())).await;
-    for (button, words) in
-        [("Pause…", "Its deliveries wait until the pause ends"), ("Replay events…", "That the webhook subscribes to")]
-    {
+    for (button, words) in [
+        ("Pause…", "Its deliveries are on hold until the pause ends"),
+        ("Replay events…", "That the webhook subscribes to"),
+    ] {
         browser.click(button).await;
         browser.until_says(words).await;
         assert_eq!(browser.serious_faults().await, [""; 0], "{button}");

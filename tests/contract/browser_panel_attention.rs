@@ -66,7 +66,7 @@ async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
 
     let browser = at(&entity, "/panel/deliveries").await;
     let page = browser.until_says("1 delivery failed in the last 24 hours").await;
-    for words in ["1 subject waits for a delivery that failed", "Resting"] {
+    for words in ["1 subject is waiting for a delivery that failed", "Resting"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(!page.contains("No webhook needs attention"), "{page}");

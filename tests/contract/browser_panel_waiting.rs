@@ -50,7 +50,7 @@ async fn every_wait_is_named_in_the_list_and_counted_on_the_webhook(suite: Arc<S
     publish(&entity).await;
     publish(&entity).await;
     let browser = at(&entity, "/panel/deliveries?live=on").await;
-    for words in ["after the previous one", "503 · next in", "waits for a reader", "paused until 15 Jun 2099"] {
+    for words in ["after the previous one", "503 · next in", "waiting for a reader", "paused until 15 Jun 2099"] {
         browser.until_says(words).await;
     }
     browser.click("the previous one").await;
@@ -60,7 +60,7 @@ async fn every_wait_is_named_in_the_list_and_counted_on_the_webhook(suite: Arc<S
         (&ordered, "1 waits for the next attempt, on the retry schedule; the first in"),
         (&read, "2 wait for a program that reads the feed"),
         (&read, "The feed was never read"),
-        (&paused, "2 wait for the end of the pause, 15 Jun 2099"),
+        (&paused, "2 are waiting for the pause to end, 15 Jun 2099"),
     ] {
         browser.go(&format!("{}/panel/webhooks/{webhook}", suite.api.base_url())).await;
         browser.until_says(words).await;

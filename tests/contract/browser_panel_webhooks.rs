@@ -151,7 +151,7 @@ async fn a_filter_is_tried_saved_and_shown_to_the_last_digit(suite: Arc<Suite>) 
     browser.click("Try on past events").await;
     browser.until_says("1 of 2 events").await;
     browser.click("Save").await;
-    browser.until_says("Only events whose data match this filter").await;
+    browser.until_says("Only events whose data matches this filter").await;
     let shown = entity.get(&format!("/webhook/{}", hook.id)).expect(200).await;
     assert!(shown.text().contains(r#""eventFilter":{"bookingNumber":[1152921504606846977]}"#), "{}", shown.exchange);
     browser.click("Edit").await;

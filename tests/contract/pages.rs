@@ -85,7 +85,7 @@ async fn a_person_learns_the_cause_and_where_access_may_remain(suite: Arc<Suite>
     for (fate, words) in [
         (
             "fail-invalid_client",
-            ["rejected this service&#39;s credentials", "The operator of this service must correct", &entity.id],
+            ["rejected this service&#39;s credentials", "This service&#39;s operator must correct", &entity.id],
         ),
         ("fail-lost", ["did not complete the connection", "remove it there", &entity.id]),
         ("fail-no-access-token", ["did not complete the connection", "remove it there", &entity.id]),

@@ -126,7 +126,7 @@ published 2026-11-20 09:45:00Z
 happened  Not delivered: no webhook matched it when it was published.
 remedy    Correct, enable or create the webhook, and replay the event. It is then delivered if it matches.
 Webhooks without a delivery of this event:
-  Name of whk_2 (whk_2): The event's data do not match its filter.
+  Name of whk_2 (whk_2): The event's data does not match its filter.
   Name of whk_3 (whk_3): It was created later, at 2026-11-21 00:00:00Z.
   Name of whk_1 (whk_1): Its types do not include booking.created.
 Next:

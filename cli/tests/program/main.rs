@@ -149,7 +149,10 @@ async fn a_refused_login_is_not_kept() {
     assert!(!person.file().exists());
     fake.on(&format!("{ME}/webhook/event/list"), problem(403, "entity-not-covered", "Not this hotel."));
     let said = person.log_in(&fake).await.failed(4);
-    assert!(said.contains("Not this hotel.") && said.contains("managing entity of your application"), "{said}");
+    assert!(
+        said.contains("Not this hotel.") && said.contains("managing entity that your application covers"),
+        "{said}"
+    );
     assert!(!person.file().exists());
 }
 

@@ -218,7 +218,7 @@ published 2026-11-20 09:45:00Z
 happened  Not delivered: no webhook matched it when it was published.
 remedy    Correct, enable or create the webhook, and replay the event. It is then delivered if it matches.
 Webhooks without a delivery of this event:
-  Booking\u{fffd} sync (whk_1): The event's data do not match its filter.
+  Booking\u{fffd} sync (whk_1): The event's data does not match its filter.
 Next:
   waypost webhooks show whk_1
   waypost replay whk_1 --from 2026-11-20T09:45:00.120Z --until 2026-11-20T09:45:00.121Z";

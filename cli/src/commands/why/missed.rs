@@ -127,7 +127,7 @@ impl Missed<'_> {
                 Some(since) => format!("It has been disabled since {}.", time(since)),
                 None => "It is disabled.".to_owned(),
             },
-            Reason::Filtered => "The event's data do not match its filter.".to_owned(),
+            Reason::Filtered => "The event's data does not match its filter.".to_owned(),
             Reason::FilterUntried => "It has a filter, which could not be tried on the event.".to_owned(),
             Reason::ChangedLater => {
                 format!(
