@@ -11,7 +11,7 @@ const HEADLINES = {
   active: "The last attempts failed",
   failing: "The endpoint is failing",
   paused: "Paused: the endpoint does not respond",
-  pausedByOwner: "Paused: deliveries are on hold",
+  pausedByOwner: "Paused: deliveries on hold",
   disabled: "Disabled",
 };
 

@@ -73,7 +73,7 @@ async fn a_webhook_is_paused_and_resumed(suite: Arc<Suite>) {
     browser.click("Pause…").await;
     browser.choose("Duration", "One day").await;
     browser.click("Pause webhook").await;
-    browser.until_says("Paused: deliveries are on hold").await;
+    browser.until_says("Paused: deliveries on hold").await;
     let page = browser.until_says("owner paused it").await;
     assert!(!page.contains("Pause…") && page.contains("Resume webhook"), "{page}");
     assert!(entity.webhook(&hook.id).await.get("pausedUntil").is_some());
