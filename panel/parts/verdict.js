@@ -20,9 +20,9 @@ function headline({ status, attemptCount, attempts: made, cancelReason, heldBy, 
   if (cancelReason === "owner") {
     return `Cancelled on request, ${attemptCount ? `after ${attempts(attemptCount)}` : "before the first attempt"}`;
   }
-  if (cancelReason === "webhook-removed") return "Cancelled: the webhook was removed before the delivery";
+  if (cancelReason === "webhook-removed") return "Cancelled: the webhook was removed before delivery";
   if (cancelReason === "expired") return "Cancelled: it waited longer than deliveries are kept";
-  if (cancelReason) return "Cancelled: the webhook was disabled before the delivery";
+  if (cancelReason) return "Cancelled: the webhook was disabled before delivery";
   if (status === "retrying") return `Not delivered yet, after ${attempts(attemptCount)}: ${result(last)}`;
   return HEADLINES[heldBy ? "order" : waitingFor] ?? (attemptCount ? "Waiting to be resent" : "Waiting for the first attempt");
 }
