@@ -189,7 +189,7 @@ fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
             let before = delivery.held_by.as_deref().map(visible_line).unwrap_or_default();
             format!("Until {before}, the previous delivery for the same subject, has ended.")
         }
-        Some("rate") => format!("For its turn under the webhook's limit of attempts per second{}.", at(", at")),
+        Some("rate") => format!("For its turn under the webhook's limit on attempts per second{}.", at(", at")),
         Some("reader") => "Until a program reads the webhook's feed.".to_owned(),
         Some("limit") => "For other attempts to finish: too many are under way.".to_owned(),
         Some(other) => format!("{}{}.", visible_line(other), at(", until")),

@@ -49,7 +49,7 @@ const FURTHER_LIMIT: Duration = Duration::from_secs(2);
 /// How many of the remaining `NEXT` items are written concurrently.
 const FURTHER_AT_ONCE: usize = 25;
 
-const JOINING: &str = "storing an event in the line of its subject";
+const JOINING: &str = "storing an event in its subject's line";
 
 /// The ordered webhooks of an event's entity, for an event that joins a line.
 #[derive(Debug, Default, PartialEq, Eq)]
