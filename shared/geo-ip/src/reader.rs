@@ -78,7 +78,7 @@ pub enum ReaderError {
     #[error("no release of {0} is published")]
     NothingPublished(EditionName),
     /// The release that the pointer names is missing.
-    #[error("the store does not have the release that the pointer of {0} names")]
+    #[error("the store does not have the release that {0}'s pointer names")]
     Gone(EditionName),
     /// The disk is full or failed.
     #[error("a release could not be written to the disk")]

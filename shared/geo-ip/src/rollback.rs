@@ -23,7 +23,7 @@ pub enum RollbackError {
     #[error("the previous release of {0} is missing from the store")]
     Gone(EditionName),
     /// An update or another rollback moved the pointer.
-    #[error("another process changed the pointer of {0} at the same time; check it and try again")]
+    #[error("another process changed {0}'s pointer at the same time; check it and try again")]
     Lost(EditionName),
 }
 
@@ -52,7 +52,7 @@ pub enum UnblockError {
         blocked: Vec<String>,
     },
     /// An update or a rollback moved the pointer.
-    #[error("another process changed the pointer of {0} at the same time; check it and try again")]
+    #[error("another process changed {0}'s pointer at the same time; check it and try again")]
     Lost(EditionName),
 }
 

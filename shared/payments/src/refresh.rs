@@ -158,7 +158,7 @@ impl Refresher {
             tracing::error!(
                 error = %logging::chain(&error),
                 connectionId = %connection,
-                "the result of a refresh was lost"
+                "a refresh's result was lost"
             );
             return Err(error);
         }

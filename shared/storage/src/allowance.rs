@@ -142,7 +142,7 @@ impl Allowances {
             .set("expiresAt", end.as_seconds() + 1)
             .add("count", many)
             .only_if(absent("count").or(at_most("count", what.limit().saturating_sub(many))));
-        Ok(match self.0.write(count, "counting a use of an allowance").await? {
+        Ok(match self.0.write(count, "counting the use of an allowance").await? {
             Written::Done(()) => None,
             Written::Lost(_) => Some(end),
         })

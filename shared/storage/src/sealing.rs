@@ -50,7 +50,7 @@ pub enum SealError {
     #[error("the key ring has no usable key `{0}`")]
     Key(String),
     /// The sealed text was changed, was copied from another item, or is not a sealed text.
-    #[error("a sealed text cannot be opened with the keys of this deployment")]
+    #[error("a sealed value cannot be opened with this deployment's keys")]
     NotOurs,
 }
 

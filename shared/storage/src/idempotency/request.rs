@@ -240,7 +240,7 @@ pub enum IdempotencyError {
     },
     /// A concurrent repetition of the request was the first to write its record. [`super::IdempotencyStore::once`]
     /// turns this error into the response of that repetition.
-    #[error("a repetition of the request ran at the same time")]
+    #[error("a repeated request ran at the same time")]
     Overtaken,
     /// A response could not be serialized or parsed.
     #[error("a response could not be written or read")]

@@ -32,7 +32,7 @@ pub enum TableError {
         source: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// An item does not have the format that this program writes.
-    #[error("an item of the table could not be read or written: {doing}{}", at(key.as_ref()))]
+    #[error("an item in the table could not be read or written: {doing}{}", at(key.as_ref()))]
     Item {
         /// The operation under way, for the log.
         doing: &'static str,

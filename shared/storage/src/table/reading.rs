@@ -120,7 +120,7 @@ impl Table {
     fn read_partition_batched(&self, pk: String, sk_prefix: String) -> TableFuture<'_, Arc<Vec<Item>>> {
         async move {
             let response = self.partitions.submit((pk, sk_prefix)).await;
-            response.map_err(|_| TableError::Missing("the response of a query"))?
+            response.map_err(|_| TableError::Missing("a query's response"))?
         }
         .boxed()
     }

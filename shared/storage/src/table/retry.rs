@@ -50,7 +50,7 @@ impl<T> TableResponse<T> {
 
     /// The response from a batch; an error if the call ended without one.
     pub fn carried(response: Result<Self, Unanswered>) -> Self {
-        response.unwrap_or(Self::Decided(Err(TableError::Missing("the response of a batch"))))
+        response.unwrap_or(Self::Decided(Err(TableError::Missing("a batch's response"))))
     }
 }
 

@@ -162,7 +162,7 @@ impl Calls for Writes {
         match self.send(&statements).await {
             Ok(responses) => {
                 let mut responses: Vec<_> = responses.into_iter().map(response).collect();
-                let missing = || Decided(Err(TableError::Missing("the response of a statement")));
+                let missing = || Decided(Err(TableError::Missing("a statement's response")));
                 responses.resize_with(statements.len(), missing);
                 responses
             }

@@ -31,7 +31,7 @@ fn key(event: &EventId) -> (String, String) {
 impl Arrivals {
     /// Records the first arrival of an event.
     pub async fn record(&self, event: &EventId, now: Time) -> Result<(), TableError> {
-        const DOING: &str = "recording the arrival of a canary";
+        const DOING: &str = "recording a canary's arrival";
         let (pk, sk) = key(event);
         let item = ArrivalItem { pk, sk, arrived_date: now, expires_at: (now + KEPT).as_seconds() };
         self.0.write(Put::item(&item, DOING)?.only_if(is_new()), DOING).await.map(drop)
@@ -39,7 +39,7 @@ impl Arrivals {
 
     /// The time of an event's arrival, if it has arrived.
     pub async fn of(&self, event: &EventId) -> Result<Option<Time>, TableError> {
-        let item: Option<ArrivalItem> = self.0.get(key(event), true, "looking for the arrival of a canary").await?;
+        let item: Option<ArrivalItem> = self.0.get(key(event), true, "looking for a canary's arrival").await?;
         Ok(item.map(|item| item.arrived_date))
     }
 }

@@ -61,7 +61,7 @@ enum Failure {
     NoWebhook,
     #[error("the canary's event did not arrive in time")]
     Late,
-    #[error("the arrival of the canary's event could not be read from the table")]
+    #[error("the canary event's arrival could not be read from the table")]
     Table(#[from] TableError),
 }
 

@@ -56,7 +56,7 @@ pub enum WebhookError {
     #[error(transparent)]
     Idempotency(#[from] IdempotencyError),
     /// A value of the webhook could not be sealed or opened.
-    #[error("a value of the webhook could not be sealed or opened")]
+    #[error("one of the webhook's values could not be sealed or opened")]
     Sealing(#[from] SealError),
     /// The table failed.
     #[error("a DynamoDB request for a webhook failed")]

@@ -73,11 +73,11 @@ pub enum DispatchError {
     #[error("a queue message is malformed")]
     Message(#[source] MalformedMessage),
     /// The table failed.
-    #[error("a DynamoDB request of the dispatcher failed")]
+    #[error("one of the dispatcher's DynamoDB requests failed")]
     Table(#[from] TableError),
     /// The request was sent, but its outcome was not recorded. The claim is kept, so that the next worker records the
     /// attempt as interrupted.
-    #[error("the outcome of an attempt was not recorded")]
+    #[error("an attempt's outcome was not recorded")]
     Unrecorded(#[source] TableError),
     /// A sealed value of a webhook cannot be opened.
     #[error("a webhook's sealed value cannot be opened")]
@@ -166,7 +166,7 @@ impl Dispatcher {
         tracing::error!(
             error = %logging::chain(&error),
             deliveryId = %claimed.delivery().id,
-            "an attempt cannot be made until an operator fixes the cause; the delivery waits"
+            "an attempt cannot be made until an operator fixes the cause; the delivery is on hold"
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);

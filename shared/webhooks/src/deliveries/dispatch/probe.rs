@@ -48,7 +48,7 @@ impl Dispatcher {
                 tracing::warn!(
                     error = %logging::chain(&error),
                     webhookId = %probe.webhook,
-                    "the breaker could not be closed; it stays open until the end of its pause"
+                    "the breaker could not be closed; it stays open until its pause ends"
                 );
                 return;
             }

@@ -90,7 +90,7 @@ impl Worker {
 
 /// Makes a delivery due now, unless it does not wait for the end of a pause.
 async fn resume(deliveries: &Deliveries, webhook: &WebhookId, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
-    let consequence = "the delivery's item cannot be read; the delivery waits until the dispatcher checks it";
+    let consequence = "the delivery's item cannot be read; the delivery is on hold until the dispatcher checks it";
     let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();
     let waits = |head: &Head| {
         let is_paused = head.state.open().is_some_and(|open| open.wait == Wait::Pause);

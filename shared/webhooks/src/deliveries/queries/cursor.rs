@@ -15,7 +15,7 @@ const MAX_LENGTH: usize = 1024;
 
 /// The text is not a cursor of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the text is not a cursor of this list with these filters")]
+#[error("the string is not a cursor for this list with these filters")]
 pub struct NotACursor;
 
 impl From<NotACursor> for Problem {
