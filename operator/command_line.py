@@ -14,7 +14,7 @@ def fail(sentence):
 def tool(name, *folders):
     """The path of a program, in these folders or in the operator's PATH."""
     path = os.pathsep.join([*map(str, folders), os.environ.get("PATH", "")])
-    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/deploy.md lists the requirements of a deployment")
+    return shutil.which(name, path=path) or fail(f"{name} is not installed; docs/deploy.md lists a deployment's requirements")
 
 
 def aws(region, *arguments):

@@ -228,7 +228,7 @@ def put_address(environment, endpoint):
 
 def wait_for_first_runs(stack, region):
     """Waits until the schedules have run, so that the alarms for missing runs send no notification in a new stack."""
-    print("Waiting for the first runs of the schedules.")
+    print("Waiting for the schedules' first runs.")
     end = time.monotonic() + FIRST_RUNS_WITHIN
     while True:
         alarms = aws(region, "cloudwatch", "describe-alarms", "--alarm-name-prefix", f"{stack}-")["MetricAlarms"]

@@ -167,7 +167,7 @@ impl Refusal {
     fn message(self) -> &'static str {
         match self {
             Self::Browser => "Pages in browsers may not call this server.",
-            Self::Host => "The Host header must name an address of this machine.",
+            Self::Host => "The Host header must name one of this machine's addresses.",
             Self::Stranger | Self::Signature(SignatureError::Absent) => {
                 "Sign with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY from service.env, which change at each start."
             }
@@ -180,7 +180,7 @@ impl Refusal {
                  X-Amz-Date and X-Amz-Target, with AWS_SECRET_ACCESS_KEY from service.env, which changes at each start."
             }
             Self::Signature(SignatureError::Expired) => {
-                "Signature expired: X-Amz-Date is more than 15 minutes away from the clock of this machine. Sign the \
+                "Signature expired: X-Amz-Date is more than 15 minutes away from this machine's clock. Sign the \
                  request again with the current time."
             }
         }

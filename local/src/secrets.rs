@@ -63,7 +63,7 @@ pub enum SecretsError {
     #[error("{path} cannot be read")]
     Read { path: PathBuf, source: io::Error },
     /// A file is malformed. Its content is not repeated.
-    #[error("{path} is not JSON of the expected form; correct it, or remove it to get a new value")]
+    #[error("{path} is not JSON in the expected form; correct it, or remove it to get a new value")]
     Form { path: PathBuf },
     /// A secret of the table has no usable key, or is not JSON. Its content is not repeated.
     #[error("{path} has no usable key: restore it from a backup, or start over with `{}`", cleaning(.path))]

@@ -28,7 +28,7 @@ impl Refusal {
     }
 
     pub fn bad_host() -> Self {
-        let detail = "must be the name or address of the service, with its port";
+        let detail = "must be the service's name or address, with its port";
         Self::new(Violation::header("Host", Rule::InvalidFormat, detail).into())
     }
 

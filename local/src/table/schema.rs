@@ -24,7 +24,7 @@ pub const TABLE_NAME: &str = "waypost-local";
 pub enum SchemaError {
     /// The file is not a database, or is damaged.
     #[error(
-        "the table {file} is damaged, or not a table of this service: restore it from a backup, or start over with \
+        "the table {file} is damaged, or not this service's table: restore it from a backup, or start over with \
          `{}`, which also removes the secrets", cleaning(.file)
     )]
     Damaged {

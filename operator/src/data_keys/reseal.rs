@@ -16,7 +16,7 @@ use webhooks::subscriptions::endpoint::{KeptEndpoint, SealContext, key_pair, mas
 /// The maximum number of tries for an item with concurrent changes. The next pass finds it again.
 const TRIES: u32 = 5;
 
-const DOING: &str = "resealing the values of an item";
+const DOING: &str = "resealing an item's values";
 
 /// The counts of a pass over the table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -127,7 +127,7 @@ struct Header<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// It is too long, or it is not three parts of Base64 with JSON in the first two.
-    #[error("it is not a JWT of the expected form")]
+    #[error("it is not a JWT in the expected form")]
     Malformed,
     /// Its header is not one that this service issues.
     #[error("its header has an unexpected type, algorithm or extension")]

@@ -177,7 +177,7 @@ fn sandbox<'a>(
         None | Some(Value::Bool(false)) => Ok(None),
         Some(Value::Bool(true)) if members.is_some() => Ok(members),
         Some(Value::Bool(true)) => {
-            Err(Fault("`sandbox` is not supported for this provider; set the addresses of the sandbox instead".into()))
+            Err(Fault("`sandbox` is not supported for this provider; set the sandbox's addresses instead".into()))
         }
         Some(_) => Err(Fault("`sandbox` must be true or false".into())),
     }

@@ -115,7 +115,7 @@ impl Connections {
                 tracing::error!(
                     pk = entry.pk,
                     sk = entry.sk,
-                    "skipped an entry of the index byDue because its key does not belong to a connection"
+                    "skipped an entry in the index byDue because its key does not belong to a connection"
                 );
             }
             due

@@ -18,7 +18,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn remove((links, answers): &(PanelLinks, IdempotencyStore), call: EntityCall) -> Result<Reply, Problem> {
-    const MESSAGE: &str = "The link is removed, and the tokens of its session stop working within a minute.";
+    const MESSAGE: &str = "The link is removed, and its session's tokens stop working within a minute.";
     let id = call.path("linkIdentifier");
     remove_once(answers, &call, Removed::new(id, MESSAGE), |record| {
         links.remove(&call.entity, id, record, &call.notes, call.now)

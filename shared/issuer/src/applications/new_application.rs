@@ -227,7 +227,7 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 /// member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. A given owner must
 /// be this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
-    let identifier: Option<String> = body.optional("ownerIdentifier", "the managing entity of the path");
+    let identifier: Option<String> = body.optional("ownerIdentifier", "the path's managing entity");
     for name in ["ownerName", "ownerType"] {
         body.optional::<String>(name, "a string");
     }

@@ -75,7 +75,7 @@ pub enum AssertionFault {
     #[error("the assertion's identifier is empty or too long")]
     Identifier,
     /// No key of the application verifies its signature.
-    #[error("no key of the application verifies the assertion")]
+    #[error("none of the application's keys verifies the assertion")]
     Signature,
     /// It was used before.
     #[error("the assertion was used before")]

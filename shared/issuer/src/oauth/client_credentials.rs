@@ -84,7 +84,7 @@ pub enum GrantError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// There is no such scope.
-    #[error("Each word of the scope parameter {}.", Scope::none_is(.0))]
+    #[error("Each word in the scope parameter {}.", Scope::none_is(.0))]
     Unknown(String),
     /// The parameter contains no scope.
     #[error("The scope parameter is empty; omit it to get all the application's scopes.")]

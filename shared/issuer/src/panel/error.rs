@@ -83,7 +83,7 @@ pub enum SessionFault {
     #[error("the session has ended")]
     Over,
     /// The cookie contains a key that was replaced more than a minute ago.
-    #[error("a browser sent an outdated key of the session, so the session was ended")]
+    #[error("a browser sent an outdated session key, so the session was ended")]
     Replayed,
     /// The application or the credential with which the link was created was removed, or the application lost the
     /// link's rights.

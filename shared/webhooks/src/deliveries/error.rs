@@ -34,7 +34,7 @@ pub enum DeliveryError {
     #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts")]
     TooManyAttempts,
     /// An attempt of the delivery is under way, until this time at the latest, so the delivery cannot be cancelled.
-    #[error("an attempt of the delivery is under way until {0} at the latest")]
+    #[error("a delivery attempt is under way until {0} at the latest")]
     AttemptUnderWay(Time),
     /// The delivery was delivered or has failed, so there is nothing to cancel.
     #[error("the delivery is final: {}", .0.as_str())]

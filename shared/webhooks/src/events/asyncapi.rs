@@ -181,7 +181,7 @@ fn envelope() -> Value {
         "required": ["id", "type", "timestamp", "managingEntityIdentifier"],
         "properties": {
             "id": { "type": "string", "description": "The event's identifier, the same on every attempt." },
-            "type": { "type": "string", "description": "The key of the event's type." },
+            "type": { "type": "string", "description": "The event type's key." },
             "test": { "type": "boolean", "description": "True if the event is a test with sample data: do not act on it." },
             "subject": { "type": "string", "description": "The subject from the publisher, or else from the data. \
                 Absent for events without a subject." },

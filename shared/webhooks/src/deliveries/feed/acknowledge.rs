@@ -127,7 +127,7 @@ fn add(
     violations: &mut Violations,
 ) {
     match Receipt::parse(text) {
-        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt of this feed"),
+        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt from this feed"),
         Some(receipt) if answers.iter().any(|(known, _)| *known == receipt) => {
             violations.add(pointer, Rule::Duplicate, "must not be given twice");
         }

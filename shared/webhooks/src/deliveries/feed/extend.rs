@@ -78,7 +78,7 @@ impl Extension {
                 for (position, text) in texts.iter().enumerate() {
                     let pointer = Pointer::from("receipts").at(position);
                     match Receipt::parse(text) {
-                        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt of this feed"),
+                        None => violations.add(pointer, Rule::InvalidFormat, "is not a receipt from this feed"),
                         Some(receipt) if receipts.contains(&receipt) => {
                             violations.add(pointer, Rule::Duplicate, "must not be given twice");
                         }
