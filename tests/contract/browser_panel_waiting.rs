@@ -56,9 +56,9 @@ async fn every_wait_is_named_in_the_list_and_counted_on_the_webhook(suite: Arc<S
     browser.click("the previous one").await;
     browser.until_says("Not delivered yet, after 1 attempt").await;
     for (webhook, words) in [
-        (&ordered, "1 waits for the previous delivery for the same subject"),
-        (&ordered, "1 waits for the next attempt, on the retry schedule; the first in"),
-        (&read, "2 wait for a program that reads the feed"),
+        (&ordered, "1 is waiting for the previous delivery for the same subject"),
+        (&ordered, "1 is waiting for the next attempt, on the retry schedule; the first in"),
+        (&read, "2 are waiting for a program that reads the feed"),
         (&read, "The feed was never read"),
         (&paused, "2 are waiting for the pause to end, 15 Jun 2099"),
     ] {
