@@ -57,7 +57,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The owner of a delivery, for the dispatcher. The credential is IAM.
+    /// A delivery's owner, for the dispatcher. The credential is IAM.
     pub fn owning_delivery(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -73,7 +73,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The owner of a connection, for a token refresh. The credential is IAM.
+    /// A connection's owner, for a token refresh. The credential is IAM.
     pub fn owning_connection(entity: EntityId) -> Self {
         Self(entity)
     }

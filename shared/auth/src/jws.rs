@@ -35,7 +35,7 @@ impl fmt::Debug for Jws<'_> {
 pub struct Header {
     /// The algorithm (RFC 7518 §3.1). It is compared with the key's algorithms and never selects one.
     pub alg: String,
-    /// The type of the text.
+    /// The text's type.
     #[serde(default, deserialize_with = "present")]
     pub typ: Option<String>,
     /// The key's name.

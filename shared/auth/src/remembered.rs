@@ -15,7 +15,7 @@ use base::Time;
 /// Number of tokens in each of the two generations: about 2 MB at most, since a token has 8 KB at most.
 const GENERATION: usize = 128;
 
-/// The hash of a token. The token itself is not kept in memory.
+/// A token's hash. The token itself is not kept in memory.
 type Hash = [u8; 32];
 
 /// The claims of tokens whose form, signature and claims were verified with one set of keys. Revocation is not cached.

@@ -30,7 +30,7 @@ enum Pair {
     EdDsa(Ed25519KeyPair),
 }
 
-/// The keys of a deployment.
+/// A deployment's keys.
 #[derive(Debug)]
 pub struct SigningKeys {
     /// The key that signs.

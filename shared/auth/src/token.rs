@@ -36,7 +36,7 @@ pub struct Audience {
     pub base_url: String,
 }
 
-/// The content of a token.
+/// A token's content.
 #[derive(Debug, Clone)]
 pub struct Claims {
     /// The application to which the token was issued.

@@ -38,7 +38,7 @@ pub trait Calls: Send + Sync + 'static {
     /// Makes the call, and returns one response for each request in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
-    /// A key that a batch may contain only once, such as the key of an item; `None` if there is no such limit.
+    /// A key that a batch may contain only once, such as an item's key; `None` if there is no such limit.
     fn exclusive_key(_request: &Self::Request) -> Option<&str> {
         None
     }

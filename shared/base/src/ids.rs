@@ -14,7 +14,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BODY_LENGTH: usize = 26;
 /// The characters of a body that contain its time.
 const TIME_LENGTH: usize = 10;
-/// The characters at the end of a body that number the deliveries of an event.
+/// The characters at the end of a body that number an event's deliveries.
 const ORDINAL_LENGTH: usize = 2;
 /// The maximum number of deliveries of an event.
 pub const MAX_DELIVERIES: usize = 1 << (5 * ORDINAL_LENGTH);
@@ -124,7 +124,7 @@ impl DeliveryId {
         Self(format!("{}{start}{}{}", Self::PREFIX, end[0], end[1]))
     }
 
-    /// The event of the delivery.
+    /// The delivery's event.
     pub fn event(&self) -> EventId {
         EventId(format!("{}{}00", EventId::PREFIX, &self.body()[..BODY_LENGTH - ORDINAL_LENGTH]))
     }

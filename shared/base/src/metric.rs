@@ -61,7 +61,7 @@ names! {
     ServerErrors("Count"),
     /// Events of the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
-    /// Events whose data do not conform to the schema of their type.
+    /// Events whose data do not conform to their type's schema.
     EventsNonconforming("Count"),
     /// Days since a published geo-IP database was built.
     GeoIpAgeDays("None", "Edition"),

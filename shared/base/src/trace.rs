@@ -1,7 +1,7 @@
 //! Traces across services (W3C Trace Context).
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
-//! A call continues the trace of its request, or else that of Lambda, or else begins one. Each call and each delivery
+//! A call continues its request's trace, or else that of Lambda, or else begins one. Each call and each delivery
 //! attempt is a separate span. The log contains trace and span. A request to an endpoint has a trace only if the
 //! event's sender provided one: a trace that begins here is not recorded, and a header that says so would switch off
 //! the endpoint's tracing.

@@ -26,7 +26,7 @@ pub struct Type {
     pub label: String,
     /// Whether only the service publishes it.
     pub is_own: bool,
-    /// The version of the schema.
+    /// The schema's version.
     pub version: u32,
     /// The release with the first version of the schema.
     pub since: String,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::catalogue::Catalogue;
 
-/// The short form of a schema.
+/// A schema's short form.
 fn shape(schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return format!("#{}", reference.rsplit('/').next().unwrap_or_default()).into();

@@ -9,7 +9,7 @@ use crate::{
     source::{Members, Mistake, Source},
 };
 
-/// The beginning of a reference to a shared part, in the schema of a type.
+/// The beginning of a reference to a shared part, in a type's schema.
 pub(crate) const SHARED: &str = "common.json#/$defs/";
 /// The beginning of a reference to a shared part, in another part and in a self-contained schema.
 pub(crate) const LOCAL: &str = "#/$defs/";

@@ -13,7 +13,7 @@ use crate::{
     source::{Members, Mistake, Source, elements},
 };
 
-/// The members of the details of a type.
+/// The members of a type's details.
 const MEMBERS: [&str; 6] = ["version", "since", "description", "subject", "schema", "samples"];
 /// The maximum size of a type's schema with its samples, in bytes without white space: agents get all of it at once.
 const MAX_DETAILS: usize = 60 * 1024;
@@ -77,7 +77,7 @@ impl Files {
     }
 }
 
-/// The details of a type, as in the file.
+/// A type's details, as in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Details<'a> {
     source: &'a Source,

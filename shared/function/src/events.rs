@@ -19,7 +19,7 @@ pub(crate) type EventHandler = dyn Fn(LambdaEvent<Box<RawValue>>) -> BoxFuture<'
     + Send
     + Sync;
 
-/// The event of a schedule, with any content.
+/// A schedule's event, with any content.
 #[derive(Debug, Clone, Copy)]
 pub struct Scheduled;
 

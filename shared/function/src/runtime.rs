@@ -1,4 +1,4 @@
-//! The threads of a function.
+//! A function's threads.
 
 use std::{future::Future, io, num::NonZeroU32};
 

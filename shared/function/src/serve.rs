@@ -50,8 +50,8 @@ impl Service {
         run(event_handler(leaked(state), self.random(), handler)).await
     }
 
-    /// Serves an endpoint, and the events of a schedule, until Lambda ends the process. An event with a request context
-    /// came over HTTP; all others belong to the schedule, and IAM decides who may send them.
+    /// Serves an endpoint, and a schedule's events, until Lambda ends the process. An event with a request context came
+    /// over HTTP; all others belong to the schedule, and IAM decides who may send them.
     pub async fn serve_with_schedule<S, C, A, B>(
         &self,
         endpoint: Endpoint<C>,
@@ -70,7 +70,7 @@ impl Service {
         run(requests_or(request_handler(gate), event_handler(state, self.random(), job))).await
     }
 
-    /// The gate of an endpoint. Its verifier is warm if the endpoint reads tokens.
+    /// An endpoint's gate. Its verifier is warm if the endpoint reads tokens.
     fn gate(&self, endpoint: Declaration, handler: Box<Handler>) -> LocalBoxFuture<'_, Arc<Gate>> {
         let gate = Gate {
             endpoint,

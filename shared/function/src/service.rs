@@ -32,7 +32,7 @@ pub struct Settings {
     pub auth_url: String,
     /// `TABLE_NAME`: the DynamoDB table.
     pub table_name: String,
-    /// `ENVIRONMENT`: the name of this deployment, such as `production`.
+    /// `ENVIRONMENT`: this deployment's name, such as `production`.
     pub environment: String,
 }
 

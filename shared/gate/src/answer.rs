@@ -1,4 +1,4 @@
-//! HTTP responses: a reply, or a Problem in the format of its endpoint, with the headers of every response.
+//! HTTP responses: a reply, or a Problem in its endpoint's format, with the headers of every response.
 
 use http::{
     HeaderName, HeaderValue, Response,

@@ -1,4 +1,4 @@
-//! The declaration of an endpoint: its access, and the formats of its requests and errors.
+//! An endpoint's declaration: its access, and the formats of its requests and errors.
 
 use std::{marker::PhantomData, time::Duration};
 
@@ -18,7 +18,7 @@ pub struct Endpoint<C = Call> {
     handler_gets: PhantomData<fn(C)>,
 }
 
-/// The declaration of an endpoint. The gate refuses requests that it does not allow.
+/// An endpoint's declaration. The gate refuses requests that it does not allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// The access to it.
@@ -49,7 +49,7 @@ pub struct Declaration {
 /// The access to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Needs no token. The version of the request is not checked.
+    /// Needs no token. The request's version is not checked.
     Public,
     /// Needs no token, but a token in the request must be valid and have this scope. The version is not checked.
     OptionalToken(Scope),

@@ -27,9 +27,9 @@ use base::trace::{LambdaTrace, Trace};
 use base::{SharedClock, SharedRandom, logging, random};
 use problem::{Problem, Violation};
 
-/// The gate of an endpoint.
+/// An endpoint's gate.
 pub struct Gate {
-    /// The declaration of the endpoint.
+    /// The endpoint's declaration.
     pub endpoint: Declaration,
     /// The handler of admitted calls.
     pub handler: Box<Handler>,
@@ -41,7 +41,7 @@ pub struct Gate {
     pub random: SharedRandom,
     /// The API's address, which is the base of Problem types.
     pub base_url: Arc<str>,
-    /// The name of the deployment.
+    /// The deployment's name.
     pub environment: String,
 }
 
@@ -144,7 +144,7 @@ impl Gate {
         (self.handler)(call, entity).await
     }
 
-    /// The claims of the token; `None` if the endpoint is public, or if its token is optional and absent.
+    /// The token's claims; `None` if the endpoint is public, or if its token is optional and absent.
     async fn authenticate(&self, request: &Request) -> Result<Option<Claims>, Problem> {
         match self.endpoint.access {
             Access::Public => Ok(None),

@@ -1,4 +1,4 @@
-//! The routes of template.yaml, and the verbs of a path.
+//! The routes of template.yaml, and a path's verbs.
 
 use std::borrow::Cow;
 
@@ -17,8 +17,8 @@ pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
 
-/// The route of a path, as template.yaml declares it, such as `…/webhook/{webhookIdentifier}`; `None` if no route
-/// matches. A function with several routes selects the operation by it.
+/// A path's route, as template.yaml declares it, such as `…/webhook/{webhookIdentifier}`; `None` if no route matches. A
+/// function with several routes selects the operation by it.
 pub fn route_of(path: &str) -> Option<&'static str> {
     nearest_among(ROUTES, &decoded_segments(path))
 }
@@ -102,7 +102,7 @@ fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
     }
 }
 
-/// The segments of a path, decoded only once and not for each route.
+/// A path's segments, decoded only once and not for each route.
 fn decoded_segments(path: &str) -> Vec<Cow<'_, str>> {
     path.split('/').map(decoded).collect()
 }

@@ -1,4 +1,4 @@
-//! The verbs of a path, with OPTIONS for documents that scripts of every origin may read.
+//! A path's verbs, with OPTIONS for documents that scripts of every origin may read.
 
 use crate::{endpoints, routes};
 

@@ -23,9 +23,9 @@ pub struct Configuration {
 /// One edition and its source.
 #[derive(Debug, Clone)]
 pub struct ConfiguredEdition {
-    /// Its name, here and at its provider. It is also the type of its database, unless `database_type` is set.
+    /// Its name, here and at its provider. It is also its database's type, unless `database_type` is set.
     pub edition: EditionName,
-    /// The type of its database, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
+    /// Its database's type, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
     pub database_type: Option<String>,
     /// Its source.
     pub source: Source,

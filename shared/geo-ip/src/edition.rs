@@ -1,8 +1,8 @@
-//! The name of an edition: a provider's name of a database, such as `GeoLite2-City`.
+//! An edition's name: a provider's name of a database, such as `GeoLite2-City`.
 
 base::text_type! {
-    /// The name of an edition: a letter or digit, then up to 63 letters, digits, `.`, `_` and `-`. It is safe in a path
-    /// and in a key.
+    /// An edition's name: a letter or digit, then up to 63 letters, digits, `.`, `_` and `-`. It is safe in a path and
+    /// in a key.
     EditionName, |text: &str| Self::parse(text).ok_or("not the name of an edition")
 }
 

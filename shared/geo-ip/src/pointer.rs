@@ -40,7 +40,7 @@ pub struct Release {
     pub build_epoch: u64,
     /// The date of the build, to show to people.
     pub build_date: String,
-    /// The size of the database.
+    /// The database's size.
     pub size_bytes: u64,
     /// The number of nodes in its search tree.
     pub node_count: u32,
@@ -58,7 +58,7 @@ pub struct Release {
     pub attribution: Option<String>,
 }
 
-/// The origin of a release, without secrets.
+/// A release's origin, without secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {

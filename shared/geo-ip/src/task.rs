@@ -134,7 +134,7 @@ impl RunLimits {
 }
 
 impl Task {
-    /// The task of this deployment.
+    /// This deployment's task.
     pub fn new(
         aws: &Aws,
         secrets: Secrets,

@@ -117,7 +117,7 @@ impl Updater {
         self.move_pointer(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
     }
 
-    /// The pointer of an edition, with its tag.
+    /// An edition's pointer, with its tag.
     pub async fn pointer(&self, edition: &EditionName) -> Result<Option<(Pointer, Tag)>, UpdateError> {
         Ok(self.store.pointer(&self.environment, edition, None).await?.found())
     }

@@ -1,4 +1,4 @@
-//! Errors of exchanges and of TLS, as sentences for the owner of the endpoint.
+//! Errors of exchanges and of TLS, as sentences for the endpoint's owner.
 
 use std::{error::Error as StdError, io};
 

@@ -1,7 +1,7 @@
 //! The HTTP client of all exchanges: requests, one after the other, on a connection to a checked address.
 //!
 //! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
-//! limits the time of each step and the size of the body, and drops the future or the connection to end it.
+//! limits the time of each step and the body's size, and drops the future or the connection to end it.
 
 use std::{fmt, net::IpAddr};
 
@@ -128,7 +128,7 @@ impl Connection {
         Ok(Self { sender, tracker, heads, link_is_quiet: is_quiet, address: peer.ip(), _driver: driver })
     }
 
-    /// Sends a request, and reads the head of the response.
+    /// Sends a request, and reads the response head.
     pub(crate) async fn send(&mut self, request: Sent) -> Result<IncomingResponse, Unanswered> {
         self.tracker.begin();
         self.heads.begin();

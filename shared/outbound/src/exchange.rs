@@ -35,7 +35,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 const LATE: AttemptError = AttemptError::Timeout("the endpoint did not answer in time");
 const NO_CONNECTION: AttemptError = AttemptError::Timeout("the endpoint did not accept a connection in time");
 
-/// The limits of an exchange.
+/// An exchange's limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The timeout for name resolution and connection.
@@ -58,7 +58,7 @@ impl Default for Limits {
 pub struct Outbound {
     /// The addresses that may be dialled.
     pub rules: AddressRules,
-    /// The limits of an exchange.
+    /// An exchange's limits.
     pub limits: Limits,
     /// The resolver of names.
     pub resolver: SharedResolver,
@@ -165,7 +165,7 @@ impl Outbound {
     /// A response with an incomplete body is a success, marked as truncated (RFC 9112 §9.8): the endpoint has
     /// responded, and an error would send it the event again.
     ///
-    /// The body of the response is text for the history: decompressed, in UTF-8, and within the limit.
+    /// The response body is text for the history: decompressed, in UTF-8, and within the limit.
     pub async fn send_for(
         &self,
         tenant: &str,

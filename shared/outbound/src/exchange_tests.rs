@@ -75,7 +75,7 @@ async fn deliver_by(outbound: &Outbound, url: &Url) -> Result<HttpResponse, Atte
     outbound.send_for("hotel", Method::POST, &url, &[], Bytes::from_static(b"{}")).await
 }
 
-/// Delivers with a short limit, or with a longer one on a machine that needs that even for the head of the response.
+/// Delivers with a short limit, or with a longer one on a machine that needs that even for the response head.
 async fn deliver_within_a_short_limit(url: &Url) -> (Outbound, Result<HttpResponse, AttemptError>) {
     let mut whole = Duration::from_millis(400);
     loop {

@@ -29,7 +29,7 @@ pub trait Network: fmt::Debug + Send + Sync {
 /// A network that can be shared between tasks.
 pub type SharedNetwork = Arc<dyn Network>;
 
-/// The bytes of a connection.
+/// A connection's bytes.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}

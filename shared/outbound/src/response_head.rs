@@ -105,7 +105,7 @@ impl Reading {
 }
 
 impl Heads {
-    /// The heads of the responses of a connection, each with this limit in bytes.
+    /// The heads of a connection's responses, each with this limit in bytes.
     pub(crate) fn within(max: usize) -> Self {
         Self(Arc::new(Mutex::new(Reading::new(max))))
     }

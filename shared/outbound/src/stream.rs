@@ -25,7 +25,7 @@ const MAX_HEAD: usize = 64 * 1024;
 pub struct StreamLimits {
     /// The timeout for name resolution and connection.
     pub connect: Duration,
-    /// The timeout for TLS, the request and the head of the response.
+    /// The timeout for TLS, the request and the response head.
     pub head: Duration,
     /// The timeout between two chunks of the body.
     pub idle: Duration,
@@ -60,8 +60,7 @@ impl ResponseStream {
     }
 }
 
-/// Sends a GET request, and reads the head of the response. Retries once if the connection breaks before the head has
-/// arrived.
+/// Sends a GET request, and reads the response head. Retries once if the connection breaks before the head has arrived.
 pub async fn get(
     url: &Url,
     headers: &[(HeaderName, HeaderValue)],

@@ -14,8 +14,7 @@ use base::{Random, random};
 
 /// The name of the cookie.
 pub const COOKIE: &str = "__Host-waypost-connect";
-/// How long a browser keeps the cookie. The state of a page is older than its cookie, so the lifetime of a state is
-/// enough.
+/// How long a browser keeps the cookie. A page's state is older than its cookie, so the lifetime of a state is enough.
 const KEPT: Duration = state::LIFETIME;
 /// The length of a value. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;

@@ -45,7 +45,7 @@ pub struct Client {
     pub proof: Proof,
 }
 
-/// The proof of the client.
+/// The client's proof.
 #[derive(Debug)]
 pub enum Proof {
     /// A shared secret, sent by HTTP Basic.
@@ -64,7 +64,7 @@ pub struct Assertion {
     pub key: PrivateKey,
     /// The claim `iss`.
     pub issuer: Template,
-    /// The claim `aud`, if it differs from the address of the request.
+    /// The claim `aud`, if it differs from the request's address.
     pub audience: Option<String>,
     /// The header `kid`, if the provider requires one.
     pub key_id: Option<String>,

@@ -64,7 +64,7 @@ impl Grants {
         token_response::read(&answer, &provider.reading, asked_at)
     }
 
-    /// Returns the response, and the time of the request, from which the lifetime of a token is counted.
+    /// Returns the response, and the time of the request, from which a token's lifetime is counted.
     async fn ask(&self, provider: &Provider, own: &[(&str, &str)]) -> Result<(HttpResponse, Time), GrantError> {
         let asked_at = self.0.now();
         let request = self.prepare(provider, own).map_err(GrantError::Client)?;

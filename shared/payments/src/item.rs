@@ -89,7 +89,7 @@ pub fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
 
-/// The key of a connection.
+/// A connection's key.
 pub fn key(entity: &EntityId, provider: &ProviderName) -> (String, String) {
     (partition(entity), format!("{SORT_KEY}{provider}"))
 }

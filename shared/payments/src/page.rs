@@ -32,7 +32,7 @@ pub struct Page<T> {
 }
 
 impl<K> PageRequest<K> {
-    /// Reads the parameters of a query. `parse` reads the key in a cursor.
+    /// Reads a query's parameters. `parse` reads the key in a cursor.
     pub fn read(mut query: Query<'_>, parse: impl FnOnce(&str) -> Option<K>) -> Result<Self, Problem> {
         let limit = query.number("limit", "a number from 1 to 100", limit).unwrap_or(DEFAULT_LIMIT);
         let cursor = query.optional("cursor", "a single string", Some);

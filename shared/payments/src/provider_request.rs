@@ -15,7 +15,7 @@ use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
 use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
-/// The limits of a request. Tokens have a few kilobytes at most.
+/// A request's limits. Tokens have a few kilobytes at most.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
 
 /// Sends requests to providers.

@@ -1,4 +1,4 @@
-//! The providers of this deployment. Each is described by the secret `provider-<name>`, in addition to a built-in
+//! This deployment's providers. Each is described by the secret `provider-<name>`, in addition to a built-in
 //! description.
 
 use std::{

@@ -92,7 +92,7 @@ enum RefreshError {
     Grant(#[source] GrantError),
 }
 
-/// The result of an attempt.
+/// An attempt's result.
 enum Attempted {
     /// The connection with the new tokens.
     Refreshed(StoredConnection),
@@ -195,7 +195,7 @@ impl Refresher {
         }))
     }
 
-    /// Writes the result of an attempt, and releases the lease.
+    /// Writes an attempt's result, and releases the lease.
     async fn settle(&self, held: &HeldConnection, attempted: Attempted) -> Result<(), TableError> {
         let now = self.clock.now();
         let before = &held.stored;

@@ -49,7 +49,7 @@ pub enum Opened {
     Redirect(String),
 }
 
-/// The content of the page.
+/// The page's content.
 pub struct StartPage {
     /// The requested authorization.
     pub pending: PendingAuthorization,

@@ -49,7 +49,7 @@ pub enum Purpose {
     Disconnect,
 }
 
-/// The result of a claim.
+/// A claim's result.
 #[derive(Debug)]
 pub enum Claim {
     Held(Box<HeldConnection>),

@@ -50,7 +50,7 @@ pub fn read(answer: &HttpResponse, reading: &Reading, now: Time) -> Result<Grant
     })
 }
 
-/// The members of a response, and the names that are repeated. The first value of a repeated member counts.
+/// A response's members, and the names that are repeated. The first value of a repeated member counts.
 struct Body {
     members: Map<String, Value>,
     doubled: Vec<String>,

@@ -10,7 +10,7 @@ use auth::EntityId;
 use base::Random;
 use storage::{KeyRing, SealError, SecretText};
 
-/// The tokens of a connection.
+/// A connection's tokens.
 #[derive(Debug, Clone)]
 pub struct ProviderTokens {
     /// The access token.

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::json_body::{MAX_DEPTH, without_byte_order_mark};
 
-/// The canonical form of a body; an empty body means an object without members. `None` if the body is not JSON, or too
+/// A body's canonical form; an empty body means an object without members. `None` if the body is not JSON, or too
 /// deeply nested to be accepted; the request is then identified by its bytes.
 pub fn of_body(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(without_byte_order_mark(body)).ok()?;

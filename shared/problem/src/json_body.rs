@@ -57,7 +57,7 @@ impl<'a> JsonBody<'a> {
         let Members { members, doubled } = serde_json::from_str(text).map_err(|error| {
             let is_well_formed = || serde_json::from_str::<&RawValue>(text).is_ok();
             if error.is_syntax() && !surrogates::unpaired(text).is_empty() && is_well_formed() {
-                // The surrogate is in the name of a member: one in a value is found when the value is read.
+                // The surrogate is in a member's name: one in a value is found when the value is read.
                 let detail = format!("has a member with an invalid name: a name {}", surrogates::MESSAGE);
                 return Violation::whole_body(Rule::InvalidFormat, detail);
             }

@@ -48,7 +48,7 @@ pub struct Explanation {
 pub struct Link {
     /// The address.
     pub address: String,
-    /// The text of the link.
+    /// The link's text.
     pub text: String,
 }
 
@@ -185,7 +185,7 @@ impl Problem {
         Self::new(ProblemKind::InternalError, detail).caused_by(cause)
     }
 
-    /// The body of the response.
+    /// The response body.
     pub fn body(&self, base_url: &str, request_id: &str) -> Map<String, Value> {
         let mut body = Map::new();
         body.insert("type".into(), format!("{base_url}/problems/{}", self.kind.slug()).into());

@@ -1,4 +1,4 @@
-//! The parameters of a query, taken one by one, so that all violations are reported at once. Unknown parameters are
+//! A query's parameters, taken one by one, so that all violations are reported at once. Unknown parameters are
 //! violations, since a misspelt filter must not look like no filter.
 
 use std::collections::BTreeMap;

@@ -29,16 +29,16 @@ pub struct Violation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputPart {
-    /// The body of the request; the arguments of a call of a tool.
+    /// The request body; the arguments of a call of a tool.
     #[default]
     Body,
-    /// The query of the request.
+    /// The request's query.
     Query,
-    /// The path of the request.
+    /// The request path.
     Path,
-    /// The headers of the request.
+    /// The request headers.
     Header,
-    /// The data of an event. A violation in them is a warning.
+    /// An event's data. A violation in them is a warning.
     Data,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The methods of a path, in the order of the reference.
+/// A path's methods, in the order of the reference.
 const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 /// One operation: a request to the service, or a request of the service to an endpoint.
@@ -31,7 +31,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// The text of a member.
+/// A member's text.
 pub fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
     value.get(member).and_then(Value::as_str)
 }

@@ -106,7 +106,7 @@ fn limits(schema: &Value) -> String {
         .collect()
 }
 
-/// The members of an object, each followed by its own members. The parts of `allOf`, `anyOf` and `oneOf` are included.
+/// An object's members, each followed by its own members. The parts of `allOf`, `anyOf` and `oneOf` are included.
 fn list_of_members(schema: &Value) -> String {
     let required = list(schema, "required");
     let entries: String = members(schema, "properties")

@@ -46,8 +46,8 @@ pub enum Allowance {
     /// ten seconds, and all functions share the account's concurrency. The limit is the maximum number of an entity's
     /// webhooks.
     FeedWaits,
-    /// Publications of a managing entity that wait for their turn in the line of a subject. Each occupies an invocation
-    /// for a few seconds.
+    /// Publications of a managing entity that wait for their turn in a subject's line. Each occupies an invocation for
+    /// a few seconds.
     LineWaits,
 }
 

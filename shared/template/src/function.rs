@@ -1,4 +1,4 @@
-//! The declaration of a function, and its triggers.
+//! A function's declaration, and its triggers.
 
 use std::{collections::BTreeMap, time::Duration};
 

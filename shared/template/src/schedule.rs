@@ -14,7 +14,7 @@ const DAY: u64 = 24 * HOUR;
 #[error("the schedule `{0}` is neither a rate of minutes, hours or days nor a cron that runs once a day")]
 pub struct ScheduleError(String);
 
-/// Reads the interval of a schedule: `rate(5 minutes)`, or once a day, `cron(15 4 * * ? *)`.
+/// Reads a schedule's interval: `rate(5 minutes)`, or once a day, `cron(15 4 * * ? *)`.
 ///
 /// # Errors
 /// If the text is anything else: other crons have no fixed interval.

@@ -1,4 +1,4 @@
-//! The offer of a source: the addresses of a database, its type, and its checksum.
+//! The offer of a source: a database's addresses, its type, and its checksum.
 
 use http::{HeaderName, HeaderValue, header};
 use url::Url;

@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Reads the pointer of an edition, unless it has the known tag.
+    /// Reads an edition's pointer, unless it has the known tag.
     pub async fn pointer(
         &self,
         environment: &str,
@@ -79,7 +79,7 @@ impl Store {
         })
     }
 
-    /// Replaces the pointer of an edition if it has this tag; `None` writes the first pointer.
+    /// Replaces an edition's pointer if it has this tag; `None` writes the first pointer.
     pub async fn swap_pointer(
         &self,
         environment: &str,

@@ -66,7 +66,7 @@ impl NewApplication {
     }
 
     /// Parses the request of an owner whose token has these scopes. A published client, whose request has no member for
-    /// scopes, gets the scopes of its token.
+    /// scopes, gets its token's scopes.
     pub fn read(body: &[u8], owner: &EntityId, of_token: Scopes, now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let name = body.required("name", "a string with a human-readable name for the application");

@@ -1,5 +1,5 @@
-//! The secrets of an application, and their rotation without a gap: the new secret is accepted at once, and the
-//! previous one for the overlap that the owner chooses.
+//! An application's secrets, and their rotation without a gap: the new secret is accepted at once, and the previous one
+//! for the overlap that the owner chooses.
 //!
 //! An ended secret is kept while tokens obtained with it may be valid, so that its removal can revoke them. The number
 //! of kept secrets is limited: beyond it, the secret that ended first is removed, together with its tokens.

@@ -1,4 +1,4 @@
-//! The secrets of an application: overlaps, ends, limits, and removals.
+//! An application's secrets: overlaps, ends, limits, and removals.
 
 use std::slice;
 

@@ -67,7 +67,7 @@ pub struct KeyView<'a> {
 
 impl Application {
     /// The application as its owner sees it. Lists secrets by their identifiers, including recently ended ones, which
-    /// can be removed with their tokens. The text of a secret is shown once.
+    /// can be removed with their tokens. A secret's text is shown once.
     pub fn view<'a>(&'a self, now: Time, client_secret: Option<&'a SecretText>) -> ApplicationView<'a> {
         ApplicationView {
             client_id: &self.client_id,

@@ -30,7 +30,7 @@ pub struct ClientAuthentication {
 pub struct RequestContext<'a> {
     /// The request's identifier: an assertion is valid for one request.
     pub id: &'a str,
-    /// The path of the request. The issuer's address with this path is a valid audience of assertions.
+    /// The request path. The issuer's address with this path is a valid audience of assertions.
     pub path: &'a str,
     /// The source address, for which failed attempts are counted.
     pub source: Option<IpAddr>,
@@ -215,8 +215,8 @@ fn audiences(issuer: &str, path: &str) -> Vec<String> {
     ["", "/oauth2/token", path].into_iter().chain(slash).map(|end| format!("{issuer}{end}")).collect()
 }
 
-/// Checks the secret of an application. A secret is hashed and compared even if the client does not exist, so that the
-/// time reveals nothing.
+/// Checks an application's secret. A secret is hashed and compared even if the client does not exist, so that the time
+/// reveals nothing.
 fn by_secret(
     found: Option<Application>,
     secret: &SecretText,

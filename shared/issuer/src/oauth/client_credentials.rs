@@ -158,7 +158,7 @@ impl ClientCredentials {
     }
 }
 
-/// The scopes of a token: the requested ones, or all that the application has. A scope that cannot be granted makes the
+/// A token's scopes: the requested ones, or all that the application has. A scope that cannot be granted makes the
 /// whole request fail.
 fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeError> {
     let Some(requested) = requested else {
@@ -174,8 +174,8 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
     }
 }
 
-/// The resource of the token: the most powerful of the requested resources, or the whole API if none is requested (RFC
-/// 8707 §2.2). An address that is not one of this API makes the whole request fail.
+/// The token's resource: the most powerful of the requested resources, or the whole API if none is requested (RFC 8707
+/// §2.2). An address that is not one of this API makes the whole request fail.
 fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     let mut wanted = Vec::new();
     for text in named {

@@ -1,4 +1,4 @@
-//! The credentials of a client: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
+//! A client's credentials: its identifier, and a secret or an assertion (RFC 6749 §2.3, RFC 7523 §2.2).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header::WWW_AUTHENTICATE;
@@ -42,7 +42,7 @@ pub enum Unreadable {
 }
 
 impl Credentials {
-    /// Reads the credentials of a request, from every value of its `Authorization` or from its form.
+    /// Reads a request's credentials, from every value of its `Authorization` or from its form.
     ///
     /// # Errors
     /// 400 for incomplete credentials or several kinds of them; 401 for none.

@@ -54,7 +54,7 @@ impl fmt::Debug for Form {
 }
 
 impl Form {
-    /// Parses the form of a request.
+    /// Parses a request's form.
     ///
     /// # Errors
     /// 400 if the request has another content type, or the form is too large, is not UTF-8 or repeats a parameter.

@@ -1,4 +1,4 @@
-//! The cookie of a session. The browser sends it only to this service and hides it from scripts.
+//! A session's cookie. The browser sends it only to this service and hides it from scripts.
 
 use super::{frame_ancestors::FrameAncestors, key::PanelKey, new_link::LONGEST_LIFETIME};
 
@@ -11,7 +11,7 @@ const FRAMED_NAME: &str = "waypost-panel-framed";
 const SECURE_NAME: &str = "__Host-waypost-panel";
 const SECURE_FRAMED_NAME: &str = "__Host-waypost-panel-framed";
 
-/// Writes the cookies of a deployment.
+/// Writes a deployment's cookies.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionCookies {
     is_secure: bool,

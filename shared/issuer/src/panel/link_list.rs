@@ -38,7 +38,7 @@ pub struct LinkPageView<'a> {
 }
 
 impl LinkListRequest {
-    /// Reads the parameters of a query.
+    /// Reads a query's parameters.
     pub fn read(mut query: Query<'_>) -> Result<Self, Problem> {
         let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT);
         let cursor = query.optional("cursor", "a single string", Some);

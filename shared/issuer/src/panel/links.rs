@@ -26,8 +26,8 @@ pub struct LinkMaking {
 /// The stored links.
 pub struct PanelLinks(pub(super) LinkStore);
 
-/// The creator of a link: a managing entity with a token that covers it, or the operator of the deployment on behalf of
-/// an application.
+/// A link's creator: a managing entity with a token that covers it, or the operator of the deployment on behalf of an
+/// application.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkMaker<'a> {
     entity: &'a AuthorizedEntity,

@@ -19,7 +19,7 @@ const MAX_PLACE: usize = 1000;
 /// The properties of a new link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPanelLink {
-    /// The scopes of its session; `None` means all that its creator has.
+    /// Its session's scopes; `None` means all that its creator has.
     pub scopes: Option<Scopes>,
     /// How long the session lasts.
     pub lifetime: Duration,

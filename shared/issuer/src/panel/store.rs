@@ -104,15 +104,14 @@ impl LinkStore {
         }
     }
 
-    /// Begins the session of a link. Lost if the link was opened or removed in the meantime. If the SDK repeats the
-    /// write because a response was lost, the session's key shows that the first write was this one.
+    /// Begins a link's session. Lost if the link was opened or removed in the meantime. If the SDK repeats the write
+    /// because a response was lost, the session's key shows that the first write was this one.
     pub async fn open(&self, link: &PanelLink, session: &PanelSession) -> Result<Written<()>, TableError> {
         let unopened = is("codeHash", link.code_hash.clone()).and(absent("session"));
         self.write_session(link, session, unopened, "opening a panel link").await
     }
 
-    /// Replaces the key of a session. Lost if another key replaced it, the session was extended, or the link was
-    /// removed.
+    /// Replaces a session's key. Lost if another key replaced it, the session was extended, or the link was removed.
     pub async fn renew(
         &self,
         link: &PanelLink,
@@ -148,8 +147,8 @@ impl LinkStore {
         self.table.write(change, doing).await
     }
 
-    /// Removes a link and revokes the tokens of its session, together with the idempotency record of its request, if
-    /// any. Lost if it was already removed.
+    /// Removes a link and revokes its session's tokens, together with the idempotency record of its request, if any.
+    /// Lost if it was already removed.
     pub async fn remove(
         &self,
         link: &PanelLink,

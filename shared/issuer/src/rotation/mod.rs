@@ -96,7 +96,7 @@ impl Publication for PublishedKeys {
 /// for five minutes, and refuse tokens of unknown keys. Twice as long leaves room for a cache in between.
 const LEAD: Duration = Duration::from_secs(10 * 60);
 
-/// Rotates the keys of a deployment.
+/// Rotates a deployment's keys.
 pub struct Rotation<S = SecretVersions, P = PublishedKeys> {
     secret: S,
     published: P,

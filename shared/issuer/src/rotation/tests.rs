@@ -1,4 +1,4 @@
-//! The steps of a rotation, each done twice, and interrupted at every external call.
+//! A rotation's steps, each done twice, and interrupted at every external call.
 
 use std::sync::{Arc, Mutex};
 

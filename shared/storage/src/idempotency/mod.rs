@@ -8,9 +8,9 @@
 //!
 //! A repetition must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!
-//! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So the record of
-//! a publication is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]). A
-//! repetition repeats all writes of the plan, which changes nothing. The record of a read of a feed contains the
+//! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So a
+//! publication's record is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]).
+//! A repetition repeats all writes of the plan, which changes nothing. The record of a read of a feed contains the
 //! receipts of the deliveries that it hands out, and ends with their leases.
 //!
 //! | item | pk / sk |

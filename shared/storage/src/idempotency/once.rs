@@ -62,7 +62,7 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// The record of the request, to be written with its changes, like [`IdempotencyStore::record`].
+    /// The request's record, to be written with its changes, like [`IdempotencyStore::record`].
     pub async fn record(
         self,
         response: &impl Serialize,

@@ -1,4 +1,4 @@
-//! Requests with an idempotency key, and the plan in the record of a publication.
+//! Requests with an idempotency key, and the plan in a publication's record.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl<'a> IdempotencyKey<'a> {
     }
 }
 
-/// The sender of a request, and its path. Equal keys with different senders or paths are different keys.
+/// A request's sender, and its path. Equal keys with different senders or paths are different keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
     /// The managing entity of the request.
@@ -67,7 +67,7 @@ pub struct Sender<'a> {
     pub path: &'a str,
 }
 
-/// A request with an idempotency key: the partition of its record, and the hash of its body.
+/// A request with an idempotency key: the partition of its record, and its body's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     partition: String,

@@ -31,7 +31,7 @@ pub struct IdempotencyStore {
     seal: Option<(KeyRings, SharedRandom)>,
 }
 
-/// The record of a request, which is written together with the items that the request creates.
+/// A request's record, which is written together with the items that the request creates.
 #[derive(Debug, Clone)]
 pub struct Record(Put);
 

@@ -74,7 +74,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// The secrets of this deployment, by their names after the prefix.
+/// This deployment's secrets, by their names after the prefix.
 #[derive(Debug, Clone)]
 pub struct Secrets {
     client: Client,

@@ -59,7 +59,7 @@ pub trait Versioned: Send + Sync {
     /// Makes this version the current one, on condition that `previous` is current.
     fn make_current(&self, id: &str, previous: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// The version with the label of a rotation, whether the rotation is finished or not.
+    /// The version with a rotation's label, whether the rotation is finished or not.
     fn pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
     /// Removes this label from this version.

@@ -36,7 +36,7 @@ pub enum TableError {
     Item {
         /// The operation under way, for the log.
         doing: &'static str,
-        /// The key of the item; `None` for a write.
+        /// The item's key; `None` for a write.
         key: Option<Key>,
         /// The fault of the item.
         #[source]

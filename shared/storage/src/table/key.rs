@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// An item in the SDK's format.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// The key of an item.
+/// An item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// `pk`.

@@ -22,7 +22,7 @@ use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
-/// The limits of a request. `whole` exceeds the gate's deadline, and a response has a few kilobytes at most.
+/// A request's limits. `whole` exceeds the gate's deadline, and a response has a few kilobytes at most.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
 /// The first pause between two polls for the arrival: a healthy arrival takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -77,7 +77,7 @@ impl Failure {
     }
 }
 
-/// Why a request failed. The body of the response is left out, since it may contain a token.
+/// Why a request failed. The response body is left out, since it may contain a token.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
     #[error("the address is malformed")]

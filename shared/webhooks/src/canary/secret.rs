@@ -1,4 +1,4 @@
-//! The canary's secret: the credentials of its client, the identifiers of its entity and its webhook, and the webhook's
+//! The canary's secret: its client's credentials, the identifiers of its entity and its webhook, and the webhook's
 //! signing key. The webhook is created from the secret instead of over HTTP, since the receiver needs the key.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -25,7 +25,7 @@ pub const SECRET: &str = "canary";
 pub struct CanarySecret {
     /// The client identifier of its application.
     pub client_id: String,
-    /// The client secret of its application.
+    /// Its application's client secret.
     #[serde(deserialize_with = "text")]
     pub client_secret: SecretText,
     /// The canary's managing entity.

@@ -21,10 +21,10 @@ pub enum DeliveryError {
     /// The entity has no such event, or its retention is over. Another entity's event gives the same error.
     #[error("the entity has no such event")]
     EventNotFound,
-    /// The content of the event was erased, so there is nothing left to send.
+    /// The event's content was erased, so there is nothing left to send.
     #[error("the event's content was erased on {0}")]
     EventErased(Time),
-    /// The webhook of the delivery was removed, so it cannot be sent.
+    /// The delivery's webhook was removed, so it cannot be sent.
     #[error("the delivery's webhook was removed")]
     WebhookRemoved,
     /// The webhook is missing or disabled.

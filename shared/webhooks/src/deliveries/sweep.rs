@@ -288,8 +288,8 @@ impl Sweeper {
         }
     }
 
-    /// Opens the deliveries of an event. Returns how many, or `None` if no time is left. After several errors of an
-    /// entity, its other events fail at once.
+    /// Opens an event's deliveries. Returns how many, or `None` if no time is left. After several errors of an entity,
+    /// its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
         let late = || TableError::code("opening an event's deliveries", "ThrottlingException");
@@ -378,7 +378,7 @@ impl Sweeper {
         *overdue.crowded.get_or_init(|| self.queue.holds(&[Lane::Quick, Lane::Slow], CROWDED_FROM)).await
     }
 
-    /// The webhook of a delivery; `None` if it was removed or cannot be read in time.
+    /// A delivery's webhook; `None` if it was removed or cannot be read in time.
     async fn webhook(&self, owner: &DeliveryOwner) -> Option<Webhook> {
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());
         let found = timeout(LANE_LIMIT, self.webhooks.find(&entity, &owner.webhook)).await.ok()?;

@@ -25,7 +25,7 @@ pub struct DeliveryView {
     pub cancel_reason: Option<CancelReason>,
     /// When its event was published.
     pub created_date: Time,
-    /// When the content of its event was erased.
+    /// When its event's content was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
     /// Its event's identifier.
@@ -35,7 +35,7 @@ pub struct DeliveryView {
     pub held_by: Option<DeliveryId>,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// Why the last attempt never completed, or failed in the reader of a feed.
+    /// Why the last attempt never completed, or failed in a feed's reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error_code: Option<ErrorCode>,
     /// The HTTP status of the last attempt; null before the first attempt, or if the last one got no response.
@@ -49,7 +49,7 @@ pub struct DeliveryView {
     pub owner_identifier: EntityId,
     /// Its state.
     pub status: Status,
-    /// The subject of its event.
+    /// Its event's subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Whether its event was sent by a test of the webhook.

@@ -45,7 +45,7 @@ pub fn example_group() -> String {
     format!("{}.*", example().area())
 }
 
-/// The description of a value that must be the key of a type.
+/// The description of a value that must be a type's key.
 pub fn key_expected() -> String {
     format!("an event type's key, such as {}", example().value)
 }

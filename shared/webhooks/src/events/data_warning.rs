@@ -1,4 +1,4 @@
-//! Warnings about the data of an event, such as violations of the schema of its type.
+//! Warnings about an event's data, such as violations of its type's schema.
 
 use problem::{InputPart, Pointer, Rule, Violation, cut};
 

@@ -27,9 +27,9 @@ pub struct Event {
     pub subject: Option<String>,
     /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
-    /// The span of its publication, if its publisher sent a trace. Its deliveries continue that trace.
+    /// Its publication's span, if its publisher sent a trace. Its deliveries continue that trace.
     pub trace: Option<Trace>,
-    /// The values of its data that do not conform to the schema of its type.
+    /// The values of its data that do not conform to its type's schema.
     pub warnings: Vec<Violation>,
     /// Whether it was sent as a test of one webhook. Its first attempts do not wait for a breaker.
     pub is_test: bool,

@@ -32,7 +32,7 @@ pub struct Ingestion {
     pub validator: DataValidator,
     /// The queue for events that cannot be published.
     pub rejected: RejectedEvents,
-    /// The name of this deployment, for the metric of rejected events.
+    /// This deployment's name, for the metric of rejected events.
     pub environment: String,
 }
 

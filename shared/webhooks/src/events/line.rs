@@ -1,4 +1,4 @@
-//! The line of a subject: the last delivery to each webhook that gets the events about the subject one after another. A
+//! A subject's line: the last delivery to each webhook that gets the events about the subject one after another. A
 //! publication reads the line, and moves it in one transaction with its event. So each delivery knows the preceding
 //! one, and concurrent publications form one line.
 //!
@@ -41,8 +41,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long a webhook that is no longer ordered stays in the line after its last delivery: longer than a publication
 /// takes.
 const LEAVES_AFTER: Duration = Duration::from_secs(5 * 60);
-/// The maximum number of `NEXT` items in the transaction of an event. A transaction has at most 100 items, including
-/// the event and the line.
+/// The maximum number of `NEXT` items in an event's transaction. A transaction has at most 100 items, including the
+/// event and the line.
 const MAX_NEXT: usize = 98;
 /// Time limit for the remaining `NEXT` items of an event.
 const FURTHER_LIMIT: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ const JOINING: &str = "storing an event in its subject's line";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Ordered(BTreeSet<WebhookId>);
 
-/// The line of a subject.
+/// A subject's line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -107,8 +107,8 @@ impl Line {
 }
 
 impl Events {
-    /// Writes an event that is not stored yet, and moves the line of its subject. Returns the stored item, or that of
-    /// an earlier publication if there was one. `counted_at` is the current time if the number of the entity's waiting
+    /// Writes an event that is not stored yet, and moves its subject's line. Returns the stored item, or that of an
+    /// earlier publication if there was one. `counted_at` is the current time if the number of the entity's waiting
     /// publications is limited: each occupies an invocation, and a line accepts about twenty a second.
     pub(super) async fn keep_in_line(
         &self,
@@ -187,7 +187,7 @@ impl Events {
         }
     }
 
-    /// The delivery that follows this one in the line of its subject.
+    /// The delivery that follows this one in its subject's line.
     pub(crate) async fn next_in_line(&self, delivery: &DeliveryId) -> Result<Option<DeliveryId>, TableError> {
         let item: Option<NextItem> =
             self.table.read(next_key(delivery), "looking for the next delivery in a line").await?;
@@ -204,8 +204,8 @@ fn next_items(item: &EventItem) -> Result<Vec<Put>, TableError> {
     puts.collect()
 }
 
-/// Writes the `NEXT` items that did not fit into the transaction of their event. If one is not written, its delivery
-/// waits until the dispatcher checks it.
+/// Writes the `NEXT` items that did not fit into their event's transaction. If one is not written, its delivery waits
+/// until the dispatcher checks it.
 async fn write_further(table: &Table, puts: Vec<Put>, event: &EventId) {
     let writes: Vec<_> = puts.into_iter().map(|put| table.write(put, JOINING).boxed()).collect();
     let written: Vec<_> = stream::iter(writes).buffer_unordered(FURTHER_AT_ONCE).collect().await;

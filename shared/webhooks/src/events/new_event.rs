@@ -70,7 +70,7 @@ pub(super) struct Content<'a> {
     pub(super) data: &'a RawValue,
     /// How many days the event is kept, if the publisher set that.
     pub(super) retention_days: Option<u32>,
-    /// The values that do not conform to the schema of the type; none before the data are validated.
+    /// The values that do not conform to the type's schema; none before the data are validated.
     pub(super) warnings: Vec<Violation>,
 }
 

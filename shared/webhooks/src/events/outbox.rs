@@ -198,8 +198,8 @@ impl Outbox {
         Ok(self.remove(&whole.id).await?)
     }
 
-    /// The events of a shard, oldest first. Pages are read as needed, so that a slow publication at the end of one page
-    /// does not delay the next.
+    /// A shard's events, oldest first. Pages are read as needed, so that a slow publication at the end of one page does
+    /// not delay the next.
     fn waiting(&self, shard: u64, now: Time) -> BoxStream<'_, Result<EventId, TableError>> {
         let pages = stream::try_unfold(Some(None), move |start| async move {
             let Some(start) = start else { return Ok(None) };
@@ -215,7 +215,7 @@ impl Outbox {
     }
 }
 
-/// The shard of an event. The characters before the last two of an identifier are random.
+/// An event's shard. The characters before the last two of an identifier are random.
 fn shard_of(event: &EventId) -> String {
     let random = event.as_str().bytes().rev().nth(2).map_or(0, u64::from);
     shard_key(random % SHARDS)

@@ -93,7 +93,7 @@ pub struct Published {
     /// Whether the event is stored. An event that matches no webhook may not be.
     kept: bool,
     deliveries: Vec<PlannedDelivery>,
-    /// The values of its data that do not conform to the schema of its type.
+    /// The values of its data that do not conform to its type's schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
     /// Whether the request repeats an idempotency key.
@@ -188,8 +188,8 @@ impl Publisher {
         }
     }
 
-    /// Whether a request with the key of this event was accepted before. Its repetition gets the first response, even
-    /// if its data would be refused now, because of a stricter deployment or a changed schema.
+    /// Whether a request with this event's key was accepted before. Its repetition gets the first response, even if its
+    /// data would be refused now, because of a stricter deployment or a changed schema.
     pub async fn has_accepted(&self, event: &NewEvent<'_>) -> Result<bool, TableError> {
         match &event.once {
             Some(once) => self.has_plan(once).await,
@@ -249,8 +249,8 @@ impl Publisher {
         self.deliver(&event, targets, &webhooks, kept).boxed().await.map(drop)
     }
 
-    /// Publishes an event to one webhook, regardless of its types and its filter, in one transaction with the record of
-    /// the request, if there is one.
+    /// Publishes an event to one webhook, regardless of its types and its filter, in one transaction with the request's
+    /// record, if there is one.
     pub(crate) async fn publish_to(
         &self,
         entity: &AuthorizedEntity,
@@ -392,8 +392,8 @@ async fn counted<T>(
     }
 }
 
-/// The targets of an event: each webhook that subscribes to it and whose filter matches its data, except for the
-/// webhooks that it is about. The event gets a warning if it is delivered regardless of filters.
+/// An event's targets: each webhook that subscribes to it and whose filter matches its data, except for the webhooks
+/// that it is about. The event gets a warning if it is delivered regardless of filters.
 pub(crate) fn targets(event: &mut Event, webhooks: &[Webhook]) -> Vec<Target> {
     let others = webhooks.iter().filter(|webhook| !event.about.contains(&webhook.id));
     let subscribed: Vec<_> = others.filter(|webhook| webhook.subscribes_to(event.kind)).collect();

@@ -8,7 +8,7 @@ use problem::{JsonBody, Rule};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Takes the retention of an event, in days. `longest` is the deployment's retention, which an event may only shorten.
+/// Takes an event's retention, in days. `longest` is the deployment's retention, which an event may only shorten.
 pub(super) fn take(body: &mut JsonBody<'_>, longest: Duration) -> Option<u32> {
     let most = longest.as_secs() / DAY.as_secs();
     let what = match most {

@@ -64,7 +64,7 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
-/// A publication that the share of its entity has admitted and counted by its size.
+/// A publication that its entity's share has admitted and counted by its size.
 #[derive(Clone, Copy)]
 pub struct AdmittedPublication<'a> {
     share: &'a PublishingShare,
@@ -174,7 +174,7 @@ impl PublishingShare {
 }
 
 impl AdmittedPublication<'_> {
-    /// Counts the publication's targets among the webhooks of its entity, and runs the rest of it.
+    /// Counts the publication's targets among its entity's webhooks, and runs the rest of it.
     pub(super) async fn counted_for<T>(&self, targets: usize, webhooks: usize, rest: impl Future<Output = T>) -> T {
         let more = self.size.saturating_mul(fan_out(targets, webhooks) - 1);
         let decision = {

@@ -53,7 +53,7 @@ pub(crate) struct EventItem {
     pub(crate) subject: Option<String>,
     /// The deliveries, in the order of their numbers.
     pub(crate) targets: Vec<Target>,
-    /// Warnings about data that do not conform to the schema of the type; absent if there are none.
+    /// Warnings about data that do not conform to the type's schema; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<Violation>,
     /// When the first attempts are due; absent if they are due at once.
@@ -236,7 +236,7 @@ impl EventItem {
         Event::envelope(&self.sk, &self.r#type, self.is_test, self.sk.time(), entity, &data)
     }
 
-    /// The span of its publication. Without a publisher's trace, it is derived from the event's identifier, for the log
+    /// Its publication's span. Without a publisher's trace, it is derived from the event's identifier, for the log
     /// only.
     pub(crate) fn trace(&self) -> Trace {
         let trace = Trace::read(self.traceparent.as_deref(), self.tracestate.as_deref());
@@ -417,7 +417,7 @@ impl Events {
     }
 }
 
-/// The shard of an event, derived from some random characters of its identifier.
+/// An event's shard, derived from some random characters of its identifier.
 fn shard(event: &EventId) -> u8 {
     let sum = event.body().bytes().rev().skip(2).take(6).fold(0u8, u8::wrapping_add);
     sum % SHARDS

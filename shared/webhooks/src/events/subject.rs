@@ -1,4 +1,4 @@
-//! The subject of an event, such as a booking's number, by which people look for its deliveries.
+//! An event's subject, such as a booking's number, by which people look for its deliveries.
 
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 

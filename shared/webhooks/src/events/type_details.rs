@@ -42,9 +42,9 @@ pub(super) struct Schemas {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Samples(pub(super) &'static [(&'static str, &'static [&'static str])]);
 
-/// The schemas of this deployment.
+/// This deployment's schemas.
 pub(super) const OWN_SCHEMAS: Schemas = Schemas { descriptions: DESCRIPTIONS, parts: PARTS };
-/// The samples of this deployment.
+/// This deployment's samples.
 pub(super) const OWN_SAMPLES: Samples = Samples(SAMPLES);
 
 /// A type of event with the schema of its data and samples.
@@ -56,7 +56,7 @@ pub struct EventTypeDetails {
     description: &'static str,
     /// The release with the first version of the schema.
     since: &'static str,
-    /// The version of the schema; a later one only adds members and values.
+    /// The schema's version; a later one only adds members and values.
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<&'static str>,
@@ -65,7 +65,7 @@ pub struct EventTypeDetails {
 }
 
 impl EventTypeDetails {
-    /// The details of a type.
+    /// A type's details.
     pub fn of(kind: &'static EventType) -> Self {
         Self::within(OWN_SCHEMAS, OWN_SAMPLES, kind)
     }
@@ -102,12 +102,12 @@ pub fn named(value: &str, entity: &str) -> Result<&'static EventType, String> {
     catalogue::find(value).ok_or_else(|| unknown::no_type(value, entity))
 }
 
-/// The schema of the data of a type, as self-contained JSON, with the shared parts that it needs in `$defs`.
+/// The schema of a type's data, as self-contained JSON, with the shared parts that it needs in `$defs`.
 pub fn schema(kind: &EventType) -> String {
     OWN_SCHEMAS.whole(kind)
 }
 
-/// The samples of the data of a type, as JSON.
+/// The samples of a type's data, as JSON.
 pub fn samples(kind: &EventType) -> impl Iterator<Item = &'static RawValue> + use<> {
     OWN_SAMPLES.of(kind)
 }
@@ -130,7 +130,7 @@ impl Schemas {
         whole
     }
 
-    /// The meaning of a type, the release that introduced its schema, and the schema's version.
+    /// A type's meaning, the release that introduced its schema, and the schema's version.
     pub(super) fn texts(self, kind: &EventType) -> (&'static str, &'static str, u32) {
         let Description { description, since, version, .. } = self.description(kind);
         (description, since, *version)

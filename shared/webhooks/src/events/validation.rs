@@ -1,5 +1,5 @@
-//! Validation of an event's data by the schema of its type. A process compiles the schema of a type at the first event
-//! of that type.
+//! Validation of an event's data by its type's schema. A process compiles a type's schema at the first event of that
+//! type.
 //!
 //! Warnings, metrics and the log contain types, members and rules, but never a value: data may be about people.
 
@@ -22,7 +22,7 @@ use base::metric::{Metrics, Name, Number};
 use base::{Environment, FromEnvironment, SharedClock};
 use problem::{Pointer, Problem, Rule, Violation};
 
-/// The treatment of data that do not conform to the schema of their type: `EVENT_VALIDATION`.
+/// The treatment of data that do not conform to their type's schema: `EVENT_VALIDATION`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EventValidation {
     /// Data are not validated.
@@ -59,7 +59,7 @@ const MAX_LISTED_BYTES: usize = 16 * 1024;
 /// Validates the data of events.
 pub struct DataValidator {
     mode: EventValidation,
-    /// The name of this deployment, for the metric.
+    /// This deployment's name, for the metric.
     environment: String,
     clock: SharedClock,
     compiled: Mutex<BTreeMap<&'static str, Arc<Validator>>>,
@@ -79,7 +79,7 @@ impl DataValidator {
         self.check_content(&mut event.content)
     }
 
-    /// Checks the data of an event, as [`Self::check`] does.
+    /// Checks an event's data, as [`Self::check`] does.
     pub(super) fn check_content(&self, content: &mut Content<'_>) -> Result<(), Problem> {
         let warnings = self.warnings(content.kind, content.data);
         if !warnings.is_empty() {

@@ -25,7 +25,7 @@ impl TimeoutSeconds {
         self.0
     }
 
-    /// The timeout of an exchange.
+    /// An exchange's timeout.
     pub fn duration(self) -> Duration {
         Duration::from_secs(self.0.into())
     }

@@ -1,4 +1,4 @@
-//! The rate limit of a webhook: the maximum number of attempts per second to its endpoint.
+//! A webhook's rate limit: the maximum number of attempts per second to its endpoint.
 
 use std::{num::NonZeroU32, time::Duration};
 
@@ -30,7 +30,7 @@ impl PerSecond {
     }
 }
 
-/// The rate limit of a webhook.
+/// A webhook's rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimit {

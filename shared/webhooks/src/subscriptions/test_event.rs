@@ -50,7 +50,7 @@ struct TestData<'a> {
 pub struct TestSent {
     delivery_identifier: DeliveryId,
     event_identifier: EventId,
-    /// The values in the caller's data that do not conform to the schema of the type.
+    /// The values in the caller's data that do not conform to the type's schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
 }
@@ -58,9 +58,9 @@ pub struct TestSent {
 /// A request for a test event.
 #[derive(Debug, Default)]
 pub struct TestRequest<'a> {
-    /// The type of the event; `None` means `webhook.test`.
+    /// The event's type; `None` means `webhook.test`.
     kind: Option<&'static EventType>,
-    /// The caller's data. Without them, the sample of the type is sent.
+    /// The caller's data. Without them, the type's sample is sent.
     data: Option<&'a RawValue>,
 }
 

@@ -85,7 +85,7 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Sends the delivery. The attempt is a span of the trace of its event.
+    /// Sends the delivery. The attempt is a span of its event's trace.
     pub(super) async fn send(
         &self,
         turn: Turn<'_>,

@@ -119,7 +119,7 @@ impl Sources<'_> {
         Ok(AttemptInputs { webhook, event, health })
     }
 
-    /// The webhook of a delivery, from a consistent read; `None` if it was removed.
+    /// A delivery's webhook, from a consistent read; `None` if it was removed.
     pub(crate) async fn webhook(
         self,
         entity: &AuthorizedEntity,

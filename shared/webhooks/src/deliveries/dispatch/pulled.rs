@@ -24,8 +24,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a claimed delivery into the feed of its webhook. If the delivery has been there unread for long, this
-    /// publishes an event.
+    /// Puts a claimed delivery into its webhook's feed. If the delivery has been there unread for long, this publishes
+    /// an event.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,

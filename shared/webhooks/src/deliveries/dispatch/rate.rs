@@ -1,4 +1,4 @@
-//! The rate limit of a webhook: each attempt reserves the webhook's next free slot, and waits for it.
+//! A webhook's rate limit: each attempt reserves the webhook's next free slot, and waits for it.
 //!
 //! A slot is a moment; slots are as far apart as the limit requires (`store::rate`). An attempt waits for up to a
 //! second in memory. For a longer wait its claim is released, so that it holds neither a permit nor a worker, and does

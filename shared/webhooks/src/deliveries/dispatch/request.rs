@@ -1,4 +1,4 @@
-//! The request of an attempt.
+//! An attempt's request.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Prepared {
         Ok(Self { signed, request: Ok(Request { timeout, url, headers, body }) })
     }
 
-    /// The address of the request, and the names of its headers that are not in [`HEADERS`].
+    /// The request's address, and the names of its headers that are not in [`HEADERS`].
     pub(crate) fn sent_to(&self, webhook: &SigningWebhook) -> SentTo {
         let names = |headers: &[(HeaderName, HeaderValue)]| {
             let names = headers.iter().map(|(name, _)| name.as_str());

@@ -1,5 +1,5 @@
-//! The signatures of a delivery, as Standard Webhooks defines them: HMAC-SHA256 (`v1`), and Ed25519 (`v1a`) if the
-//! webhook has key pairs, over the id, the time and the body.
+//! A delivery's signatures, as Standard Webhooks defines them: HMAC-SHA256 (`v1`), and Ed25519 (`v1a`) if the webhook
+//! has key pairs, over the id, the time and the body.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use aws_lc_rs::hmac;

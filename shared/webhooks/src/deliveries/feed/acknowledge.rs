@@ -35,7 +35,7 @@ const MAX_REASON: usize = 500;
 /// s.
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// The answers of a request.
+/// A request's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement(Vec<(Receipt, Outcome)>);
 
@@ -72,7 +72,7 @@ pub struct AnswerResult {
     next_attempt_date: Option<Time>,
 }
 
-/// The results of a request, in the order of its answers.
+/// A request's results, in the order of its answers.
 #[derive(Debug, Serialize)]
 pub struct Acknowledged {
     items: Vec<AnswerResult>,
@@ -146,7 +146,7 @@ struct Answered {
 }
 
 impl Feeds {
-    /// Records the answers of a reader. Repeating an answer changes nothing and has the same result.
+    /// Records a reader's answers. Repeating an answer changes nothing and has the same result.
     pub async fn acknowledge(
         &self,
         entity: &AuthorizedEntity,

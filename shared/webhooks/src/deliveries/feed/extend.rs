@@ -19,7 +19,7 @@ use base::{DeliveryId, Time, WebhookId};
 use problem::{JsonBody, Pointer, Problem, Rule};
 use storage::TableError;
 
-/// Time limit for the writes of a request, which has 12 s in total.
+/// Time limit for a request's writes, which has 12 s in total.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// A request to extend the leases of deliveries.
@@ -51,7 +51,7 @@ pub struct ExtensionResult {
     visible_from: Option<Time>,
 }
 
-/// The results of a request, in the order of its receipts.
+/// A request's results, in the order of its receipts.
 #[derive(Debug, Serialize)]
 pub struct Extensions {
     items: Vec<ExtensionResult>,

@@ -38,7 +38,7 @@ pub struct FeedDelivery {
     body: String,
 }
 
-/// The deliveries of a response.
+/// A response's deliveries.
 #[derive(Debug, Default, Serialize)]
 pub struct FeedPage {
     pub(super) items: Vec<FeedDelivery>,

@@ -2,9 +2,9 @@
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The reader's
-//! answer is recorded as an attempt, on condition that the lease is still valid, like the answer of an endpoint. A
-//! reader can extend its lease. When the lease is over, another reader gets the delivery, and the attempt without an
-//! answer is recorded as `unconfirmed`.
+//! answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's answer. A reader
+//! can extend its lease. When the lease is over, another reader gets the delivery, and the attempt without an answer is
+//! recorded as `unconfirmed`.
 
 pub mod acknowledge;
 mod batch;

@@ -63,8 +63,8 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records the attempt of a reader, or of a worker that died, and returns it with the next step; `None` if the
-    /// lease was lost.
+    /// Records a reader's attempt, or of a worker that died, and returns it with the next step; `None` if the lease was
+    /// lost.
     pub(crate) async fn record(
         &self,
         claimed: &Claimed,

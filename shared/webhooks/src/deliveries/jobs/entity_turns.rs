@@ -14,8 +14,8 @@
 //! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`. An entity's jobs are in a
 //! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one job of
 //! each entity, and puts each turn behind all others, or at the time at which the entity's next job is due. A turn is
-//! written in the transaction of its job, and deleted only when sweeps have found no job for a minute. So neither a
-//! sandbox that freezes before the transaction nor a lagging index leaves a job without a turn.
+//! written in its job's transaction, and deleted only when sweeps have found no job for a minute. So neither a sandbox
+//! that freezes before the transaction nor a lagging index leaves a job without a turn.
 
 use std::time::Duration;
 

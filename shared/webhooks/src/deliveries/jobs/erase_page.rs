@@ -1,4 +1,4 @@
-//! Erases the content in the deliveries of an event, if the request to erase it could not do so itself.
+//! Erases the content in an event's deliveries, if the request to erase it could not do so itself.
 
 use crate::deliveries::jobs::{
     job::{Erasure, PageResult, Progress},

@@ -1,4 +1,4 @@
-//! Jobs: the item of a job, and its progress.
+//! Jobs: a job's item, and its progress.
 
 use std::time::Duration;
 
@@ -78,11 +78,11 @@ pub(super) enum Work {
     Resume(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
-    /// Erase the content in the deliveries of an event.
+    /// Erase the content in an event's deliveries.
     Erase(Erasure),
 }
 
-/// Progress of erasing the content in the deliveries of an event.
+/// Progress of erasing the content in an event's deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Erasure {
@@ -213,7 +213,7 @@ impl JobItem {
         Self { webhook: Some(webhook.clone()), ..Self::of(entity, partition(webhook), work, now) }
     }
 
-    /// The job that erases the content in the deliveries of an event, due at this time.
+    /// The job that erases the content in an event's deliveries, due at this time.
     pub(super) fn erasure(entity: &EntityId, event: &EventId, due: Time) -> Self {
         let work = Work::Erase(Erasure { event: event.clone(), next: 0 });
         Self::of(entity, partition_of_event(event), work, due)
@@ -273,7 +273,7 @@ impl JobItem {
         waiting.first().cloned().map(Part::Waiting).or_else(put_off).or_else(failed)
     }
 
-    /// Applies the progress of a page. Progress of a different kind of work has no effect.
+    /// Applies a page's progress. Progress of a different kind of work has no effect.
     pub(super) fn advance(&mut self, progress: &Progress) {
         match (&mut self.work, progress) {
             (Work::Recover(failed), Progress::Recovered { part, up_to }) => match part {

@@ -1,4 +1,4 @@
-//! The scope of a recovery: the deliveries of a webhook that it includes.
+//! The scope of a recovery: a webhook's deliveries that it includes.
 
 use base::Time;
 

@@ -182,7 +182,7 @@ impl Worker {
         }
     }
 
-    /// The webhook of a job; `None` if it was removed or disabled.
+    /// A job's webhook; `None` if it was removed or disabled.
     pub(super) async fn enabled_webhook(
         &self,
         job: &JobItem,

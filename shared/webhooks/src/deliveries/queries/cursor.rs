@@ -1,6 +1,6 @@
 //! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
-//! one entity and the filters of its list: no client can forge or change it, or use it for another list. It contains
-//! the position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
+//! one entity and its list's filters: no client can forge or change it, or use it for another list. It contains the
+//! position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -33,7 +33,7 @@ pub enum List {
     Events,
 }
 
-/// The cursor of a page.
+/// A page's cursor.
 pub fn write(
     list: List,
     next: &NextPage,

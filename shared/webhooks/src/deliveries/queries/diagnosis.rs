@@ -42,7 +42,7 @@ pub struct Diagnosing {
     pub retention: Duration,
 }
 
-/// The diagnosis of a webhook.
+/// A webhook's diagnosis.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {

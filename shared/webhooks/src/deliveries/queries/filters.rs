@@ -10,18 +10,18 @@ use auth::EntityId;
 use base::{EventId, Time, WebhookId};
 use problem::{Query, Rule};
 
-/// The filters of a list. An absent filter excludes nothing.
+/// A list's filters. An absent filter excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
     /// The requested states; empty for every state.
     pub statuses: Vec<Status>,
-    /// The type of their event.
+    /// Their event's type.
     pub kind: Option<&'static str>,
     /// The webhook of the deliveries.
     pub webhook: Option<WebhookId>,
     /// The event of the deliveries.
     pub event: Option<EventId>,
-    /// The subject of their event.
+    /// Their event's subject.
     pub subject: Option<String>,
     /// The status of the last response.
     pub last_http_status: Option<u16>,

@@ -113,7 +113,7 @@ impl Listing {
     }
 }
 
-/// The range of the list.
+/// The list's range.
 pub(super) fn range(filters: &Filters, oldest: Time) -> KeyRange {
     let from = filters.created_from.map_or(oldest, |from| from.max(oldest));
     filters.created_until.map_or_else(|| KeyRange::since(from), |to| KeyRange::between(from, to))
@@ -148,7 +148,7 @@ impl Deliveries {
         Ok((filling.heads, end.map(NextPage::before)))
     }
 
-    /// Fills a page from the deliveries of an event. Another entity's event has none.
+    /// Fills a page from an event's deliveries. Another entity's event has none.
     async fn fill_from_event(
         &self,
         filling: &mut Filling<'_>,

@@ -87,7 +87,7 @@ impl Deliveries {
         let Some(postponed) = postponed else { return Ok(None) };
         let start = start.filter(|start| start.is_in_postponed()).map_or(&postponed.before, |start| &start.before);
         let reached = |before| NextPage { before, postponed: Some(postponed.reached()) };
-        // The postponed events are newer than the deliveries of this page.
+        // The postponed events are newer than this page's deliveries.
         if !filling.heads.is_empty() {
             return Ok(Some(reached(start.clone())));
         }

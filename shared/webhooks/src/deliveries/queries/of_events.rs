@@ -130,7 +130,7 @@ pub(super) fn partitions(entity: &EntityId, included: Included) -> Vec<Query> {
     }
 }
 
-/// The position of an event: that of its first delivery.
+/// An event's position: that of its first delivery.
 pub(super) fn position(event: &EventId) -> ListPosition {
     ListPosition::of(&DeliveryId::of(event, 0))
 }

@@ -14,7 +14,7 @@ use storage::table::Query;
 pub struct ListPosition(DeliveryId);
 
 impl ListPosition {
-    /// The position of this delivery.
+    /// This delivery's position.
     pub fn of(delivery: &DeliveryId) -> Self {
         Self(delivery.clone())
     }

@@ -52,7 +52,7 @@ pub struct DeliveryOwner {
 /// An attempt that a message announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptMessage {
-    /// The entity of the delivery.
+    /// The delivery's entity.
     pub entity: EntityId,
     /// The attempt that is due.
     pub due: DueAttempt,

@@ -43,7 +43,7 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// The lane of a webhook, depending on whether it is slow.
+    /// A webhook's lane, depending on whether it is slow.
     pub const fn of(is_slow: bool) -> Self {
         if is_slow { Self::Slow } else { Self::Quick }
     }

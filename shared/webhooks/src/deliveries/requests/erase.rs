@@ -49,8 +49,7 @@ pub struct Erased {
 }
 
 impl Erasing {
-    /// Erases the content of an event. A repetition, with or without an idempotency key, completes an interrupted
-    /// erasure.
+    /// Erases an event's content. A repetition, with or without an idempotency key, completes an interrupted erasure.
     ///
     /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, or its retention is over.
     pub async fn erase(
@@ -119,7 +118,7 @@ impl Erasing {
         Ok(())
     }
 
-    /// Erases the content in the deliveries of an event if that was not done yet. Returns whether none is left.
+    /// Erases the content in an event's deliveries if that was not done yet. Returns whether none is left.
     async fn erase_deliveries(&self, event: &EventItem) -> Result<bool, TableError> {
         if !self.jobs.is_erasing(event.id()).await? {
             return Ok(true);

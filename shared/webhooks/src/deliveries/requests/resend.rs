@@ -152,7 +152,7 @@ impl Resending {
         let done = changed.as_ref().is_some_and(Written::is_done);
         if done || step == Step::Announce {
             let message = AttemptMessage::of(&stored.head, stored.head.next_attempt()).since(webhook.last_update);
-            // Any lane will do: a dispatcher moves the message to the lane of its webhook.
+            // Any lane will do: a dispatcher moves the message to its webhook's lane.
             self.queue.announce_in_time(Lane::Quick, entity.id(), vec![message], now, now).await;
         }
         tracing::info!(deliveryId = %id, step = step.as_str(), done, "resend requested");

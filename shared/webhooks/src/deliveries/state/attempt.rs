@@ -121,13 +121,13 @@ pub struct Attempt {
     /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome. 0 if
     /// the attempt was interrupted and its duration is unknown.
     pub duration_ms: u64,
-    /// A stable code and a sentence, if the attempt never completed, or failed in the reader of a feed.
+    /// A stable code and a sentence, if the attempt never completed, or failed in a feed's reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The kind of the request's body: `thin` if it had no data. Not recorded for attempts of readers.
     #[serde(default, skip_serializing_if = "Payload::is_full")]
     pub payload: Payload,
-    /// The status of the response; `None` if the attempt never completed.
+    /// The response status; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
     /// The absolute address to which a redirect leads, without credentials and with its query values masked.
@@ -139,8 +139,7 @@ pub struct Attempt {
     /// The wait that the `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
-    /// The address of the request, with its query values masked. The table leaves it out if it is the delivery's
-    /// address.
+    /// The request's address, with its query values masked. The table leaves it out if it is the delivery's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The names of the request's headers; absent if no request was made. The table leaves out the names in `HEADERS`,
@@ -156,12 +155,12 @@ pub struct SentTo {
     pub url: String,
     /// The names of the headers that are not in `HEADERS`; `None` if no request could be made.
     pub headers: Option<Vec<String>>,
-    /// The kind of the body.
+    /// The body's kind.
     pub payload: Payload,
 }
 
 impl Attempt {
-    /// The outcome of the attempt, for its webhook's health and statistics.
+    /// The attempt's outcome, for its webhook's health and statistics.
     pub fn outcome(&self) -> AttemptOutcome {
         AttemptOutcome {
             http_status: self.http_status,
@@ -195,8 +194,8 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without the parts of the answer that may repeat the content of the event: the body, the target of a
-    /// redirect, and a reader's reason.
+    /// The attempt without the parts of the answer that may repeat the event's content: the body, a redirect's target,
+    /// and a reader's reason.
     pub(crate) fn without_answer(self) -> Self {
         let error = self.error_without_reason().map(str::to_owned);
         Self { location: None, response_body: None, error, ..self }
@@ -268,7 +267,7 @@ impl Attempt {
         }
     }
 
-    /// The attempt with this outcome of its exchange. `delivery_url` is the address of its delivery.
+    /// The attempt with this outcome of its exchange. `delivery_url` is its delivery's address.
     pub fn of(
         number: u32,
         began: Time,

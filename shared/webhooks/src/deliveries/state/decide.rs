@@ -38,7 +38,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) lane: Lane,
     /// `None` if it was not written yet.
     pub(crate) event: Option<&'a EventItem>,
-    /// The health of the webhook.
+    /// The webhook's health.
     pub(crate) health: Option<&'a HealthItem>,
     pub(crate) now: Time,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Decision {
     Cancel(CancelReason),
     /// It waits until this time.
     Wait(Wait, Time),
-    /// It waits until this delivery is final, which precedes it in the line of its subject.
+    /// It waits until this delivery is final, which precedes it in its subject's line.
     Hold(DeliveryId),
     PutIntoFeed,
     /// The request would be slow: it belongs to the other lane.
@@ -68,7 +68,7 @@ pub(crate) enum Decision {
 }
 
 impl Facts<'_> {
-    /// The delivery that precedes this one in the line of its subject, if `decide` needs to know whether it is final. A
+    /// The delivery that precedes this one in its subject's line, if `decide` needs to know whether it is final. A
     /// delivery in a feed was checked before it was put there. Requested attempts are not held, nor are retries, unless
     /// the attempt before was interrupted: its request may not have been sent.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {

@@ -10,7 +10,7 @@ use base::{DeliveryId, Time, WebhookId};
 /// bodies. A schedule that has begun still completes.
 pub const MAX_ATTEMPTS: u32 = 100;
 
-/// The state of a delivery. The first two are open; the others are final until the delivery is resent.
+/// A delivery's state. The first two are open; the others are final until the delivery is resent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -84,7 +84,7 @@ impl WaitingFor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CancelReason {
-    /// The content of its event was erased, so that there is nothing left to send.
+    /// Its event's content was erased, so that there is nothing left to send.
     Erased,
     /// Its retention ended, or its event was never stored.
     Expired,
@@ -117,12 +117,12 @@ pub struct Delivery {
     pub attempt_count: u32,
     /// When its event was published.
     pub created_date: Time,
-    /// When the content of its event was erased, along with the responses in its attempts.
+    /// When its event's content was erased, along with the responses in its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_date: Option<Time>,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// Why the last attempt never completed, or failed in the reader of a feed; `None` otherwise.
+    /// Why the last attempt never completed, or failed in a feed's reader; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<ErrorCode>,
     /// The HTTP status of the last attempt; `None` before the first attempt, or if the last one got no response.
@@ -132,7 +132,7 @@ pub struct Delivery {
     pub last_update: Time,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
-    /// The subject of its event, such as a booking's number.
+    /// Its event's subject, such as a booking's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Whether its event was sent by a test of the webhook.

@@ -1,4 +1,4 @@
-//! The head of a delivery: the delivery with its state, but without its event and its larger attempts.
+//! A delivery's head: the delivery with its state, but without its event and its larger attempts.
 
 use base::{DeliveryId, EventId, Time};
 
@@ -20,7 +20,7 @@ const MAX_INLINE: usize = 1024;
 /// the schedule up in minutes.
 pub(crate) const SPARED: u32 = 5;
 
-/// The head of a delivery.
+/// A delivery's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     pub(crate) delivery: Delivery,
@@ -145,7 +145,7 @@ impl Head {
         self.state.open()?.wait.before()
     }
 
-    /// Whether it is in the feed of its webhook, or was when someone requested an attempt.
+    /// Whether it is in its webhook's feed, or was when someone requested an attempt.
     pub(crate) fn is_in_feed(&self) -> bool {
         self.state.open().is_some_and(|open| open.wait == Wait::Reader)
     }
@@ -166,7 +166,7 @@ impl Head {
         Time::from_millis(self.expires_at.saturating_mul(1000))
     }
 
-    /// The head without the content of its event, if that is erased and the erasure has not reached the head yet.
+    /// The head without its event's content, if that is erased and the erasure has not reached the head yet.
     pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
         let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
         let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
@@ -179,7 +179,7 @@ impl Head {
         self.unanswered < SPARED
     }
 
-    /// Whether the content of its event is erased.
+    /// Whether its event's content is erased.
     pub(crate) fn is_erased(&self) -> bool {
         self.delivery.erased_date.is_some()
     }

@@ -129,7 +129,7 @@ impl Index {
         Self { group: Some(IndexGroup::Open), ..Self::announced(now, announced_by, now) }
     }
 
-    /// The positions of a delivery in the feed of its webhook. No message announces it; the due time only makes the
+    /// The positions of a delivery in its webhook's feed. No message announces it; the due time only makes the
     /// dispatcher check it.
     pub(crate) fn in_feed(created: Time, now: Time) -> Self {
         Self { group: Some(IndexGroup::Unread), due_at: Some(next_look(created, now)), sweeps: 1 }

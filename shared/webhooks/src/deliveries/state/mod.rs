@@ -1,5 +1,5 @@
-//! The life of a delivery: its state, the next step, and how each event changes it. Everything here is pure: no table,
-//! no queue and no clock.
+//! A delivery's life: its state, the next step, and how each event changes it. Everything here is pure: no table, no
+//! queue and no clock.
 //!
 //! | module | question |
 //! |---|---|
@@ -34,7 +34,7 @@ use base::Time;
 use delivery::{CancelReason, Status};
 pub(crate) use wait::Wait;
 
-/// The state of a delivery.
+/// A delivery's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     /// It has a next attempt.

@@ -100,7 +100,7 @@ impl RetrySchedule {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
 
-    /// The step after the outcome of an attempt. `made` counts the attempts of this schedule, including this one.
+    /// The step after an attempt's outcome. `made` counts this schedule's attempts, including this one.
     pub fn next(&self, made: u32, outcome: &Result<HttpResponse, AttemptError>, now: Time, dice: f64) -> Next {
         let answer = outcome.as_ref().ok();
         match answer.map(|answer| answer.status) {

@@ -17,7 +17,7 @@ const MAX_LAG: Duration = Duration::from_secs(60);
 const EARLIER: Duration = Duration::from_secs(10 * 60);
 const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 
-/// The slot of a delivery.
+/// A delivery's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// The earliest time of its attempt.

@@ -13,7 +13,7 @@ use crate::deliveries::state::{
     times::LEASE,
 };
 
-/// An event in the life of a delivery.
+/// An event in a delivery's life.
 #[derive(Debug, Clone)]
 pub(crate) enum Transition<'a> {
     /// A worker claims the next attempt.
@@ -28,17 +28,17 @@ pub(crate) enum Transition<'a> {
     PutOff { wait: Wait, until: Time },
     /// The delivery waits until this one is final.
     Hold { before: &'a DeliveryId },
-    /// The delivery is put into the feed of its webhook.
+    /// The delivery is put into its webhook's feed.
     PutIntoFeed,
     /// An attempt was made.
     Record { attempt: &'a Attempt, next: Next },
     /// The delivery ends without an attempt.
     Cancel(CancelReason),
-    /// The content of its event was erased at this time.
+    /// Its event's content was erased at this time.
     Erase(Time),
     /// A new schedule begins now.
     Reopen(Requester),
-    /// The next attempt is due now. It is an additional one only if the attempt of the schedule was still to come.
+    /// The next attempt is due now. It is an additional one only if the schedule's attempt was still to come.
     Expedite(Requester),
 }
 
@@ -187,8 +187,8 @@ fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) 
     Head { state, ..head }
 }
 
-/// The delivery without the content of its event. If no attempt is left to record, the delivery ends, since there is
-/// nothing to send. Otherwise its worker or reader ends it.
+/// The delivery without its event's content. If no attempt is left to record, the delivery ends, since there is nothing
+/// to send. Otherwise its worker or reader ends it.
 fn erase(head: &Head, erased: Time, now: Time) -> Head {
     let head = head.clone().erased_with_its_event(Some(erased));
     if head.is_final() || head.has_attempt_to_record() {

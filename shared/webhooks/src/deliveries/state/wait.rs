@@ -9,17 +9,17 @@ use crate::deliveries::state::{delivery::WaitingFor, index::IndexGroup, slot::Sl
 pub(crate) enum Wait {
     /// The time of the schedule; nothing once it has passed.
     Schedule,
-    /// The breaker of its webhook.
+    /// Its webhook's breaker.
     Breaker,
     /// The end of its owner's pause. A job makes the delivery due then; the time given here is that of the next check.
     Pause,
-    /// A slot under the rate limit of its webhook.
+    /// A slot under its webhook's rate limit.
     Slot(Slot),
-    /// The end of this delivery, which precedes it in the line of its subject.
+    /// The end of this delivery, which precedes it in its subject's line.
     Before(DeliveryId),
-    /// A reader: the delivery is in the feed of its webhook, or was when someone requested an attempt.
+    /// A reader: the delivery is in its webhook's feed, or was when someone requested an attempt.
     Reader,
-    /// The content of its request: its event, which a late publication has not written yet, or a sealed value that an
+    /// Its request's content: its event, which a late publication has not written yet, or a sealed value that an
     /// operator has to repair.
     Content,
 }
@@ -45,7 +45,7 @@ impl Wait {
         }
     }
 
-    /// The group in the index of the webhook. For a delivery that waits for its breaker, its owner, a slot or another
+    /// The group in the webhook's index. For a delivery that waits for its breaker, its owner, a slot or another
     /// delivery, the length of the wait does not matter, since the job that ends the wait must find it.
     pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
         match self {
@@ -95,7 +95,7 @@ impl Wait {
         if let Self::Before(before) = self { Some(before) } else { None }
     }
 
-    /// Its slot under the rate limit of its webhook.
+    /// Its slot under its webhook's rate limit.
     pub(crate) fn slot(&self) -> Option<Slot> {
         if let Self::Slot(slot) = self { Some(*slot) } else { None }
     }

@@ -357,7 +357,7 @@ impl HeadChange {
         Self(Change::of(head_key(id)).set("dueAt", due).set("sweeps", sweeps))
     }
 
-    /// Another group in the index of its webhook.
+    /// Another group in its webhook's index.
     pub(super) fn in_group(id: &DeliveryId, group: IndexGroup, webhook: &WebhookId) -> Self {
         Self(Change::of(head_key(id)).set("webhookKey", group.key(webhook)))
     }
@@ -482,7 +482,7 @@ impl AttemptItem {
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 
-    /// The removal of the parts of a stored answer that may repeat the content of the event; `None` if there are none.
+    /// The removal of the parts of a stored answer that may repeat the event's content; `None` if there are none.
     pub(super) fn erasing(id: &DeliveryId, sort_key: &str, attempt: &Attempt) -> Option<Change> {
         let change = Change::of((partition(id), sort_key.to_owned()));
         let change = change.set_some("error", attempt.error_without_reason()).remove("responseBody");
@@ -503,7 +503,7 @@ pub(crate) struct DueEntry {
     pub(crate) sweeps: u32,
 }
 
-/// The deliveries of a group in the index of their webhook.
+/// The deliveries of a group in their webhook's index.
 pub(crate) fn of_group(webhook: &WebhookId, group: IndexGroup) -> Query {
     Query::index("byWebhook", "webhookKey", group.key(webhook))
 }
@@ -539,8 +539,8 @@ pub(super) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// The shard of a delivery. The characters before the last two are random. The sum of several characters spreads evenly
-/// over the shards, unlike a single one of 32 letters.
+/// A delivery's shard. The characters before the last two are random. The sum of several characters spreads evenly over
+/// the shards, unlike a single one of 32 letters.
 fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

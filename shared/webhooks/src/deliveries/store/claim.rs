@@ -54,7 +54,7 @@ pub(crate) struct Claimed {
     until: Option<Instant>,
 }
 
-/// The outcome of a claim.
+/// A claim's outcome.
 #[derive(Debug)]
 pub(crate) enum ClaimOutcome {
     /// The attempt belongs to the caller.
@@ -210,8 +210,8 @@ impl Deliveries {
         self.claim_since((began, now), id, 1, lease).await
     }
 
-    /// Makes a delivery without a head wait, by one write and without a claim: in the feed of its webhook, or for the
-    /// end of another delivery. Returns false if it already has a head, is final or expired, or is not due.
+    /// Makes a delivery without a head wait, by one write and without a claim: in its webhook's feed, or for the end of
+    /// another delivery. Returns false if it already has a head, is final or expired, or is not due.
     pub(crate) async fn put_off_first(
         &self,
         event: &EventItem,
@@ -443,15 +443,15 @@ impl Deliveries {
         self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// The change that puts a claimed delivery into the feed of its webhook, or back into it. Lost if the event was
-    /// erased in the meantime.
+    /// The change that puts a claimed delivery into its webhook's feed, or back into it. Lost if the event was erased
+    /// in the meantime.
     pub(crate) fn into_feed(claimed: &Claimed, now: Time) -> Result<Change, TableError> {
         let in_feed = apply(&claimed.head, Transition::PutIntoFeed, now);
         Ok(claimed.change(&claimed.head, &in_feed, now, RELEASING)?.if_not_erased().into())
     }
 }
 
-/// The record of an attempt: the change of its head, and the attempt as a separate item if it does not fit there.
+/// An attempt's record: the change of its head, and the attempt as a separate item if it does not fit there.
 struct Record {
     attempt: Attempt,
     change: HeadChange,

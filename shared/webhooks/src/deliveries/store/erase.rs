@@ -31,7 +31,7 @@ use storage::table::{Query, Table, TableError, Write};
 
 /// How many deliveries of an event are erased concurrently. Each may have more than a hundred large attempts.
 const PAGE: usize = 10;
-/// Time limit for the erasures of a page. A page must take less time than the lease of a job.
+/// Time limit for a page's erasures. A page must take less time than a job's lease.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many large attempts of a delivery are changed concurrently.
 const ATTEMPTS_AT_ONCE: usize = 25;

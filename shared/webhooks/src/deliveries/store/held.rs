@@ -36,7 +36,7 @@ const WAKING: &str = "waking a held delivery";
 pub(crate) enum Woken {
     /// It is due, and the caller announces it with this message.
     Due(AttemptMessage),
-    /// It is in the feed of its webhook.
+    /// It is in its webhook's feed.
     InFeed,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Ended<'a> {
     }
 }
 
-/// The state of a delivery, as it matters to the next one of its line.
+/// A delivery's state, as it matters to the next one of its line.
 enum StateInLine {
     /// The next one waits for it.
     Open,

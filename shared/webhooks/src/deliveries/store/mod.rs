@@ -243,8 +243,7 @@ impl Deliveries {
         self.table.page(query, "looking for overdue deliveries").await
     }
 
-    /// Writes the new form of a delivery, like [`head_write`], and returns it. Lost if it has changed since it was
-    /// read.
+    /// Writes a delivery's new form, like [`head_write`], and returns it. Lost if it has changed since it was read.
     async fn write_head_and_read(
         &self,
         read: &Head,

@@ -23,7 +23,7 @@ const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 const RESERVING: &str = "reserving a slot for a webhook with a rate limit";
 
-/// The line of a webhook: the time of its next free slot.
+/// A webhook's line: the time of its next free slot.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {

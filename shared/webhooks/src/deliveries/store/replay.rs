@@ -1,6 +1,6 @@
 //! Adds a delivery to an event, for a webhook that the event was not published to. One transaction adds the webhook as
-//! a target of the event and inserts the head of its delivery, which is due now. So a delivery without a due time
-//! belongs to a publication, and the sweep that has passed the event need not check it again.
+//! a target of the event and inserts its delivery's head, which is due now. So a delivery without a due time belongs to
+//! a publication, and the sweep that has passed the event need not check it again.
 //!
 //! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and
 //! every delivery a separate number, however often pages are repeated, even concurrently.

@@ -32,7 +32,7 @@ impl SigningSecret {
         Self { key, key_pair: None }
     }
 
-    /// The bytes of the key.
+    /// The key's bytes.
     pub fn key(&self) -> &[u8] {
         self.key.expose()
     }
@@ -54,7 +54,7 @@ impl SigningSecret {
         SealedSecret { sealed, expires_date: None, key_pair }
     }
 
-    /// Opens the sealed secret of this webhook.
+    /// Opens this webhook's sealed secret.
     pub(crate) async fn open(
         kept: &SealedSecret,
         rings: &KeyRings,

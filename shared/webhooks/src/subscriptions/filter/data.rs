@@ -1,4 +1,4 @@
-//! The data of an event, parsed once for all filters. Numbers stay exact, and unreadable values match nothing.
+//! An event's data, parsed once for all filters. Numbers stay exact, and unreadable values match nothing.
 
 use std::{borrow::Cow, cell::OnceCell, collections::BTreeMap};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::decimal::Decimal;
 
-/// The members of an object; of duplicate members, the last one counts.
+/// An object's members; of duplicate members, the last one counts.
 pub(super) type Object<'a> = BTreeMap<Cow<'a, str>, DataValue<'a>>;
 
 /// A value of the data.
@@ -45,7 +45,7 @@ pub struct DataLeaf<'a> {
     lower: OnceCell<String>,
 }
 
-/// The data of an event.
+/// An event's data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventData<'a>(pub(super) DataValue<'a>);
 

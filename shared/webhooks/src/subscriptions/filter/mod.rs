@@ -1,7 +1,7 @@
-//! The filter of a webhook: the members of an event's data that must match, in the syntax of EventBridge's event
-//! patterns. It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is
-//! published, since the dispatcher reads the same item and needs no pattern. No maintained crate implements the syntax;
-//! AWS's implementation is in Java.
+//! A webhook's filter: the members of an event's data that must match, in the syntax of EventBridge's event patterns.
+//! It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is published, since
+//! the dispatcher reads the same item and needs no pattern. No maintained crate implements the syntax; AWS's
+//! implementation is in Java.
 
 pub mod data;
 pub mod decimal;

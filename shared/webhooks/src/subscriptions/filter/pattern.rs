@@ -21,10 +21,10 @@ pub struct Pattern {
     pub(super) any_of: Option<Vec<Pattern>>,
 }
 
-/// The pattern of a member.
+/// A member's pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
-    /// The pattern of an object.
+    /// An object's pattern.
     Within(Pattern),
     /// Conditions of which one must hold.
     OneOf(Vec<Condition>),
@@ -249,7 +249,7 @@ impl Reader {
         Some(Condition::AnythingBut(refused))
     }
 
-    /// A value, or the values of a list, each with its pointer.
+    /// A value, or a list's values, each with its pointer.
     fn one_or_more<'a>(&mut self, pointer: &Pointer, json: &'a RawValue) -> Vec<(Pointer, &'a RawValue)> {
         if !json.get().starts_with('[') {
             return vec![(pointer.clone(), json)];

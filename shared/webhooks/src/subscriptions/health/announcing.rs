@@ -10,8 +10,7 @@
 //! transaction writes the items, the change and the event in the outbox, on condition that no earlier mark is valid and
 //! the count is below its limit. So if two dispatchers find the same change at once, it is announced once. A change
 //! never depends on its announcement: it is made alone if a limit is reached or the transaction is lost. An identifier
-//! of the outbox entry derived from webhook, type and hour could replace the marks of a webhook, but not the limit of
-//! its entity.
+//! of the outbox entry derived from webhook, type and hour could replace a webhook's marks, but not its entity's limit.
 
 use std::time::Duration;
 

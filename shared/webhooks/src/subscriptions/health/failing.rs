@@ -77,7 +77,7 @@ pub fn trace() -> Scan {
     Scan::default().only(health.or(disabled))
 }
 
-/// The managing entity and the webhook of an item; `None` for an item of another kind.
+/// The managing entity and an item's webhook; `None` for an item of another kind.
 pub fn webhook_of(key: &Key) -> Option<(EntityId, WebhookId)> {
     let entity = EntityId::parse(key.partition.strip_prefix("ENT#")?).ok()?;
     let webhook = [health::PREFIX, webhook::PREFIX].iter().find_map(|prefix| key.sort.strip_prefix(prefix))?;

@@ -76,7 +76,7 @@ pub struct WebhookDisabled<'a> {
     pub reason: &'a str,
 }
 
-/// The data of `webhook.unread`: a delivery has waited long in the feed of a webhook.
+/// The data of `webhook.unread`: a delivery has waited long in a webhook's feed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookUnread<'a> {

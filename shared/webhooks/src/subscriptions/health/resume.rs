@@ -24,7 +24,7 @@ pub(in crate::subscriptions) struct Reset {
     pub(in crate::subscriptions) put_off: bool,
     /// The job that takes deliveries out of a feed, or makes those of a paused webhook due, and its turn.
     pub(in crate::subscriptions) job: Option<[Write; 2]>,
-    /// The record of the request, if it has an idempotency key.
+    /// The request's record, if it has an idempotency key.
     pub(in crate::subscriptions) record: Option<Record>,
 }
 
@@ -42,7 +42,7 @@ impl Pauses {
         Self { table: table.clone(), healths: Healths::new(table.clone()), jobs: Jobs::new(table.clone()) }
     }
 
-    /// Closes the breaker of a webhook, and makes the deliveries that wait for it due now. Has no effect on a closed
+    /// Closes a webhook's breaker, and makes the deliveries that wait for it due now. Has no effect on a closed
     /// breaker.
     pub(crate) async fn end(
         &self,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// The outcome of an attempt, for its webhook's health and statistics.
+/// An attempt's outcome, for its webhook's health and statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptOutcome {
-    /// The status of the response; `None` if the attempt never completed.
+    /// The response status; `None` if the attempt never completed.
     pub http_status: Option<u16>,
     /// Whether a reader of the webhook's feed confirmed it.
     pub confirmed: bool,

@@ -107,7 +107,7 @@ impl About {
         }
     }
 
-    /// The address of the endpoint, which a pull webhook does not have.
+    /// The endpoint's address, which a pull webhook does not have.
     fn event_url(self, body: &mut JsonBody<'_>, is_pulled: bool) -> Option<String> {
         if !is_pulled {
             return self.member(body, "eventUrl", "the endpoint's address");

@@ -40,10 +40,10 @@ use problem::Metadata;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivering {
-    /// The service calls the address of the webhook.
+    /// The service calls the webhook's address.
     #[default]
     Push,
-    /// The subscriber reads the feed of the webhook, which has no address.
+    /// The subscriber reads the webhook's feed, which has no address.
     Pull,
 }
 

@@ -1,4 +1,4 @@
-//! A pause by the owner of a webhook, as the webhook stores it. Requests for it are in `pausing`.
+//! A pause by a webhook's owner, as the webhook stores it. Requests for it are in `pausing`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Pausing and resuming a webhook by its owner. During a pause, its deliveries wait, and none is lost. The pause of a
-//! breaker, which the service begins, is in `subscriptions::health`.
+//! Pausing and resuming a webhook by its owner. During a pause, its deliveries wait, and none is lost. A breaker's
+//! pause, which the service begins, is in `subscriptions::health`.
 //!
 //! A job makes the waiting deliveries due. One transaction ends the pause and writes the job. A pause with an end has
 //! the job from the beginning, due at that end.
@@ -82,8 +82,8 @@ impl Pausing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Ends the pause of a webhook, whether by its owner or its breaker, and attempts the waiting deliveries. Returns
-    /// the owner's view of the webhook.
+    /// Ends a webhook's pause, whether by its owner or its breaker, and attempts the waiting deliveries. Returns the
+    /// owner's view of the webhook.
     pub async fn resume(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<WebhookView, WebhookError> {
         self.limits.count(Allowance::Recoveries, entity, self.clock.now()).await?;
         for _ in 0..TRIES {

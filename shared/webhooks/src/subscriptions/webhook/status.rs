@@ -36,7 +36,7 @@ enum PausedBy {
     Service,
 }
 
-/// The status of a webhook.
+/// A webhook's status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookStatus {

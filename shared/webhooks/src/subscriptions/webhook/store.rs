@@ -161,7 +161,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
-    /// Notes that the feed of a webhook was read, with at most one write in five minutes.
+    /// Notes that a webhook's feed was read, with at most one write in five minutes.
     pub(crate) async fn note_read(
         &self,
         entity: &AuthorizedEntity,
