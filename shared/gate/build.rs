@@ -14,7 +14,7 @@ fn main() {
     write("gets.rs", gets.map(|route| (route.path.as_str(), route.function.as_str())));
 }
 
-/// Writes a table of pairs of texts.
+/// Writes a table of pairs of strings.
 #[expect(clippy::disallowed_methods, reason = "cargo speaks to build scripts through the environment")]
 fn write<'a>(file: &str, rows: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut code = String::from("&[\n");

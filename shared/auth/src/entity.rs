@@ -9,7 +9,7 @@ base::text_type! {
     EntityId, Self::parse
 }
 
-/// A text that cannot be a managing entity's identifier.
+/// A string that cannot be a managing entity's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be 1 to 128 of the characters A–Z, a–z, 0–9, `.`, `_`, `~`, `:`, `@`, `-`")]
 pub struct NotAnEntity;
@@ -78,7 +78,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// The entity named by an event from the bus, for publishing. The credential is IAM, which decides who may send to
+    /// The entity named by an event from the bus, for publishing. The credential is IAM, which controls who may send to
     /// the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
@@ -118,7 +118,7 @@ impl Entities {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether the list covers this entity. The identifier may be any text, even a malformed one.
+    /// Whether the list covers this entity. The identifier may be any string, even a malformed one.
     pub fn cover(&self, entity: &str) -> bool {
         self.0.iter().any(|covered| covered == Self::EVERY || covered == entity)
     }

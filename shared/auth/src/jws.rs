@@ -1,5 +1,4 @@
-//! Signed texts in the compact form (RFC 7515 §7.1), parsed strictly: access tokens, and the assertions of
-//! applications.
+//! JSON Web Signatures in compact form (RFC 7515 §7.1), parsed strictly: access tokens, and applications' assertions.
 //!
 //! `jsonwebtoken` and `aws-lc-rs` do the cryptography. This module checks the form, because the libraries accept an
 //! unknown `crit`, `b64: false` and duplicate members.
@@ -13,7 +12,7 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-/// A parsed signed text. Its content is untrusted until [`Jws::verify`] succeeds.
+/// A parsed JWS. Its content is untrusted until [`Jws::verify`] succeeds.
 pub struct Jws<'a> {
     header: Header,
     /// Header and payload as received: the signed bytes.
@@ -23,19 +22,19 @@ pub struct Jws<'a> {
 }
 
 impl fmt::Debug for Jws<'_> {
-    /// Omits the text, which is a credential.
+    /// Omits the JWS, which is a credential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jws").field("header", &self.header).finish_non_exhaustive()
     }
 }
 
-/// The header of a signed text. Unknown members are ignored, as RFC 7515 §4 requires. A struct and not a map, so that a
+/// The header of a JWS. Unknown members are ignored, as RFC 7515 §4 requires. A struct and not a map, so that a
 /// duplicate member is an error.
 #[derive(Debug, Deserialize)]
 pub struct Header {
     /// The algorithm (RFC 7518 §3.1). It is compared with the key's algorithms and never selects one.
     pub alg: String,
-    /// The text's type.
+    /// The type of the JWS.
     #[serde(default, deserialize_with = "present")]
     pub typ: Option<String>,
     /// The key's name.
@@ -65,7 +64,7 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-/// Why a signed text is not accepted. The message is for the log.
+/// Why a JWS is not accepted. The message is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
     /// It is too long, or it is not three parts of Base64 with JSON objects of the expected form in the first two.
@@ -83,7 +82,7 @@ pub enum JwsFault {
 }
 
 impl<'a> Jws<'a> {
-    /// Parses a text of at most `longest` bytes. A longer one is not even decoded.
+    /// Parses a JWS of at most `longest` bytes. A longer one is not even decoded.
     pub fn parse(text: &'a str, longest: usize) -> Result<Self, JwsFault> {
         if text.len() > longest {
             return Err(JwsFault::Malformed);
@@ -97,13 +96,13 @@ impl<'a> Jws<'a> {
         Ok(Self { header, signed, payload, signature })
     }
 
-    /// The text's header.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Verifies the signature with this key and one of the key's algorithms. The key decides the algorithm, never the
-    /// text (RFC 8725 §3.1). The algorithms must be of the key's family.
+    /// Verifies the signature with this key and one of the key's algorithms. The key determines the algorithm, never
+    /// the JWS (RFC 8725 §3.1). The algorithms must be of the key's family.
     pub fn verify(&self, key: &DecodingKey, algorithms: &[Algorithm]) -> Result<(), JwsFault> {
         let algorithm = algorithm(&self.header.alg).filter(|algorithm| algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(JwsFault::Algorithm)?;

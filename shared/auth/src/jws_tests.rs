@@ -1,4 +1,4 @@
-//! Signed texts: their form, their algorithms and their payloads.
+//! JSON Web Signatures: their form, algorithms and payloads.
 
 use super::*;
 use crate::signing::{SigningAlgorithm, SigningKey};
@@ -9,7 +9,7 @@ struct Said {
     said: String,
 }
 
-/// A text with any header and payload, correctly signed.
+/// A correctly signed JWS with any header and payload.
 pub fn signed(key: &SigningKey, header: &str, payload: &str) -> String {
     let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(payload));
     let signature = key.sign(text.as_bytes()).expect("signs");

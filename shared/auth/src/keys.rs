@@ -14,7 +14,7 @@ use storage::table::{Put, Table, TableError, Written, is, is_new};
 /// published long before it signs, so valid tokens are not affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Number of tries of a change while concurrent changes win. Keys change once a month.
+/// How many times a change is tried while concurrent changes win. Keys change once a month.
 const CHANGES: u32 = 10;
 
 /// How long a revoked key is remembered: much longer than any function uses a set that it read before.
@@ -66,7 +66,7 @@ pub struct Published {
     pub keys: Vec<PublishedKey>,
     /// Recently revoked keys. They are stored in the same item, so that a concurrent write cannot restore one.
     revoked: Vec<Tombstone>,
-    /// Number of changes; 0 before the first.
+    /// The number of changes; 0 before the first.
     version: u64,
 }
 
@@ -82,9 +82,9 @@ impl Published {
         self.keys.iter().find(|published| published.key.kid() == kid && published.lives(now))
     }
 
-    /// Makes the set match a deployment's keys: adds both, sets the end of every other key to the expiry of its last
-    /// token, and removes keys that have ended. `lifetime` is the lifetime of tokens, in seconds. Changes nothing if
-    /// one of the two keys was revoked.
+    /// Makes the set match a deployment's keys: adds both, makes every other key end when its last token expires, and
+    /// removes keys that have ended. `lifetime` is the lifetime of tokens, in seconds. Changes nothing if one of the
+    /// two keys was revoked.
     pub fn settle(&mut self, keys: &SigningKeys, lifetime: u32, now: Time) -> Result<(), RevokedKey> {
         let mine = [keys.current.kid(), keys.next.kid()];
         mine.iter().try_for_each(|kid| self.check(kid))?;
@@ -109,7 +109,7 @@ impl Published {
         if self.revoked.iter().any(|revoked| revoked.kid == kid) { Err(RevokedKey(kid.to_owned())) } else { Ok(()) }
     }
 
-    /// Sets the end of every key that has none, except `staying`.
+    /// Sets an end for every key that has none, except `staying`.
     fn end_others(&mut self, staying: &[&str], until: Time) {
         for published in &mut self.keys {
             if !staying.contains(&published.key.kid()) {
@@ -125,7 +125,7 @@ impl Published {
     }
 
     /// Revokes `others` and every published key except the two of `staying`. No revoked key is published again. The two
-    /// are published without an end, even if a rotation that did not know of the emergency gave them one.
+    /// are published without an end, even if a rotation unaware of the emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
         kids.iter().try_for_each(|kid| self.check(kid))?;
@@ -143,8 +143,8 @@ impl Published {
     }
 }
 
-/// Expiry of the last token of a key that is replaced now. Warm functions sign with the key for five more minutes; one
-/// more minute covers clock differences and late responses.
+/// When the last token of a key that is replaced now expires. Warm functions sign with the key for five more minutes;
+/// one more minute covers clock differences and late responses.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
@@ -216,7 +216,7 @@ impl PublishedKeys {
         Ok(item.map(Published::from).unwrap_or_default())
     }
 
-    /// Reads the keys in a batch with other reads of the same moment. The read is eventually consistent.
+    /// Reads the keys in a batch with other concurrent reads. The read is eventually consistent.
     async fn read_eventual(&self) -> Result<KeySet, TableError> {
         Ok(KeySet::stored(self.0.read_eventual((PK.into(), SK.into()), READING).await?))
     }
@@ -261,8 +261,8 @@ impl KeyCache {
         Self(Refreshed::new(published, clock))
     }
 
-    /// Reads the keys before the first request, in a batch with other reads of the same moment. A key that was
-    /// published a moment ago may be missing; the first token with that key makes the cache read again.
+    /// Reads the keys before the first request, in a batch with other concurrent reads. A key that was published a
+    /// moment ago may be missing; the first token with that key makes the cache read again.
     pub async fn warm_up(&self) {
         self.0.warm_up_by(PublishedKeys::read_eventual).await;
     }

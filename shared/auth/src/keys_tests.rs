@@ -71,7 +71,7 @@ fn publishing_a_revoked_key_fails_and_changes_nothing() {
     let mut published = Published::default();
     published.settle(&old, 60, NOW).expect("none is revoked");
     published.settle(&new, 60, NOW).expect("none is revoked");
-    // A rotation that does not yet know of the emergency gives the new keys an end.
+    // A rotation not yet aware of the emergency gives the new keys an end.
     published.settle(&old, 60, NOW).expect("not yet revoked");
     let others = [unpublished.next.kid(), new.next.kid()].map(str::to_owned);
     published.revoke_others(&new, &others, NOW).expect("the new ones are good");
@@ -81,7 +81,7 @@ fn publishing_a_revoked_key_fails_and_changes_nothing() {
     };
     is_as_it_should_be(&published);
 
-    // The item remembers revoked keys, even after a repetition, and for longer than any function could use a set that
+    // The item remembers revoked keys, even if this is repeated, and for longer than any function could use a set that
     // it read before.
     published.revoke_others(&new, &others, NOW).expect("again");
     let pk = PK.to_owned();

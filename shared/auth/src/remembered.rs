@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::{keys::KeySet, token::Claims};
 use base::Time;
 
-/// Number of tokens in each of the two generations: about 2 MB at most, since a token has 8 KB at most.
+/// Number of tokens in each of the two generations: at most about 2 MB, since a token has at most 8 KB.
 const GENERATION: usize = 128;
 
 /// A token's hash. The token itself is not kept in memory.

@@ -64,7 +64,7 @@ scopes! {
 }
 
 impl Scope {
-    /// The message about a text that is not a scope.
+    /// The message about a string that is not a scope.
     pub fn none_is(given: &str) -> String {
         const WHAT: &str = "must be one of the service's scopes";
         near::none_of(WHAT, given, Self::ALL.map(Self::as_str), "all scopes are listed at /#scopes")
@@ -77,14 +77,14 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A set of scopes. Its text is a list separated by spaces, in the order of the contract's table.
+/// A set of scopes. Written as a space-separated list, in the order of the contract's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Scopes(u64);
 
 const _: () = assert!(Scope::ALL.len() < 64, "a set of scopes has a bit for each");
 
-/// A text that is not a scope.
+/// A string that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{0}`")]
 pub struct UnknownScope(pub String);

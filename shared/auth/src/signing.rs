@@ -35,7 +35,7 @@ enum Pair {
 pub struct SigningKeys {
     /// The key that signs.
     pub current: SigningKey,
-    /// The key that will sign after the next rotation. It is already published.
+    /// The key that will sign after the next rotation, already published.
     pub next: SigningKey,
 }
 
@@ -146,7 +146,7 @@ impl SigningKey {
         self.public.algorithm()
     }
 
-    /// Signs a message. Fails only where the cryptographic library does.
+    /// Signs a message. Fails only if the cryptographic library does.
     pub fn sign(&self, message: &[u8]) -> Result<Signature, Unspecified> {
         match &self.pair {
             Pair::Es256(pair) => pair.sign(&Entropy::new(), message),

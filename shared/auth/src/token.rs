@@ -12,7 +12,7 @@ use super::{
 };
 use base::{Random, Time, random};
 
-/// The maximum length of a token, in bytes: longer than any that this service issues. A longer text is not decoded.
+/// The maximum length of a token, in bytes: longer than any that this service issues. A longer one is not decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
 /// The longest lifetime of a token, in seconds. A revocation must be known for as long as its tokens live, so short
@@ -23,7 +23,7 @@ pub const LONGEST_LIFETIME: u32 = 60 * 60;
 /// key of the table when the token is revoked.
 const MAX_TOKEN_ID: usize = 256;
 
-/// How far the clocks of the service's machines may differ, in seconds: a token may seem to be issued that far in the
+/// How far the clocks of the service's machines may differ, in seconds: a token may appear to be issued that far in the
 /// future. Expiry has no such leeway.
 const CLOCK_SKEW: i64 = 2;
 
@@ -42,8 +42,8 @@ pub struct Claims {
     /// The application to which the token was issued.
     pub client_id: String,
     /// The secret or key with which the application obtained the token: a secret's identifier, or a key's thumbprint
-    /// (RFC 7638), since another key may later get its name. Tokens of panel sessions from the operator's links have
-    /// none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
+    /// (RFC 7638), since another key may be given its name later. Tokens of panel sessions from the operator's links
+    /// have none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
     pub credential_id: Option<String>,
     /// The panel link that opened the token's session, for a token of the panel.
     pub session_id: Option<String>,
@@ -219,7 +219,7 @@ impl<'a> Presented<'a> {
         &self.kid
     }
 
-    /// Checks the token: key, signature, issuer, audience and times. Only this function and [`Self::parse`] protect
+    /// Checks the token: key, signature, issuer, audience and times. Only this function and [`Self::parse`] guard
     /// against forged and foreign tokens. The verifier checks whether the token is valid at the resource that received
     /// it.
     pub fn validate(&self, keys: &KeySet, expected: &Audience, now: Time) -> Result<Claims, TokenFault> {

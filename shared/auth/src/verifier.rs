@@ -44,7 +44,7 @@ impl Verifier {
 
     /// Reads keys and revocations before the first request. A failure is logged, and the first request tries again.
     ///
-    /// Boxed like [`base::refreshed::Reading`], so that its code is generated here and not in each function.
+    /// Boxed like [`base::refreshed::Reading`], so that its code is generated here rather than in each function.
     pub fn warm_up(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         // Sequential, because opening a second connection takes longer than a round trip.
         Box::pin(async {
@@ -60,13 +60,13 @@ impl Verifier {
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// Verifies a token at this resource against the revocations in the table now, at the price of a read.
+    /// Verifies a token at this resource against the table's current revocations, at the price of a read.
     pub async fn verify_with_fresh_revocations(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked_by_fresh_list(&claims).await?, claims)
     }
 
-    /// Revokes a verified token on behalf of an application that is counted for this account: immediately in this
+    /// Revokes a verified token for an application whose actions count towards this account: immediately in this
     /// process, and everywhere within a minute while the table is reachable.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         self.revocations.revoke(claims, account).await

@@ -3,8 +3,8 @@
 //! outcome, and is also a metric for the alarms.
 //!
 //! An audited endpoint declares its action (`Endpoint::audited`), and the gate logs each of its calls, including
-//! refused ones. If only some calls are audited, the endpoint declares nothing, and its handler notes the action of
-//! these calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
+//! refused ones. If only some calls are audited, the endpoint declares nothing, and its handler notes the action for
+//! those calls: `call.notes.action(action)`. A handler also notes identifiers that only it knows:
 //! `call.notes.client(id)`. A line has no member for a secret or a token.
 
 use std::{
@@ -86,14 +86,14 @@ actions! {
     ForgetDataKeys = "data-keys.forget",
 }
 
-/// How an action ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOutcome<'a> {
     /// It was done.
     Done,
-    /// It was refused, for this reason: a Problem's slug.
+    /// It was refused, for the reason that a Problem's slug names.
     Refused(&'a str),
-    /// It failed, for this reason: a Problem's slug.
+    /// It failed, for the reason that a Problem's slug names.
     Failed(&'a str),
 }
 
@@ -144,7 +144,7 @@ struct Noted {
     is_untried: bool,
 }
 
-/// Notes on an action, taken while it runs. Clones share them.
+/// Notes on an action, taken while it runs. Clones share the notes.
 #[derive(Debug, Clone, Default)]
 pub struct Notes(Arc<Mutex<Noted>>);
 
@@ -155,8 +155,8 @@ impl Notes {
         Self(Arc::new(Mutex::new(noted)))
     }
 
-    /// Notes the client, if the text has the form of a client identifier, since people sometimes put their secret there
-    /// by mistake.
+    /// Notes the client, if the string has the form of a client identifier: people sometimes put their secret there by
+    /// mistake.
     pub fn client(&self, id: &str) {
         self.note(|noted| noted.client = is_client_id(id).then(|| id.to_owned()));
     }

@@ -1,8 +1,8 @@
 //! A batcher: combines concurrent requests into one call.
 //!
 //! The batcher never delays a request to fill a batch: requests that arrive while a call is in flight share the next
-//! call. The busier the process is, the larger its batches are, so that a round trip to the table or the queue costs a
-//! busy process little more than an idle one. Requests that fill further batches do not wait: these calls are made
+//! call. The busier the process is, the larger its batches are, so a round trip to the table or the queue costs a busy
+//! process little more than an idle one. Requests that fill further batches do not wait: their calls are made
 //! concurrently. Each request gets a separate response.
 
 use std::{
@@ -16,8 +16,8 @@ use tokio::{sync::oneshot, task};
 
 use crate::stage::timed;
 
-/// How many calls may be in flight at once, regardless of their size: the second uses the time in which the first waits
-/// for the network.
+/// How many calls may be in flight at once, regardless of their size: the second uses the time that the first spends
+/// waiting for the network.
 const CALLS_AT_ONCE: usize = 2;
 
 /// How many calls may be in flight at once if their batches are full. Each needs a connection, and opening a connection
@@ -49,7 +49,7 @@ pub trait Calls: Send + Sync + 'static {
 #[error("the batched call ended without a response")]
 pub struct Unanswered;
 
-/// The queue of requests that wait for a call. Clones share it.
+/// The queue of requests waiting for a call. Clones share it.
 pub struct Batcher<C: Calls>(Arc<Shared<C>>);
 
 struct Shared<C: Calls> {
@@ -89,7 +89,7 @@ impl<C: Calls> Batcher<C> {
             wanted
         };
         if needs_worker {
-            // A separate task, so that a caller that gives up does not end the call of others.
+            // A separate task, so that a caller that gives up does not end the others' call.
             task::spawn(Worker { batcher: self.clone(), is_starting: true, left: false }.work());
         }
         answered.await.map_err(|_| Unanswered)
@@ -100,11 +100,11 @@ impl<C: Calls> Batcher<C> {
     }
 }
 
-/// A task that makes calls until no request waits.
+/// A task that makes calls until no request is waiting.
 struct Worker<C: Calls> {
     batcher: Batcher<C>,
     is_starting: bool,
-    /// Whether the worker is no longer counted because it found no request.
+    /// Whether the worker is no longer counted, having found no request.
     left: bool,
 }
 
@@ -123,8 +123,8 @@ impl<C: Calls> Worker<C> {
         }
     }
 
-    /// The requests of the next call. If there are none, the worker leaves the count under the same lock, so that the
-    /// next request starts another worker.
+    /// The requests of the next call. If there are none, the worker is removed from the count under the same lock, so
+    /// that the next request starts another worker.
     fn next_batch(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut backlog = self.batcher.backlog();
         backlog.starting -= usize::from(std::mem::take(&mut self.is_starting));
@@ -139,8 +139,8 @@ impl<C: Calls> Worker<C> {
 }
 
 impl<C: Calls> Drop for Worker<C> {
-    /// Leaves the count after a panic in a call. If no worker remains, the waiting requests fail rather than wait
-    /// forever.
+    /// Removes the worker from the count after a panic in a call. If no worker remains, the waiting requests fail
+    /// rather than wait forever.
     fn drop(&mut self) {
         if self.left {
             return;
@@ -155,7 +155,7 @@ impl<C: Calls> Drop for Worker<C> {
 }
 
 impl<C: Calls> Backlog<C> {
-    /// Whether the waiting requests justify another worker in addition to the running and starting ones.
+    /// Whether the waiting requests justify another worker besides those running and starting.
     fn wants_a_worker(&self) -> bool {
         let claimed = self.starting * C::LIMIT;
         let fills_another = self.waiting.len() >= claimed + C::LIMIT;
@@ -336,8 +336,8 @@ mod tests {
         assert_eq!(batcher.submit((2, "b".into())).await, Ok(4));
     }
 
-    /// A worker that finds no request must leave the count in the same step; otherwise, a request in between would be
-    /// lost.
+    /// A worker that finds no request must be removed from the count in the same step; otherwise, a request in between
+    /// would be lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_request_that_arrives_as_the_last_worker_leaves_is_answered() {
         let (batcher, _) = batcher();

@@ -33,7 +33,7 @@ impl Clock for SystemClock {
 }
 
 /// A moment in milliseconds since the Unix epoch. Written as RFC 3339 UTC with exactly three decimals
-/// (`2026-11-20T09:45:00.123Z`), so that texts sort by time.
+/// (`2026-11-20T09:45:00.123Z`), so that the strings sort by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
@@ -65,7 +65,7 @@ impl Time {
     /// Parses a time from a client: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). The offset may
     /// lack its colon, since Python's `%z` writes none. Digits beyond milliseconds are cut off, since Python, Java and
     /// Go write finer times by default. Times outside the supported range become the first or the last supported time,
-    /// since clients use them for "ever" and "never".
+    /// since clients use them to mean "always" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let text = text.to_ascii_uppercase();
         let (moment, rest) = text.split_at_checked(19)?;
@@ -100,7 +100,7 @@ impl Time {
     }
 }
 
-/// An offset with its colon: `+01:00` for `+0100`. Other texts stay unchanged.
+/// An offset with its colon: `+01:00` for `+0100`. Other strings stay unchanged.
 fn with_colon(zone: &str) -> Cow<'_, str> {
     match zone.split_at_checked(3) {
         Some((hours, minutes)) if minutes.len() == 2 && !zone.contains(':') => format!("{hours}:{minutes}").into(),
@@ -160,8 +160,8 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Sleeps for a duration. The service sleeps only through this function, so that a search finds every pause. Decisions
-/// about time take a [`Time`] instead, so that no test has to wait.
+/// Sleeps for a duration. The service sleeps only through this function, so that a search finds every pause. Anything
+/// that depends on the time takes a [`Time`] instead, so that no test has to wait.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that pauses")]
 pub async fn pause(duration: Duration) {
     tokio::time::sleep(duration).await;

@@ -1,4 +1,5 @@
-//! The only reader of the environment. It reads once, at startup, and reports all faults at once with their variables.
+//! The only reader of the environment. It reads once, at startup, and reports all faults at once, with the variables'
+//! names.
 
 use std::{fmt, str::FromStr};
 

@@ -2,8 +2,8 @@
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that make it unique, as 26 characters of
 //! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the number of
-//! the delivery, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque text; only
-//! this module knows more.
+//! the delivery, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque string;
+//! only this module knows its structure.
 
 use crate::{
     clock::Time,
@@ -42,7 +42,7 @@ macro_rules! identifiers {
             /// The text before the body.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Parses an identifier; `None` if the text cannot be one.
+            /// Parses an identifier; `None` if the string cannot be one.
             pub fn parse(text: &str) -> Option<Self> {
                 text.strip_prefix(Self::PREFIX).is_some_and(is_body).then(|| Self(text.to_owned()))
             }
@@ -89,7 +89,7 @@ fn time(body: &str) -> Time {
 }
 
 /// The beginning of the bodies of all identifiers of this millisecond. It sorts before all of them, and after those of
-/// earlier times.
+/// earlier milliseconds.
 pub fn body_at(time: Time) -> String {
     let mut body = encode(time, [0; 10]);
     body.truncate(TIME_LENGTH);

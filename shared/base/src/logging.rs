@@ -52,7 +52,7 @@ pub const OWN_CRATES: [&str; 14] = [
 
 /// Starts logging to standard output, where Lambda collects it.
 ///
-/// The level is for this project's own crates. Other libraries log at `info` at most, since some of them write whole
+/// The level is for this project's own crates. Other libraries log nothing below `info`, since some of them write whole
 /// requests with every secret at lower levels.
 pub fn start(level: LogLevel) {
     // A second start in one process (two tests) keeps the settings of the first.
@@ -114,7 +114,7 @@ fn line<S: Subscriber + for<'a> LookupSpan<'a>>(
     let mut own = SerdeMapVisitor::new(line);
     event.record(&mut own);
     let mut line = own.take_serializer()?;
-    // Logs are charged by their length, and an info line of this project names its stage in its message.
+    // Logs are charged by their length, and this project's info lines name the stage in the message.
     if *event.metadata().level() != Level::INFO || !is_own(event.metadata()) {
         line.serialize_entry("target", event.metadata().target())?;
     }
@@ -141,16 +141,16 @@ fn is_own(line: &Metadata<'_>) -> bool {
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
-/// Whether Lambda's runtime repeats a handler's error in debug format, which the function has already logged as a
+/// Whether Lambda's runtime repeats a handler's error in debug format, when the function has already logged it as a
 /// sentence. The runtime's line about a panic also has the field `error`.
 fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }
 
-/// The maximum number of characters of an untrusted text in a line.
+/// The maximum number of characters of an untrusted string in a line.
 const MAX_UNTRUSTED: usize = 200;
 
-/// An untrusted text for a line of the log, such as the path of a request before its token is checked. A long text is
+/// An untrusted string for a log line, such as the path of a request whose token is not checked yet. A long string is
 /// cut and ends with `…`: logs are charged by their length.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     let mut last = text.char_indices().skip(MAX_UNTRUSTED - 1).map(|(position, _)| position);
@@ -177,7 +177,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
 pub enum LogLevel {
     /// Faults that an operator must fix.
     Error,
-    /// Also faults that pass without an operator.
+    /// Also faults that pass without an operator's help.
     Warn,
     /// Also each request and each attempt.
     Info,
@@ -271,7 +271,7 @@ mod tests {
         lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    /// The messages logged at this level, of six.
+    /// Which of six messages are logged at this level.
     fn logged(level: &str) -> Vec<String> {
         let lines = lines(level, || {
             tracing::trace!(target: "webhooks::deliveries", "own trace");

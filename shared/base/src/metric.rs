@@ -2,8 +2,8 @@
 //! Format).
 //! <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
 //!
-//! CloudWatch charges for the length of lines and, monthly, for each set of dimensions. So numbers of the same moment
-//! share a line, and no dimension contains an entity, a webhook or a person.
+//! CloudWatch charges for the length of lines and, monthly, for each set of dimensions. So numbers taken at the same
+//! moment share a line, and no dimension contains an entity, a webhook or a person.
 
 use std::{
     io::{Write, stdout},
@@ -25,8 +25,8 @@ const VALUES: usize = 100;
 
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident ($unit:literal $(, $by:literal)*),)*) => {
-        /// The metrics with their units and dimensions. CloudWatch aggregates by all dimensions together, and by the
-        /// environment alone.
+        /// The metrics, with their units and dimensions. CloudWatch aggregates them by all dimensions together, and by
+        /// the environment alone.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Name {
             $($(#[$doc])* $name,)*
@@ -61,11 +61,11 @@ names! {
     ServerErrors("Count"),
     /// Events of the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
-    /// Events whose data do not conform to their type's schema.
+    /// Events whose data does not conform to their type's schema.
     EventsNonconforming("Count"),
     /// Days since a published geo-IP database was built.
     GeoIpAgeDays("None", "Edition"),
-    /// Connections to payment providers that got new tokens.
+    /// Connections to payment providers that received new tokens.
     ConnectionsRefreshed("Count"),
     /// Connections to payment providers that broke.
     ConnectionsBroken("Count"),
@@ -79,26 +79,26 @@ names! {
     DeliveriesSucceeded("Count"),
     /// Attempts that failed.
     DeliveriesFailed("Count"),
-    /// Attempts that failed and were the last of their schedule.
+    /// Attempts that failed and were the last in their schedule.
     DeliveriesExhausted("Count"),
-    /// From the publication of an event to the beginning of its delivery's first attempt.
+    /// The time from an event's publication to the start of its delivery's first attempt.
     FirstAttemptAfter("Milliseconds"),
-    /// From the publication of an event to its arrival, except for deliveries that were resent manually.
+    /// The time from an event's publication to its arrival, except for deliveries that were resent manually.
     ArrivalAfter("Milliseconds"),
-    /// Circuit breakers opened.
+    /// Circuit breakers that opened.
     BreakersOpened("Count"),
     /// The maximum number of attempts that one invocation had in flight at once in the quick lane, whose limit is 50.
     InFlightQuick("Count"),
     /// The maximum number of attempts that one invocation had in flight at once in the slow lane.
     InFlightSlow("Count"),
-    /// How long the most overdue delivery has waited for its attempt.
+    /// How long the most overdue delivery has been waiting for its attempt.
     OldestOverdue("Seconds"),
-    /// Deliveries that the sweep announced: their message was lost or their function died, their wait exceeded the
-    /// longest delay of a message, a job made them due, or no function claimed them in time.
+    /// Deliveries that the sweep announced: their message was lost, their function died, their wait exceeded the
+    /// longest message delay, a job made them due, or no function claimed them in time.
     DeliveriesSwept("Count"),
-    /// The age of the oldest internal event that waits to be published.
+    /// The age of the oldest internal event waiting to be published.
     OutboxAge("Seconds"),
-    /// From the publication of the canary's event to its recorded arrival.
+    /// The time from the publication of the canary's event to its recorded arrival.
     CanaryArrivalAfter("Milliseconds"),
     /// Runs of the canary that failed.
     CanaryFailures("Count", "Step"),
@@ -117,7 +117,7 @@ impl Number {
         Self { name, values: vec![count.into()] }
     }
 
-    /// A number with a fraction; without a value if JSON cannot express the number.
+    /// A number with a fraction; no value if JSON cannot express the number.
     pub fn real(name: Name, value: f64) -> Self {
         Self { name, values: JsonNumber::from_f64(value).into_iter().collect() }
     }
@@ -157,7 +157,7 @@ impl Metrics<'_> {
     /// Writes the numbers in a line with one more member.
     pub fn publish_beside(self, name: &str, member: &impl Serialize) {
         for mut line in self.lines() {
-            // These members consist of texts and numbers, which can always be written as JSON.
+            // These members consist of strings and numbers, which can always be written as JSON.
             line.insert(name.to_owned(), serde_json::to_value(member).unwrap_or_default());
             write(line);
         }
@@ -227,7 +227,7 @@ impl Longest {
 
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
 
-/// Switches off all metrics and audit lines of this program. A simulation calls this at startup: its output is a
+/// Switches off all of this program's metrics and audit lines. A simulation calls this at startup: its output is a
 /// report, and it runs more functions than standard output could keep up with.
 pub fn switch_off() {
     SWITCHED_OFF.store(true, Ordering::Relaxed);
@@ -238,7 +238,7 @@ fn write(line: Map<String, Value>) {
     if SWITCHED_OFF.load(Ordering::Relaxed) {
         return;
     }
-    // A failure to write a line cannot be reported either.
+    // If a line cannot be written, that cannot be reported either.
     let _ = writeln!(stdout().lock(), "{}", Value::from(line));
 }
 

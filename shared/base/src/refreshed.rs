@@ -15,11 +15,11 @@ use crate::{
     logging,
 };
 
-/// The age at which a value is reloaded, so that a rotation reaches warm functions.
+/// The age at which a value is reloaded. It ensures that a rotation reaches warm functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
-/// How long after a failure the old value is used before the next load.
+/// How long the old value is used after a failure before the next load.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
-/// How long a request waits for a new value while there is an old one.
+/// How long a request waits for a new value if there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 
 /// The future of a load. It is boxed so that its code is generated once, in the crate of its source: the compiler
@@ -30,7 +30,7 @@ pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Valu
 pub trait Source: Send + Sync {
     /// The value.
     type Value: Send + Sync;
-    /// The reason why it could not be loaded.
+    /// Why it could not be loaded.
     type Error: Error + Send + 'static;
 
     /// Loads the value.
@@ -42,7 +42,7 @@ pub struct Refreshed<S: Source> {
     source: S,
     clock: SharedClock,
     cached: RwLock<Option<Cached<S::Value>>>,
-    /// Locked by the call that loads. Contains the time of the last load by `suitable`.
+    /// Locked by the call that is loading. Contains the time of the last load by `suitable`.
     loading: Mutex<Option<Time>>,
 }
 
@@ -71,7 +71,8 @@ impl<S: Source> Refreshed<S> {
         self.warm_up_by(S::load).await;
     }
 
-    /// Loads before the first request with a different function than later, such as an eventually consistent read.
+    /// Loads before the first request, using a different function than later loads, such as an eventually consistent
+    /// read.
     pub async fn warm_up_by<'a, R>(&'a self, load: impl FnOnce(&'a S) -> R)
     where
         R: Future<Output = Result<S::Value, S::Error>>,

@@ -1,4 +1,4 @@
-//! The processor time of the stages of a call, which is logged at `LOG_LEVEL` `trace` and added up by `make bench`.
+//! The processor time of a call's stages, which is logged at `LOG_LEVEL` `trace` and added up by `make bench`.
 
 use std::{
     future::{Future, poll_fn},
@@ -8,7 +8,7 @@ use std::{
 
 use tracing::Level;
 
-/// Does the work of a stage, and logs the processor time that its thread took for it. Stages must not contain each
+/// Does the work of a stage, and logs the processor time that its thread spent on it. Stages must not contain each
 /// other; otherwise, their time counts twice.
 pub async fn timed<T>(stage: &'static str, work: impl Future<Output = T>) -> T {
     let is_timed = tracing::enabled!(Level::TRACE);

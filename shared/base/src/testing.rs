@@ -15,7 +15,7 @@ use crate::{
 pub struct FixedClock(Arc<AtomicI64>);
 
 impl FixedClock {
-    /// A clock that shows this moment.
+    /// A clock set to this moment.
     pub fn at(time: Time) -> Self {
         Self(Arc::new(AtomicI64::new(time.as_millis())))
     }

@@ -1,6 +1,6 @@
 //! Types for strings in a certain format.
 
-/// Declares a type for a checked text, which is displayed and serialized as this text. `$read` parses a `&str` for
+/// Declares a type for a checked string, which is displayed and serialized as that string. `$read` parses a `&str` for
 /// deserialization; its error ends a sentence.
 #[macro_export]
 macro_rules! text_type {

@@ -1,10 +1,10 @@
 //! Traces across services (W3C Trace Context).
 //! <https://www.w3.org/TR/trace-context-1/>
 //!
-//! A call continues its request's trace, or else that of Lambda, or else begins one. Each call and each delivery
-//! attempt is a separate span. The log contains trace and span. A request to an endpoint has a trace only if the
-//! event's sender provided one: a trace that begins here is not recorded, and a header that says so would switch off
-//! the endpoint's tracing.
+//! A call continues its request's trace, or else Lambda's, or else begins one. Each call and each delivery attempt is a
+//! separate span. The log contains both trace and span. A request to an endpoint has a trace only if the event's sender
+//! provided one: a trace that begins here is not recorded, and a header that says so would switch off the endpoint's
+//! tracing.
 
 mod parent;
 mod state;
@@ -28,7 +28,7 @@ pub const TRACESTATE: &str = "tracestate";
 pub struct Trace {
     parent: Parent,
     state: State,
-    /// Whether a sender provided the trace; otherwise only the log has it.
+    /// Whether a sender provided the trace; if not, it is only in the log.
     is_named: bool,
 }
 
@@ -41,7 +41,7 @@ impl Trace {
     }
 
     fn of_request(headers: &HeaderMap) -> Option<Self> {
-        // Two headers count as none, because either may be the wrong one.
+        // Two headers count as none, because either one may be wrong.
         let mut parents = headers.get_all(TRACEPARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
         let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
@@ -59,7 +59,7 @@ impl Trace {
         }
     }
 
-    /// The span of an invocation without a request. A trace of Lambda counts as provided if X-Ray records it.
+    /// The span of an invocation without a request. Lambda's trace counts as provided if X-Ray records it.
     pub fn of_invocation(lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         let (trace, sampled) = match lambda {
             Some(lambda) => (lambda.trace, lambda.sampled),

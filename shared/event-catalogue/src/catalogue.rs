@@ -8,7 +8,7 @@ pub const SERVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/service");
 pub const TRAVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/travel");
 /// The beginnings of the keys of the types that only the service publishes.
 pub const RESERVED: [&str; 2] = ["webhook.", "payment.connection."];
-/// The types of events of a deployment: those of its folder in their order, and those of the service.
+/// A deployment's event types: those of its folder, in their order, and those of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
     /// All types.
@@ -17,7 +17,7 @@ pub struct Catalogue {
     pub parts: BTreeMap<String, String>,
 }
 
-/// A type of event.
+/// An event type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Type {
     /// The key for programs.
@@ -43,7 +43,7 @@ pub struct Type {
 }
 
 impl Catalogue {
-    /// The size of the texts that the AsyncAPI document contains.
+    /// The size of the content that the AsyncAPI document takes from it.
     pub(crate) fn size(&self) -> usize {
         let of_type = |kind: &Type| {
             kind.schema.len() + kind.description.len() + kind.samples.iter().map(String::len).sum::<usize>()

@@ -51,7 +51,7 @@ fn shapes(catalogue: &Catalogue) -> BTreeMap<String, Value> {
     types.chain(parts).map(|(name, json)| (name, shape(&serde_json::from_str(json).unwrap_or_default()))).collect()
 }
 
-/// The violations of the rule by a catalogue that replaces an earlier one.
+/// How a catalogue that replaces an earlier one violates the rule.
 pub fn violations(earlier: &Catalogue, now: &Catalogue) -> Vec<String> {
     compare(&shapes(earlier), &shapes(now))
 }
@@ -64,7 +64,7 @@ fn compare(earlier: &BTreeMap<String, Value>, now: &BTreeMap<String, Value>) -> 
     earlier.iter().flat_map(compared).collect()
 }
 
-/// The violations of the rule by a new short form.
+/// How a new short form violates the rule.
 fn breaks(path: &str, old: &Value, new: &Value) -> Vec<String> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {

@@ -91,7 +91,7 @@ fn is_label(label: &str) -> bool {
     (3..=80).contains(&label.chars().count()) && label.starts_with(char::is_uppercase) && label.trim() == label
 }
 
-/// Two or three words of lower-case letters, digits and `_`, with dots between.
+/// Two or three words of lower-case letters, digits and `_`, separated by dots.
 fn is_key(value: &str) -> bool {
     let word = |word: &str| {
         word.starts_with(|letter: char| letter.is_ascii_lowercase())

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) const SHARED: &str = "common.json#/$defs/";
 /// The beginning of a reference to a shared part, in another part and in a self-contained schema.
 pub(crate) const LOCAL: &str = "#/$defs/";
-/// The names of schemas that the AsyncAPI document has beside the parts.
+/// The names of the AsyncAPI document's schemas other than the parts.
 const TAKEN: [&str; 2] = ["eventEnvelope", "deliveryHeaders"];
 
 /// A mistake in a schema: the JSON Pointer of the value, and a sentence.

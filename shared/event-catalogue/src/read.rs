@@ -33,8 +33,8 @@ pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     Ok(catalogue)
 }
 
-/// Reads a folder. A mistake in the list or in a shared part would cause further ones in the details, so the details
-/// are read afterwards.
+/// Reads a folder. A mistake in the list or in a shared part would cause more in the details, so the details are read
+/// afterwards.
 fn read_folder(folder: &Path, own: Option<&[Type]>) -> Result<Catalogue, Vec<Mistake>> {
     let source = list::source(folder).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Vec::new();

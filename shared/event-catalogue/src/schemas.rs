@@ -47,7 +47,8 @@ impl Files {
         files
     }
 
-    /// The details of all types, by area. Entries that are in the wrong file, repeated or not in the list are mistakes.
+    /// The details of all types, by area. An entry that is in the wrong file, repeated, or missing from the list is a
+    /// mistake.
     pub(crate) fn details(&self, list: &[Entry<'_>], mistakes: &mut Vec<Mistake>) -> BTreeMap<String, Details<'_>> {
         let mut all = BTreeMap::new();
         for (area, source) in &self.areas {

@@ -36,7 +36,7 @@ pub(crate) struct Source {
     text: String,
 }
 
-/// The members of an object in their order, with repetitions.
+/// The members of an object in their order, duplicates included.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Members<'a>(pub Vec<(String, &'a RawValue)>);
 
@@ -58,7 +58,7 @@ impl Source {
 
     /// A mistake in this value of the file, or in the value within it at a JSON Pointer.
     pub(crate) fn mistake(&self, at: &RawValue, pointer: &str, message: impl Into<String>) -> Mistake {
-        // A value is a slice of the text, so the difference of their addresses is its position.
+        // A value is a slice of the text, so its position is the difference between their addresses.
         let start = within(at, pointer).get().as_ptr() as usize - self.text.as_ptr() as usize;
         let line = self.text[..start].matches('\n').count() + 1;
         Mistake { path: self.path.clone(), line: Some(line), message: message.into() }
@@ -111,7 +111,7 @@ pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The value at a JSON Pointer, or the last existing one on the way to it.
+/// The value at a JSON Pointer, or the last one on the way to it that exists.
 fn within<'a>(value: &'a RawValue, pointer: &str) -> &'a RawValue {
     let mut found = value;
     for name in pointer.split('/').skip(1) {

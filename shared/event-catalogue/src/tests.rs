@@ -1,4 +1,4 @@
-//! Each mistake is found in its file and line. The tests change one text of the example.
+//! Each mistake is reported with its file and line. The tests change one string in the example.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::*;
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/example");
 const FILES: [&str; 4] = ["catalogue.json", "schemas/common.json", "schemas/order.json", "schemas/parcel.json"];
 
-/// A copy of the example in which a text of a file is replaced.
+/// A copy of the example in which one string in a file is replaced.
 fn changed(file: &str, old: &str, new: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("schemas")).expect("a folder");
@@ -33,7 +33,7 @@ fn mistakes(folder: &Path) -> Vec<String> {
     mistakes.iter().map(|mistake| mistake.to_string().replace(&prefix, "")).collect()
 }
 
-/// Panics unless the change causes only this mistake, which begins with file and line and contains a text.
+/// Panics unless the change causes only this mistake, which begins with file and line and contains this string.
 fn assert_mistake(file: &str, old: &str, new: &str, place: &str, text: &str) {
     let found = mistakes(changed(file, old, new).path());
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place}: ")), "{new}: {found:#?}");

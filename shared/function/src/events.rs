@@ -100,7 +100,7 @@ where
     })
 }
 
-/// Whether an event came over HTTP: it then has a request context.
+/// Whether an event came over HTTP, in which case it has a request context.
 pub(crate) fn is_request(event: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Marked {

@@ -38,8 +38,8 @@ pub fn idempotent_request(call: &EntityCall) -> Result<Option<IdempotentRequest>
     Ok(Some(if *verb == Method::POST { request } else { request.with_verb(verb.as_str()) }))
 }
 
-/// Removes a resource once per idempotency key of a call, and replies. `remove` must write the record in the
-/// transaction of the removal.
+/// Removes a resource once per idempotency key of a call, and replies. `remove` must write the record in the same
+/// transaction as the removal.
 ///
 /// # Errors
 /// 400 for a malformed key, and the errors of the removal.
@@ -61,7 +61,7 @@ where
         remove(record).await.map(|()| &removed)
     };
     let answered = once.carry_out(call.now, work).await?;
-    // A repetition is audited as well, but skips the work that notes the subject.
+    // A repeated call is audited as well, but skips the step that notes the subject.
     call.notes.subject(&removed.id);
     Ok(Reply::ok(&answered)?.replayed(answered.is_repeated()))
 }

@@ -20,7 +20,7 @@ impl FromEnvironment for EventsAtOnce {
 /// thread for each core.
 ///
 /// # Errors
-/// Errors of the function, or [`StartError::Threads`] if the runtime cannot start.
+/// The function's errors, or [`StartError::Threads`] if the runtime cannot start.
 pub fn run(function: impl Future<Output = Result<(), StartError>>) -> Result<(), StartError> {
     let EventsAtOnce(events) = environment::read()?;
     runtime(events).map_err(StartError::Threads)?.block_on(function)

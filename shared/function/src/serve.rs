@@ -1,8 +1,8 @@
 //! Serves an endpoint through the gate, events, or both.
 //!
-//! A function's state is leaked, since it lives as long as the process: handlers borrow it and clone nothing. Handlers
-//! are trait objects and the runtime's futures are boxed, so that the runtime is compiled once, here, and not in each
-//! function: the compiler generates the code of an `async fn` in the crate that polls its future.
+//! A function's state is leaked, since it lives as long as the process, so handlers can borrow it without cloning.
+//! Handlers are trait objects and the runtime's futures are boxed, so that the runtime is compiled once, here, and not
+//! in each function: the compiler generates the code of an `async fn` in the crate that polls its future.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Service {
     }
 
     /// Serves an endpoint, and a schedule's events, until Lambda ends the process. An event with a request context came
-    /// over HTTP; all others belong to the schedule, and IAM decides who may send them.
+    /// over HTTP; all others belong to the schedule, and IAM controls who may send them.
     pub async fn serve_with_schedule<S, C, A, B>(
         &self,
         endpoint: Endpoint<C>,
@@ -113,7 +113,7 @@ fn run(handler: Arc<EventHandler>) -> LocalBoxFuture<'static, Result<(), StartEr
     async move { lambda_runtime::run_concurrent(service_fn(serve)).await.map_err(StartError::Runtime) }.boxed_local()
 }
 
-/// Passes events that came over HTTP to one handler, and all others to the schedule's.
+/// Passes events that came over HTTP to one handler, and all others to the schedule's handler.
 fn requests_or(requests: Arc<EventHandler>, schedule: Arc<EventHandler>) -> Arc<EventHandler> {
     Arc::new(move |event| if is_request(&event.payload) { requests(event) } else { schedule(event) })
 }

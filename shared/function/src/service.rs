@@ -19,7 +19,7 @@ use base::{
 use storage::aws::{Aws, AwsSettings};
 use storage::{SecretSettings, Secrets, Table};
 
-/// A delivery makes several thousand small allocations, which took a quarter of its time with the system's allocator.
+/// A delivery makes several thousand small allocations. With the system's allocator, they took a quarter of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -65,7 +65,7 @@ pub enum StartError {
     /// The runtime ended.
     #[error("the Lambda runtime ended: {0}")]
     Runtime(lambda_runtime::Error),
-    /// The system gives the function no threads, or no event queue for its connections.
+    /// The system provides no threads for the function, or no event queue for its connections.
     #[error("the function could not start: {0}")]
     Threads(#[source] std::io::Error),
 }
@@ -85,8 +85,8 @@ impl Service {
         let aws = Aws::new(aws);
         let client = aws.dynamodb();
         let table = Table::new(client.clone(), &settings.table_name);
-        // A separate handle, so that reads of keys and revocations share no call with other reads: IAM allows a call
-        // only if one statement allows all its keys.
+        // A separate handle, so that reads of keys and revocations never share a call with other reads: IAM allows a
+        // call only if one statement allows all its keys.
         let token_table = Table::new(client, &settings.table_name);
         let clock: SharedClock = Arc::new(SystemClock);
         let keys = KeyCache::new(PublishedKeys::new(token_table.clone()), clock.clone());

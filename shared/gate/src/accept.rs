@@ -155,7 +155,7 @@ mod tests {
         (prop::sample::select(kinds.to_vec()), 0..=1000_u16)
     }
 
-    /// A second implementation: of the matching ranges, the first by specificity, then by weight.
+    /// A second implementation: the first of the matching ranges, by specificity and then by weight.
     fn expected(ranges: &[(&str, u16)]) -> bool {
         let of = |names: [&str; 3]| {
             let of_name =

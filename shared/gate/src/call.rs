@@ -85,7 +85,7 @@ impl Call {
         self.request.query_string_parameters_ref().and_then(|parameters| parameters.all(name)).unwrap_or_default()
     }
 
-    /// All query parameters, decoded, including repetitions.
+    /// All query parameters, decoded, including repeated ones.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
         self.request.query_string_parameters_ref().into_iter().flat_map(|parameters| parameters.iter())
     }

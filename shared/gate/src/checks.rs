@@ -1,4 +1,4 @@
-//! The contract's checks of a request, one function each. The gate runs them in the contract's order.
+//! The contract's checks on a request, one function each. The gate runs them in the contract's order.
 
 use http::{
     Method, Request,
@@ -11,7 +11,7 @@ use crate::{ACCEPTED_VERSIONS, SERVICE_VERSION_HEADER, coding, event::Unreadable
 use auth::{AuthorizedEntity, Claims, EntityId, Scope, TokenFault, refusal};
 use problem::{Problem, ProblemKind, Query, Rule, Violation};
 
-/// The name of the path parameter with the managing entity.
+/// The name of the path parameter that holds the managing entity.
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 
 /// Checks that the path has this verb. A path without a route passes. A gateway that matches path and verb together
@@ -26,7 +26,7 @@ pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     Err(Problem::wrong_verb(request.method(), &allowed, list.as_deref()))
 }
 
-/// Whether a browser asks if a script of another origin may read a public document.
+/// Whether this is a browser asking if a script of another origin may read a public document.
 pub(crate) fn is_preflight(request: &Request<Body>) -> bool {
     request.method() == Method::OPTIONS && verbs::is_open(request.raw_http_path())
 }

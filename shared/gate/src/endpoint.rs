@@ -7,8 +7,8 @@ use base::audit::Action;
 
 use crate::{Call, EntityCall};
 
-/// The default deadline of a request: below the functions' timeout of 15 s, since Lambda's own response to a timeout is
-/// not a Problem.
+/// The default deadline of a request: below the functions' timeout of 15 s, since Lambda's response to a timeout is not
+/// a Problem.
 const DEADLINE: Duration = Duration::from_secs(12);
 
 /// An endpoint. Its handler gets a `C`: an [`EntityCall`] if the path names a managing entity, else a [`Call`].
@@ -29,8 +29,8 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
-    /// Whether it creates a credential, a secret or a link. These outlive the token, so even a token that was revoked a
-    /// moment ago is refused.
+    /// Whether it creates a credential, a secret or a link. These outlive the token, so even a token revoked a moment
+    /// ago must be refused.
     pub gives_credentials: bool,
     /// Whether the media type of a body must be JSON.
     pub takes_json: bool,
@@ -68,7 +68,7 @@ pub enum ErrorStyle {
     OAuth,
     /// Problems, except that a 500 is the empty object.
     EmptyInternalError,
-    /// Problems from the gate, and errors of JSON-RPC from the handler.
+    /// Problems from the gate, and JSON-RPC errors from the handler.
     JsonRpc,
 }
 
@@ -152,7 +152,7 @@ impl<C> Endpoint<C> {
     /// Requires a body in JSON.
     ///
     /// # Panics
-    /// If a token is not required: the media type is checked after the token. Endpoints are constants, so this is a
+    /// If no token is required, since the media type is checked after the token. Endpoints are constants, so this is a
     /// compile-time error.
     pub const fn taking_json(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only an endpoint that requires a token checks the media type");
@@ -162,7 +162,7 @@ impl<C> Endpoint<C> {
     /// Requires an application with the right to publish events.
     ///
     /// # Panics
-    /// If a token is not required: only its claims contain the right.
+    /// If no token is required, since only its claims contain the right.
     pub const fn for_publishers(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only a token says whether its application may publish");
         Self::declaring(Declaration { publishes: true, ..self.declaration })
@@ -172,7 +172,7 @@ impl<C> Endpoint<C> {
     /// are read for each request.
     ///
     /// # Panics
-    /// If a token is not required.
+    /// If no token is required.
     pub const fn giving_credentials(self) -> Self {
         assert!(self.declaration.access.needs_token(), "only a token can be revoked");
         Self::declaring(Declaration { gives_credentials: true, ..self.declaration })
@@ -192,7 +192,7 @@ impl<C> Endpoint<C> {
         Self::declaring(Declaration { own_origin: true, ..self.declaration })
     }
 
-    /// Declares errors of JSON-RPC beside Problems.
+    /// Declares JSON-RPC errors in addition to Problems.
     pub const fn with_json_rpc_errors(self) -> Self {
         Self::declaring(Declaration { errors: ErrorStyle::JsonRpc, ..self.declaration })
     }

@@ -1,5 +1,5 @@
-//! All endpoints of the service in one table: access, formats of requests and errors, and the action in the audit
-//! trail. The paths and verbs are in template.yaml, at the functions with the same names.
+//! All of the service's endpoints in one table: access, formats of requests and errors, and the action in the audit
+//! trail. The paths and verbs are in template.yaml, under the functions with the same names.
 
 use auth::Resource;
 use auth::scope::Scope::{
@@ -64,7 +64,7 @@ endpoints! {
     WEBHOOK_STATS: EntityCall = "webhook-stats", Endpoint::needs(IntegrationsRead);
 
     READ_FEED: EntityCall = "read-feed", Endpoint::needs(IntegrationsWrite).taking_json().with_deadline(20);
-    /// Records a reader's answers, and extends its leases.
+    /// Records a reader's answers and extends its leases.
     ACKNOWLEDGE_FEED: EntityCall = "acknowledge-feed", Endpoint::needs(IntegrationsWrite).taking_json();
 
     // Events and their deliveries.

@@ -56,7 +56,7 @@ impl Reply {
         Self::json(StatusCode::ACCEPTED, value)
     }
 
-    /// 200 with a text of this media type.
+    /// 200 with text of this media type.
     pub fn ok_text(content_type: &'static str, body: impl Into<String>) -> Self {
         Self::text(StatusCode::OK, content_type, body.into())
     }

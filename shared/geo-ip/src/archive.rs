@@ -17,7 +17,7 @@ use super::{
 
 /// The largest unpacked archive, in bytes.
 pub const MAX_EXPANDED: u64 = 1024 * 1024 * 1024;
-/// The licence texts that providers ship with their databases.
+/// The licence files that providers ship with their databases.
 const LICENCES: [&str; 3] = ["COPYRIGHT.txt", "LICENSE.txt", "README.txt"];
 /// The largest licence text, and the largest extended header, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -167,7 +167,7 @@ fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
 }
 
 /// Refuses names that lead out of the archive. They would do no harm, since names are never used as paths, but no
-/// provider sends such an archive.
+/// genuine provider sends such an archive.
 fn check_path(name: &str) -> Result<(), ArchiveError> {
     let outside = name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") || name.contains('\0');
     if outside { Err(ArchiveError::Suspicious("a name that leads outside the archive")) } else { Ok(()) }
@@ -232,7 +232,7 @@ impl<R> Bounded<R> {
         Self { from, left: limit.saturating_add(1), limit }
     }
 
-    /// The reason for a failed read. A parser may have replaced the limit's error with a different one.
+    /// Why a read failed. A parser may have replaced the limit's error with a different one.
     fn fault(&self, error: io::Error) -> ArchiveError {
         if self.left == 0 { ArchiveError::TooLarge(self.limit) } else { ArchiveError::Damaged(error) }
     }

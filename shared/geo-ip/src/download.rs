@@ -12,7 +12,7 @@ use outbound::{AddressRules, AttemptError, ResponseStream, SharedNetwork, Stream
 
 /// The maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// The maximum size of a text, in bytes. Metadata and checksums are far smaller.
+/// The maximum size of a text response, in bytes. Metadata and checksums are far smaller.
 const MAX_TEXT: usize = 64 * 1024;
 /// The largest download, in bytes.
 pub const MAX_SERVED: u64 = 300 * 1024 * 1024;
@@ -28,8 +28,8 @@ pub struct Web {
     pub network: SharedNetwork,
 }
 
-/// The minimum rate of a response in each time window. Without it, a server that trickles bytes could use up the time
-/// of a run.
+/// The minimum rate of a response in each time window. Without it, a server that trickles bytes could use up a run's
+/// time.
 #[derive(Debug, Clone, Copy)]
 pub struct MinimumRate {
     pub window: Duration,

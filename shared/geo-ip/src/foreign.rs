@@ -1,5 +1,5 @@
-//! Recognises files that mirrors serve with status 200 instead of a database, so that the message says what came and
-//! what to do.
+//! Recognises files that mirrors serve with status 200 instead of a database, so that the message says what was
+//! received and what to do.
 
 /// The number of bytes that are examined.
 pub const EXAMINED: usize = 512;
@@ -34,7 +34,7 @@ const ARCHIVES: [(&[u8], &str); 5] = [
 
 impl ForeignFile {
     /// Recognises a file by its first bytes. A database begins with the numbers of nodes, most of them small: it is not
-    /// text, and does not begin like one of these archives.
+    /// text, and it does not begin like one of these archives.
     pub fn recognize(beginning: &[u8]) -> Option<Self> {
         if let Some((_, name)) = ARCHIVES.iter().find(|(magic, _)| beginning.starts_with(magic)) {
             return Some(Self::Archive(name));

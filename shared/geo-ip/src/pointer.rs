@@ -14,8 +14,8 @@ use base::{Random, Time, random};
 pub struct Pointer {
     /// The edition.
     pub edition: EditionName,
-    /// The number of earlier changes, so that no two states of a pointer, and no two of its tags, are equal. Waypost
-    /// 1.0.0 did not count them.
+    /// The number of earlier changes. It makes all states of a pointer, and all of its tags, different. Waypost 1.0.0
+    /// did not count them.
     #[serde(default)]
     pub changes: u64,
     /// The release that readers use.
@@ -36,7 +36,7 @@ pub struct Release {
     pub name: String,
     /// The SHA-256 of the database, in lower-case hexadecimal.
     pub sha256: String,
-    /// The time of the provider's build, in seconds since the Unix epoch.
+    /// When the provider built it, in seconds since the Unix epoch.
     pub build_epoch: u64,
     /// The date of the build, to show to people.
     pub build_date: String,
@@ -46,12 +46,12 @@ pub struct Release {
     pub node_count: u32,
     /// The database's own type.
     pub database_type: String,
-    /// The time of its publication here.
+    /// When it was published here.
     pub published_date: Time,
     /// The well-known addresses that it contains. The next release must contain them, too.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Its origin, with which the provider is asked for a newer release.
+    /// Its origin, used to ask the provider for a newer release.
     pub source: Origin,
     /// The attribution that must be shown with its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,12 +148,12 @@ impl Release {
         format!("{}-{sha256}-{}", now.as_millis(), random::alphanumeric(random, 8))
     }
 
-    /// The time of a publication after this release: now, or a millisecond after this release if the clock is slow.
+    /// The publication time of a release after this one: now, or a millisecond after this release if the clock is slow.
     pub fn published_after(before: Option<&Self>, now: Time) -> Time {
         before.map_or(now, |before| now.max(before.published_date + Duration::from_millis(1)))
     }
 
-    /// The time of its build, such as `2026-11-17T03:12:07Z`.
+    /// When it was built, such as `2026-11-17T03:12:07Z`.
     pub fn build_time(&self) -> String {
         build_time(self.build_epoch)
     }

@@ -26,9 +26,8 @@ const POLL_EVERY: Duration = Duration::from_secs(60);
 
 /// A reader of one edition.
 ///
-/// It is not a `base::refreshed::Refreshed` for three reasons: a poll is conditional on the last tag, fetching a
-/// release may take longer than a request would wait there, and a failed poll is not repeated for a minute even if
-/// nothing was read yet.
+/// Not a `base::refreshed::Refreshed`, for three reasons: a poll depends on the last tag, fetching a release may take
+/// longer than a request would wait there, and a failed poll is not repeated for a minute even if nothing was read yet.
 pub struct DatabaseReader {
     /// The store with the releases.
     pub store: Store,
@@ -145,7 +144,7 @@ impl DatabaseReader {
             let database = Arc::new(self.load(pointer.current).await?);
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(database);
         }
-        // Store the tag last, so that an unreadable release is read again.
+        // The tag is stored last, so that an unreadable release is read again.
         polled.tag = Some(tag);
         Ok(())
     }

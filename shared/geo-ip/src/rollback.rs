@@ -69,7 +69,7 @@ pub struct RolledBack {
     pub to: Release,
 }
 
-/// Goes back to the previous release.
+/// Returns to the previous release.
 pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) -> Result<RolledBack, RollbackError> {
     let published = store.pointer(environment, edition, None).await?.found();
     let (pointer, tag) = published.ok_or_else(|| RollbackError::NothingPublished(edition.clone()))?;

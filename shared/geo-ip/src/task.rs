@@ -58,12 +58,12 @@ pub struct Report {
 /// The result for one edition.
 struct EditionReport {
     success: bool,
-    /// The time that it had, if that was too short.
+    /// How much time it had, if that was too little.
     late_after: Option<Duration>,
     line: String,
 }
 
-/// Why the task failed without a report.
+/// Why the task failed without producing a report.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// The task key or the environment is wrong. The response does not say which, so that it does not help an attacker.
@@ -106,7 +106,7 @@ impl TaskRequest {
             }
         };
         body.finish()?;
-        // A missing text is a violation, so the default is never used.
+        // A missing string is a violation, so the default is never used.
         Ok(Self { key: SecretText::new(key.unwrap_or_default()), environment: environment.unwrap_or_default(), live })
     }
 }
@@ -179,7 +179,7 @@ impl Task {
         }
         let expected: TaskKey = self.secrets.read(TASK_KEY).await?;
         let expected = SecretText::new(expected.key);
-        // Hash the keys, so that the time of the comparison does not depend on their lengths.
+        // The keys are hashed, so that the comparison's duration does not depend on their lengths.
         let digests = [&request.key, &expected].map(|key| hash::sha256(key.expose().as_bytes()));
         let known = constant_time::verify_slices_are_equal(digests[0].as_bytes(), digests[1].as_bytes()).is_ok();
         let admitted = known && !expected.expose().is_empty() && request.environment == self.updater.environment;
@@ -244,7 +244,7 @@ impl Task {
             let time = limits.share(left(), editions.len() - position);
             results.push(self.update(configured, live, time).await);
         }
-        // An edition that needed more than its share gets the time that the others left, if that is more.
+        // An edition that needed more than its share gets the time that the others left unused, if that is more.
         let late_after = |result: &Result<EditionReport, TaskError>| result.as_ref().ok()?.late_after;
         for position in 0..results.len() {
             let Some(had) = late_after(&results[position]) else { continue };
@@ -281,7 +281,7 @@ impl Task {
         }
     }
 
-    /// Publishes the age of the published database as a metric, for the alarms.
+    /// Publishes the published database's age as a metric, for the alarms.
     async fn measure_age(&self, configured: &ConfiguredEdition) {
         let Ok(Some((pointer, _))) = self.updater.pointer(&configured.edition).await else { return };
         let now = self.updater.clock.now();

@@ -43,7 +43,7 @@ pub enum UpdateOutcome {
     WouldPublish(Box<Release>, Option<Box<Release>>),
     /// The first release was published in place of the second.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has published this release in the meantime, which is equally new or newer.
+    /// Another update has published this release in the meantime. It is at least as new.
     Overtaken(Box<Release>),
 }
 
@@ -90,8 +90,8 @@ impl Updater {
     /// Updates one edition; without `live`, changes nothing.
     ///
     /// Updates of one edition may run concurrently: the pointer moves only from the state that this update has read,
-    /// and each update uploads under a unique name. The price is a second download, for which a lock would not be worth
-    /// its cost.
+    /// and each update uploads under a unique name. The price is a second download, and a lock to avoid it would not be
+    /// worth its cost.
     pub async fn update(
         &self,
         configured: &ConfiguredEdition,
@@ -113,7 +113,7 @@ impl Updater {
             return Ok(UpdateOutcome::WouldPublish(Box::new(prepared.release), before));
         }
         timeout_at(until, self.upload(edition, &prepared)).await.map_err(|_| UpdateError::Late)??;
-        // No time limit: an interrupted update would not know whether it has published.
+        // There is no time limit: an interrupted update would not know whether it had published.
         self.move_pointer(edition, pointer.as_ref(), tag.as_ref(), prepared.release).await
     }
 
@@ -137,7 +137,7 @@ impl Updater {
         let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
         let Some((candidate, served)) = self.download(&offer, &scratch).await? else { return Ok(None) };
         let expanded = self.expand(&scratch).await;
-        // A web page has the wrong checksum, too, but its kind says what to do.
+        // A web page has the wrong checksum, too, but naming its kind says what to do.
         let is_foreign = matches!(expanded, Err(UpdateError::Archive(ArchiveError::Foreign(_))));
         if !is_foreign && matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
             return Err(UpdateError::Checksum);
@@ -164,7 +164,7 @@ impl Updater {
     }
 
     /// Downloads the first candidate that exists; `None` if it has not changed. A 403 may also mean that a file does
-    /// not exist yet: S3 responds so if the bucket may not be listed.
+    /// not exist yet: S3 returns it if the caller may not list the bucket.
     async fn download<'o>(
         &self,
         offer: &'o Offer,
@@ -267,7 +267,7 @@ impl Updater {
                 Some((now, _)) if now.current.build_epoch >= release.build_epoch && !now.blocks(&release.sha256) => {
                     return Ok(UpdateOutcome::Overtaken(Box::new(now.current)));
                 }
-                // A rollback, or an update to an older build, was first. The next update starts from the new pointer.
+                // A rollback, or an update to an older build, came first. The next update starts from the new pointer.
                 _ => return Err(UpdateError::PointerMoved),
             }
         }

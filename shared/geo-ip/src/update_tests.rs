@@ -1,4 +1,4 @@
-//! Updates from a provider on this machine into a folder.
+//! Updates into a folder, from a provider on this machine.
 
 use std::{
     sync::{Arc, Mutex},

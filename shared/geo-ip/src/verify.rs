@@ -14,11 +14,11 @@ use super::{
 use base::Time;
 
 const DAY: u64 = 24 * 60 * 60;
-/// How far in the future a build may be, in seconds, since clocks differ.
+/// How far in the future a build may be dated, in seconds, since clocks differ.
 const MAX_AHEAD: u64 = DAY;
 /// The maximum age of a build, in seconds.
 const MAX_AGE: u64 = 400 * DAY;
-/// The maximum change of size and number of nodes, in percent.
+/// The maximum change in size and number of nodes, in percent.
 const MAX_CHANGE: u64 = 30;
 /// Addresses of well-known services, which every worldwide database contains.
 const KNOWN_ADDRESSES: [&str; 3] = ["1.1.1.1", "8.8.8.8", "2001:4860:4860::8888"];
@@ -29,7 +29,7 @@ const SAMPLES: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     pub database_type: String,
-    /// The time of its build, in seconds since the Unix epoch.
+    /// When it was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
     pub node_count: u32,
     pub size_bytes: u64,

@@ -8,7 +8,7 @@ use base::{Environment, FromEnvironment};
 /// Settings for issuing tokens: `TOKEN_LIFETIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSettings {
-    /// The lifetime of tokens, in seconds: an hour by default and at most.
+    /// The lifetime of tokens, in seconds: an hour by default, which is the maximum.
     pub lifetime: u32,
 }
 

@@ -87,7 +87,7 @@ const SPECIAL_V6: &[(&str, &str)] = &[
     ("ff00::/8", "multicast"),
 ];
 
-/// The networks whose embedded IPv4 address decides, with the position of its first bit.
+/// The networks in which the verdict depends on the embedded IPv4 address, with the position of its first bit.
 const CARRIERS: &[(&str, u32)] = &[("::ffff:0:0/96", 96), ("64:ff9b::/96", 96), ("2002::/16", 16)];
 
 fn v4(network: &str) -> Ipv4Net {

@@ -24,7 +24,7 @@ pub enum AttemptError {
     Blocked(&'static str),
 }
 
-/// The reason, if TLS caused this error. Any read may return it: in TLS 1.3, a server rejects a missing client
+/// The reason for this error, if TLS caused it. Any read may return it: in TLS 1.3, a server rejects a missing client
 /// certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     cause(error).map(sentence)

@@ -21,7 +21,7 @@ pub struct EndpointUrl {
     target: String,
 }
 
-/// The reason why a URL is refused, as the end of a sentence that begins with the field.
+/// Why a URL is refused, as the end of a sentence that begins with the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointUrlError {
     /// It is longer than 2048 characters.

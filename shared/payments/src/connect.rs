@@ -21,7 +21,7 @@ use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
 /// The use case of requesting a connection.
 pub struct Connecting {
-    /// The authorizations that wait for a person's return.
+    /// The authorizations waiting for a person's return.
     pub pending: PendingAuthorizations,
     /// The existing connections.
     pub connections: Connections,

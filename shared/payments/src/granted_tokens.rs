@@ -1,4 +1,4 @@
-//! The tokens that a token endpoint grants, or the reason why it grants none.
+//! The tokens that a token endpoint grants, or why it grants none.
 
 use std::time::Duration;
 

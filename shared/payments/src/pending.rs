@@ -87,7 +87,7 @@ impl PendingAuthorization {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
     }
 
-    /// The browser that returned, if it is the one that continued from the start page; otherwise the reason why not.
+    /// The browser that returned, if it is the one that continued from the start page; or else why not.
     pub fn returned(&self, browser: Option<Browser>) -> Result<Browser, StateFault> {
         match browser {
             _ if self.browser.is_none() => Err(StateFault::NotBegun),

@@ -15,7 +15,7 @@ use crate::client_proof::{Authentication, Client, Occasion, SigningError};
 use base::{SharedClock, SharedRandom, Time};
 use outbound::{AttemptError, HttpResponse, Limits, Outbound, USER_AGENT};
 
-/// A request's limits. Tokens have a few kilobytes at most.
+/// A request's limits. Tokens have at most a few kilobytes.
 pub const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(10), body: 64 * 1024 };
 
 /// Sends requests to providers.

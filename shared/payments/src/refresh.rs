@@ -53,12 +53,12 @@ const PAGE: i32 = 100;
 /// The time after which a run begins no more refreshes, so that it ends within the function's timeout. The next run
 /// continues.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// The number of consecutive refreshes without an answer after which a run skips the provider's remaining connections,
-/// so that they do not delay those of other providers. The next run tries them again.
+/// The number of consecutive unanswered refreshes after which a run skips the provider's remaining connections, so that
+/// they do not delay those of other providers. The next run tries them again.
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before a failed write of new tokens is repeated.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease the last write may begin. A write takes ten seconds at most.
+/// How long before the end of a lease the last write may begin. A write takes at most ten seconds.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The use case of refreshing.

@@ -1,7 +1,7 @@
 //! The canonical form of a request's body: bodies with equal values have the same one.
 //!
 //! A client that serializes its JSON again may order or space members differently, or write a number or a string in
-//! another way. Such a repetition is the same request.
+//! another way. Such a repeated request is the same request.
 
 use serde_json::value::RawValue;
 

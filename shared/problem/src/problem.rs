@@ -18,7 +18,7 @@ const RETRY_AFTER_SECONDS: u16 = 5;
 /// An error for the client, with its cause for the log.
 #[derive(Debug)]
 pub struct Problem {
-    /// The kind, which decides type, title and status.
+    /// The kind, which determines type, title and status.
     pub kind: ProblemKind,
     /// A sentence about this occurrence that says what to do.
     pub detail: String,

@@ -38,7 +38,7 @@ pub enum InputPart {
     Path,
     /// The request headers.
     Header,
-    /// An event's data. A violation in them is a warning.
+    /// An event's data. A violation in it is a warning.
     Data,
 }
 

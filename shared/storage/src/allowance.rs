@@ -42,12 +42,12 @@ pub enum Allowance {
     OpenLists,
     /// Requests of a managing entity that read feeds.
     FeedReads,
-    /// Reads of a managing entity's feeds that wait because the feed is empty. Each occupies an invocation for up to
-    /// ten seconds, and all functions share the account's concurrency. The limit is the maximum number of an entity's
-    /// webhooks.
+    /// Reads of a managing entity's feeds that are waiting because the feed is empty. Each occupies an invocation for
+    /// up to ten seconds, and all functions share the account's concurrency. The limit is the maximum number of an
+    /// entity's webhooks.
     FeedWaits,
-    /// Publications of a managing entity that wait for their turn in a subject's line. Each occupies an invocation for
-    /// a few seconds.
+    /// Publications of a managing entity waiting for their turn in a subject's line. Each occupies an invocation for a
+    /// few seconds.
     LineWaits,
 }
 

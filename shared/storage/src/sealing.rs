@@ -22,7 +22,7 @@ pub const SECRET: &str = "data-keys";
 /// Minimum time between two reads of the ring because a key is missing from it. A key is in the secret before it seals
 /// anything, so only texts of removed keys are affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
-/// How long a text may wait for its key: shorter than the lease of a delivery that waits for the text.
+/// How long a text may wait for its key: shorter than the lease of a delivery waiting for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// The keys that seal and open.
@@ -159,7 +159,7 @@ impl KeyRing {
     }
 }
 
-/// Whether a text has the format of a sealed text. Only the key ring decides whether it can be opened.
+/// Whether a text has the format of a sealed text. Whether it can be opened depends on the key ring.
 pub fn is_sealed(text: &str) -> bool {
     let bytes = text.split_once('.').and_then(|(_, bytes)| BASE64_STANDARD_NO_PAD.decode(bytes).ok());
     bytes.is_some_and(|bytes| bytes.len() >= NONCE_LEN + AES_256_GCM.tag_len())

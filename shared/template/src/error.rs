@@ -2,7 +2,7 @@
 
 use crate::{ScheduleError, YamlError};
 
-/// The reason why a string is not a supported template.
+/// Why a string is not a supported template.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The text is not YAML.

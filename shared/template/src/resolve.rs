@@ -20,7 +20,7 @@ impl std::fmt::Display for Reference<'_> {
     }
 }
 
-/// The reason why an expression cannot be resolved.
+/// Why an expression cannot be resolved.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The name is unknown.

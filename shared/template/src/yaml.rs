@@ -4,7 +4,7 @@
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
-/// The reason why a string is not one YAML document that JSON can represent.
+/// Why a string is not one YAML document that JSON can represent.
 #[derive(Debug, thiserror::Error)]
 pub enum YamlError {
     /// The text is not YAML.

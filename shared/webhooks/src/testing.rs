@@ -9,7 +9,7 @@ pub fn refused(problem: &Problem) -> Vec<String> {
     problem.violations().iter().map(Violation::name).collect()
 }
 
-/// Panics unless data conform to their type's schema.
+/// Panics unless the data conforms to its type's schema.
 pub fn assert_conforms(kind: &str, data: &str) {
     let kind = catalogue::find(kind).expect("a type of the catalogue");
     let schema: Value = serde_json::from_str(&type_details::schema(kind)).expect("JSON");

@@ -13,7 +13,7 @@ const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 /// The revocations that this process knows.
 #[derive(Default)]
 pub(super) struct Known {
-    /// The entries by the revoked object. A map within a map, so that a lookup needs no copy of the identifier.
+    /// The entries, by revoked object. A map within a map, so that a lookup needs no copy of the identifier.
     entries: HashMap<Kind, HashMap<String, Times>>,
     /// When the last successful read began.
     read: Option<Time>,

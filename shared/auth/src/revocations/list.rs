@@ -17,11 +17,10 @@ use storage::{Allowance, Allowances};
 
 const PK: &str = "REVOKED";
 /// How long the revocations of one application's tokens share an entry once the allowance is used up, in milliseconds.
-/// Each read goes back by this time plus five minutes of clock difference, so that functions see later changes of the
-/// entry.
+/// Each read goes back by this time plus five minutes of clock skew, so that functions see later changes to the entry.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// How long a token may still be issued with a right that its application has lost, because the issuer read the
-/// application before. Includes a second or two of clock difference.
+/// application earlier. Includes a second or two of clock skew.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
 /// The item in the table. Its sort key contains the revoked object and the time of the revocation.
@@ -50,7 +49,7 @@ impl RevocationItem {
     }
 }
 
-/// An entry of the list, as read. An entry of a kind that only a later release knows fails to parse.
+/// An entry of the list, as read. An entry of a kind introduced by a later release fails to parse.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
@@ -94,7 +93,7 @@ fn since(time: Time) -> String {
 pub enum Consistency {
     /// Every acknowledged write.
     Strong,
-    /// Possibly not those of the last moments, at half the price.
+    /// Possibly not the most recent ones, at half the price.
     Eventual,
 }
 
@@ -123,7 +122,7 @@ impl RevocationList {
         Self { table, allowances }
     }
 
-    /// Revokes a token on behalf of an application that is counted for this account. Never refused: once the allowance
+    /// Revokes a token for an application whose actions count towards this account. Never refused: once the allowance
     /// is used up, one entry revokes all of the application's tokens that were issued up to this one. The allowances
     /// are counted in separate items, because transactions of one account would cancel each other.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {

@@ -32,13 +32,13 @@ use storage::TableError;
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
 /// From this age on, all calls wait for a new list. A younger list remains in use while one call reads.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
-/// How long a request waits for a read while the list in memory is recent enough to use.
+/// How long a request waits for a read while the list in memory is still recent enough to use.
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How far each read goes back before the last one. A revocation has the time of its writer's clock, possibly an
-/// operator's workstation (AWS accepts requests from clocks that are five minutes off), and appears in the table a
-/// little later. A shared entry changes for five minutes.
+/// How far each read overlaps the previous one. A revocation has the time of its writer's clock, possibly an operator's
+/// workstation (AWS accepts requests from clocks that are five minutes off), and appears in the table a little later. A
+/// shared entry may change for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
 /// The list in memory. It is not a `base::refreshed::Refreshed`: each page of a read counts at once, even if a later
@@ -51,12 +51,12 @@ pub struct Revocations<S = RevocationList> {
     reading: Mutex<()>,
     /// The number of strongly consistent reads that have begun.
     begun: AtomicU64,
-    /// The number of the latest of these reads that succeeded.
+    /// The number of the latest of these reads to succeed.
     succeeded: AtomicU64,
 }
 
 impl Revocations {
-    /// Revokes a token on behalf of an application that is counted for this account. In this process, it takes effect
+    /// Revokes a token for an application whose actions count towards this account. In this process, it takes effect
     /// immediately.
     pub async fn revoke(&self, claims: &Claims, account: &str) -> Result<(), TableError> {
         let revocation = self.source.token(claims, account, self.clock.now()).await?;
@@ -108,7 +108,7 @@ impl<S: RevocationSource> Revocations<S> {
         // Reads are compared by number, since a clock that is set back would make an earlier read look later.
         let before = self.begun.load(Relaxed);
         let _one_at_a_time = self.reading.lock().await;
-        // A read that began after this call is sufficient. A call that waited for an earlier read has to read itself.
+        // A read that began after this call is sufficient. A call that waited for an earlier read must make its own.
         if self.succeeded.load(Relaxed) <= before {
             self.read(Consistency::Strong).await?;
         }

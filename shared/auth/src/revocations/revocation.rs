@@ -6,11 +6,11 @@ use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
 /// How long the tokens of an application or a credential are revoked: the longest lifetime of a token, and a few
-/// minutes for tokens that were being issued. An ended credential may have valid tokens for the same time.
+/// minutes for tokens that were being issued. A credential that has ended may have valid tokens for just as long.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
-/// The longest time for which a revocation applies: warm functions use a revoked signing key for a few more minutes.
+/// The longest time that a revocation applies: warm functions use a revoked signing key for a few more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
-/// The time after the removal of an application or a credential for which its tokens may seem to be issued: clocks
+/// How long after the removal of an application or a credential its tokens may still appear to be issued: clocks
 /// differ, and tokens were being issued. An application that is registered again later has valid tokens.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
@@ -59,7 +59,7 @@ pub struct Revocation {
     pub kind: Kind,
     /// Its identifier.
     pub id: String,
-    /// When it was made, by its maker's clock.
+    /// When it was made, by the clock of the process that made it.
     pub made: Time,
     /// The latest issue time of the revoked tokens.
     pub issued_until: Time,

@@ -1,4 +1,4 @@
-//! `traceparent`: the version, a trace, a span of it, and flags, in hexadecimal digits.
+//! `traceparent`: the version, a trace, one of its spans, and flags, in hexadecimal digits.
 //! <https://www.w3.org/TR/trace-context-1/#traceparent-header>
 
 use std::{
@@ -59,7 +59,7 @@ pub(super) struct Parent {
 
 impl Parent {
     /// Reads a value; `None` if it must be ignored according to the recommendation. For a later version, reads only the
-    /// part that version 00 has.
+    /// part that version 00 defines.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (known, more) = text.trim_matches([' ', '\t']).split_at_checked(LENGTH)?;
         let mut fields = known.split('-');

@@ -5,7 +5,7 @@
 const MOST: usize = 32;
 /// The maximum length of a list that is passed on: the recommendation requires at least this.
 const LONGEST: usize = 512;
-/// Longer members are removed first.
+/// Members longer than this are removed first.
 const LONG_MEMBER: usize = 128;
 const LONGEST_TEXT: usize = 256;
 
@@ -51,7 +51,7 @@ fn shortened(mut members: Vec<&str>) -> Vec<&str> {
     members
 }
 
-/// Whether a key is valid in the second level of the recommendation, which includes all keys of the first.
+/// Whether a key is valid by Level 2 of the recommendation, which includes all keys of Level 1.
 fn is_key(key: &str) -> bool {
     let is_first = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     key.len() <= LONGEST_TEXT

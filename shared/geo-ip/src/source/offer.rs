@@ -1,4 +1,4 @@
-//! The offer of a source: a database's addresses, its type, and its checksum.
+//! A source's offer: a database's addresses, its type, and its checksum.
 
 use http::{HeaderName, HeaderValue, header};
 use url::Url;
@@ -9,7 +9,7 @@ use crate::{
     pointer::{Origin, Release},
 };
 
-/// The answer of a source.
+/// A source's answer.
 #[derive(Debug)]
 pub enum SourceAnswer {
     /// The published release is the newest.
@@ -61,7 +61,7 @@ pub enum DatabaseType {
     BeginsWith(&'static str),
 }
 
-/// Why a query of a source failed.
+/// Why querying a source failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("{asking}")]
@@ -128,9 +128,9 @@ pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Ur
     url
 }
 
-/// Finds the SHA-256 of a file in the formats of common tools: only the digits, lines of `sha256sum` (`digits  name`,
-/// or `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). A single checksum counts regardless of
-/// its name.
+/// Finds a file's SHA-256 in the formats of common tools: only the digits, `sha256sum` lines (`digits  name`, or
+/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). A single checksum counts regardless of its
+/// name.
 pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
     let lines = text.trim_start_matches('\u{feff}').lines();
     let all: Vec<_> = lines.filter_map(|line| line_of_sha256sum(line).or_else(|| line_of_bsd(line))).collect();

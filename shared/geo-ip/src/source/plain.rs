@@ -1,5 +1,4 @@
-//! A file at any address. Whether it is new is determined by the checksum next to it, or else by `ETag` and
-//! `Last-Modified`.
+//! A file at any address. The checksum next to it shows whether it is new, or else `ETag` and `Last-Modified`.
 
 use percent_encoding::percent_decode_str;
 use url::Url;

@@ -62,8 +62,8 @@ impl FolderStore {
             let mut copy = File::options().create(true).write(true).truncate(true).mode(0o600).open(&beside.0)?;
             io::copy(&mut File::open(file)?, &mut copy)?;
             copy.sync_all()?;
-            // The file may be missing: a later publication removes the unfinished files of older updates, whose swap
-            // will fail.
+            // The file may be missing: a later publication removes the unfinished files of older updates, which will
+            // fail to swap.
             if_there(fs::rename(&beside.0, path))?;
             sync_folder(path)
         })

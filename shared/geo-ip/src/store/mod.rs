@@ -42,7 +42,7 @@ pub enum StoreAddress {
     },
 }
 
-/// Calls a method of either kind of store.
+/// Calls a method on either kind of store.
 macro_rules! of_either {
     ($self:ident, $store:ident => $call:expr) => {
         match $self {

@@ -49,14 +49,14 @@ impl DatabaseBuilder {
     /// Adds an entry for a network, in place of any other.
     ///
     /// # Panics
-    /// If the text is not a network.
+    /// If the string is not a network.
     #[must_use]
     pub fn with(mut self, network: &str, value: Value) -> Self {
         self.insert(network.parse().expect("a network such as 192.0.2.0/24"), &value);
         self
     }
 
-    /// Adds `count` networks of 256 addresses each, from 1.0.0.0 on. Each entry has about 130 bytes.
+    /// Adds `count` networks of 256 addresses each, starting at 1.0.0.0. Each entry has about 130 bytes.
     #[must_use]
     pub fn with_many(mut self, count: u32) -> Self {
         for number in 0..count {

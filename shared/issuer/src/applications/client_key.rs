@@ -87,8 +87,8 @@ impl ClientKey {
         self.jwk.material.thumbprint()
     }
 
-    /// The algorithms that may be used with the key. The key decides, never the assertion's header
-    /// (RFC 8725 §3.1).
+    /// The algorithms that may be used with the key. They depend on the key, never on the assertion's header (RFC 8725
+    /// §3.1).
     pub fn algorithms(&self) -> &[Algorithm] {
         self.jwk.alg.as_ref().map_or_else(|| self.jwk.material.algorithms(), std::slice::from_ref)
     }

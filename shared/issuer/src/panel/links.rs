@@ -135,8 +135,8 @@ impl LinkMaking {
         now: Time,
     ) -> Result<Answered<CreatedLink>, PanelError> {
         let grant = maker.grant(new, now)?;
-        // The response shows the code, so a repetition by a token with fewer scopes must not get it. A request without
-        // scopes means those of the token.
+        // The response shows the code, so a repeated request by a token with fewer scopes must not get it. A request
+        // without scopes means those of the token.
         let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
         let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;

@@ -35,7 +35,7 @@ impl LinkRenewal {
 
 impl PanelLinks {
     /// Extends a link's session, counted from now, for the holder of a token with these claims, which must have the
-    /// link's rights. A session that lasts longer does not change, so that a repetition changes nothing. Another
+    /// link's rights. A session that lasts longer does not change, so repeating the request changes nothing. Another
     /// entity's link, and a link whose session has ended, look like missing ones.
     pub async fn renew(
         &self,

@@ -123,7 +123,7 @@ impl LinkStore {
 
     /// Extends the session of a link until this time, and returns the link. Lost if the session lasts longer or has
     /// ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's key,
-    /// so that a renewal by the page does not interfere.
+    /// so it still works if the page renews the session.
     pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
         let change = Change::of(key(link))
             .set(ENDS_DATE, ends)

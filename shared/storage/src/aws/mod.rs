@@ -197,8 +197,8 @@ impl FromEnvironment for AwsSettings {
     }
 }
 
-/// An error of a call to AWS: AWS's code and message, or the reason why there was no response. The SDK would display an
-/// unknown error in Rust's debug format, with the whole response.
+/// An error of a call to AWS: AWS's code and message, or why there was no response. The SDK would display an unknown
+/// error in Rust's debug format, with the whole response.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CallError(String);

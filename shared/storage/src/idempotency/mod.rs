@@ -1,17 +1,17 @@
 //! Idempotency keys: a request with a key is carried out once, even if it is sent several times.
 //!
 //! The table stores a record of the key for a day. The record contains the response, and is written in the same
-//! transaction as the items that the request creates. After a crash before the transaction, a repetition carries the
-//! request out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
-//! and the others find its record. The record of a change has no response: a repetition gets the current state of the
-//! resource ([`Once::change`]).
+//! transaction as the items that the request creates. After a crash before the transaction, a repeated request is
+//! carried out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
+//! and the others find its record. The record of a change has no response: a repeated request gets the current state of
+//! the resource ([`Once::change`]).
 //!
-//! A repetition must have an equal body: the same JSON values in any notation (`problem::canonical`).
+//! A repeated request must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!
 //! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So a
 //! publication's record is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]).
-//! A repetition repeats all writes of the plan, which changes nothing. The record of a read of a feed contains the
-//! receipts of the deliveries that it hands out, and ends with their leases.
+//! A repeated request repeats all writes of the plan, which changes nothing. The record of a read of a feed contains
+//! the receipts of the deliveries that it hands out, and ends with their leases.
 //!
 //! | item | pk / sk |
 //! |---|---|

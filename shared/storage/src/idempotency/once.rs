@@ -45,8 +45,8 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// Makes a change, and returns the new state. A repetition changes nothing, and returns the `current` state: the
-    /// record has no response, since the state may have changed since.
+    /// Makes a change, and returns the new state. A repeated request changes nothing and returns the `current` state:
+    /// the record has no response, since the state may have changed in the meantime.
     pub async fn change<T, E>(
         self,
         now: Time,

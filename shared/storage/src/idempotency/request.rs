@@ -71,7 +71,7 @@ pub struct Sender<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     partition: String,
-    /// SHA-256 of the body's canonical form, in Base64. It must be equal in every repetition.
+    /// SHA-256 of the body's canonical form, in Base64. It must be equal whenever the request is repeated.
     request_hash: String,
     /// SHA-256 of the body's bytes. Records of release 1.0.0 have it, and live for a day.
     hash_of_bytes: String,

@@ -22,7 +22,7 @@ use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
-/// A request's limits. `whole` exceeds the gate's deadline, and a response has a few kilobytes at most.
+/// A request's limits. `whole` exceeds the gate's deadline, and a response has at most a few kilobytes.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
 /// The first pause between two polls for the arrival: a healthy arrival takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -186,7 +186,7 @@ impl Canary {
         let entity = &secret.managing_entity_identifier;
         let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
         let authorization = format!("Bearer {}", token.expose());
-        // An ordinary type, which customers publish as well. A strict deployment refuses data that do not conform.
+        // An ordinary type, which customers publish as well. A strict deployment refuses data that does not conform.
         let kind = catalogue::example();
         let sample = type_details::samples(kind).next().expect("the build refuses a type without samples");
         let event = json!({ "type": kind.value, "data": sample }).to_string();

@@ -92,7 +92,7 @@ pub struct Sweeper {
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
-    /// The clock that decides which deliveries are overdue.
+    /// The clock that determines which deliveries are overdue.
     pub clock: SharedClock,
     /// The deployment's name, for the metrics.
     pub environment: String,

@@ -61,7 +61,7 @@ pub struct DeliveryView {
     /// webhook.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
-    /// The reason for its wait.
+    /// Why it is waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
     /// The webhook.
@@ -69,8 +69,8 @@ pub struct DeliveryView {
 }
 
 impl DeliveryView {
-    /// Why it has not arrived, according to its last attempt; `None` if it has arrived, was cancelled on purpose, or
-    /// waits for nothing that its owner could change.
+    /// Why it has not arrived, according to its last attempt; `None` if it has arrived, was cancelled on purpose, or is
+    /// waiting for nothing that its owner could change.
     fn cause(&self, last_attempt: Option<&Attempt>) -> Option<Cause> {
         match (self.status, self.waiting_for) {
             (Status::Delivered, _) => None,
@@ -126,7 +126,7 @@ pub struct WholeDelivery {
     pub attempts: Vec<AttemptView>,
     /// The event, byte for byte as a webhook with `payload` `full` gets it.
     pub event: Box<RawValue>,
-    /// Where the event's data violate the type's schema.
+    /// Where the event's data violates the type's schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub event_warnings: Vec<Violation>,
 }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// A type of event.
+/// An event type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EventType {
     /// The label for people.
@@ -119,7 +119,7 @@ pub fn list_includes(list: &[String], kind: &str) -> bool {
     list.is_empty() || list.iter().any(|wanted| wanted == kind || is_in_group(wanted, kind))
 }
 
-/// All groups of the catalogue, with repetitions.
+/// All groups of the catalogue, possibly more than once.
 pub fn groups() -> impl Iterator<Item = String> {
     all().iter().flat_map(|known| known.value.match_indices('.').map(|(dot, _)| known.value[..=dot].to_owned() + "*"))
 }

@@ -23,7 +23,7 @@ pub struct Event {
     pub entity: EntityId,
     /// The body, byte for byte as every attempt sends it.
     pub body: String,
-    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data provide one.
+    /// Its subject, such as a booking's number; `None` if neither the publisher nor the data provides one.
     pub subject: Option<String>,
     /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
@@ -115,7 +115,7 @@ impl Event {
         .event(kind.value)
     }
 
-    /// The body of an event with these data and without a subject. Its size is not checked, since the data do not come
+    /// The body of an event with this data and without a subject. Its size is not checked, since the data does not come
     /// from a publisher.
     pub(super) fn envelope(
         id: &EventId,

@@ -1,5 +1,5 @@
 //! Events of the platform's services, which arrive over a bus and are published like those of HTTP requests. IAM
-//! decides which services may put events on the bus, so the entity in an event is not checked further.
+//! controls which services may put events on the bus, so the entity in an event is not checked further.
 //!
 //! The bus delivers an event at least once, and an operator may put a rejected event on the bus again. The identifier
 //! of the bus event is an idempotency key in a separate namespace, so a repeated event creates nothing new, even if

@@ -20,7 +20,7 @@ use storage::{IdempotencyKey, IdempotentRequest, Sender};
 #[derive(Debug)]
 pub struct NewEvent<'a> {
     pub(super) content: Content<'a>,
-    /// The idempotency key, if any: a repetition with the same key publishes nothing new.
+    /// The idempotency key, if any: a repeated request with the same key publishes nothing new.
     pub(super) once: Option<IdempotentRequest>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Content<'a> {
     pub(super) data: &'a RawValue,
     /// How many days the event is kept, if the publisher set that.
     pub(super) retention_days: Option<u32>,
-    /// The values that do not conform to the type's schema; none before the data are validated.
+    /// The values that do not conform to the type's schema; none before the data is validated.
     pub(super) warnings: Vec<Violation>,
 }
 

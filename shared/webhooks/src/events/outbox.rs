@@ -1,4 +1,4 @@
-//! The outbox: internal events of the service that wait to be published.
+//! The outbox: the service's internal events waiting to be published.
 //!
 //! Such an event announces a change in the table, and is written in the transaction of the change, so that a crash
 //! leaves both or neither. The sweep publishes each event and then removes it. After a crash in between, it publishes
@@ -135,7 +135,7 @@ impl OutboxEvent {
     }
 }
 
-/// The events that wait to be published.
+/// The events waiting to be published.
 #[derive(Debug, Clone)]
 pub struct Outbox(Table);
 

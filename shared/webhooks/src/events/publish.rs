@@ -1,8 +1,8 @@
 //! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
 //! publishing reliable: first the plan of an idempotency key, then the event with its targets. From then on the request
 //! can be acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
-//! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A repetition
-//! after a crash in between uses the same identifiers and creates nothing new.
+//! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A request
+//! repeated after a crash in between uses the same identifiers and creates nothing new.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -188,8 +188,8 @@ impl Publisher {
         }
     }
 
-    /// Whether a request with this event's key was accepted before. Its repetition gets the first response, even if its
-    /// data would be refused now, because of a stricter deployment or a changed schema.
+    /// Whether a request with this event's key was accepted before. A repeated request gets the first response, even if
+    /// its data would be refused now, because of a stricter deployment or a changed schema.
     pub async fn has_accepted(&self, event: &NewEvent<'_>) -> Result<bool, TableError> {
         match &event.once {
             Some(once) => self.has_plan(once).await,
@@ -239,7 +239,7 @@ impl Publisher {
         Ok(Published { is_repeated, ..published })
     }
 
-    /// Publishes an internal event of the service. A repetition creates nothing new.
+    /// Publishes an internal event of the service. Repeating it creates nothing new.
     pub(super) async fn publish_event(&self, entity: &AuthorizedEntity, event: &Event) -> Result<(), TableError> {
         debug_assert_eq!(entity.id(), &event.entity);
         let webhooks = timed("webhooks read", self.webhooks.of(entity).boxed()).await?;
@@ -264,8 +264,8 @@ impl Publisher {
         let first_attempt = self.first_attempt(event);
         let (event_item, put) =
             self.events.keeping(event, targets.clone(), first_attempt, self.schedule.retention).await?;
-        // The delivery is opened in the same transaction: a repetition with the key publishes nothing, and so could not
-        // open it.
+        // The delivery is opened in the same transaction: a repeated request with the key publishes nothing, and so
+        // could not open it.
         let heads = self.deliveries.opened_heads(&event_item, self.clock.now())?;
         let writes = Transaction::new().with(put).with_all(heads);
         self.table.write_recorded(writes, record, "publishing an event to one webhook").boxed().await?;
@@ -356,7 +356,7 @@ impl Publisher {
     }
 
     /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again;
-    /// the claim decides whether their attempts still have to be made.
+    /// the claim shows whether their attempts still have to be made.
     async fn announce(&self, event: &Event, targets: &[Target], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();
@@ -364,7 +364,7 @@ impl Publisher {
         for (ordinal, Target { webhook, .. }) in targets.iter().enumerate() {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
             let message = AttemptMessage::new(DeliveryId::of(&event.id, ordinal), 1, owner);
-            // A repetition may announce a delivery to a webhook that was removed since.
+            // A repeated request may announce a delivery to a webhook that was removed since.
             let (lane, message) = match known.get(webhook) {
                 Some(known) => (Lane::of(known.is_slow(now)), message.since(known.last_update)),
                 None => (Lane::Quick, message),

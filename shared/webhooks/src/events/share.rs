@@ -105,7 +105,7 @@ impl PublishingShare {
     }
 
     /// Runs a publication of a body of this many bytes, or refuses it if the entity has used up its share of the
-    /// minute. A repetition counts like any other request, since it costs as much.
+    /// minute. A repeated request counts like any other, since it costs as much.
     ///
     /// If the table cannot count, the publication still runs, and this process counts only its own publications.
     pub async fn within<'a, T, E: From<ShareExceeded>, F: Future<Output = Result<T, E>>>(

@@ -53,7 +53,7 @@ pub(crate) struct EventItem {
     pub(crate) subject: Option<String>,
     /// The deliveries, in the order of their numbers.
     pub(crate) targets: Vec<Target>,
-    /// Warnings about data that do not conform to the type's schema; absent if there are none.
+    /// Warnings about data that does not conform to the type's schema; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<Violation>,
     /// When the first attempts are due; absent if they are due at once.
@@ -109,7 +109,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A target that waits for no other delivery.
+    /// A target that need not wait for another delivery.
     pub(crate) fn of(webhook: WebhookId, url: String) -> Self {
         Self { webhook, url, after: None }
     }
@@ -264,8 +264,8 @@ impl StoredEvent {
     }
 }
 
-/// The plan of a publication with an idempotency key. A repetition carries out the same plan, and so gets the same
-/// response.
+/// The plan of a publication with an idempotency key. A repeated request carries out the same plan, and so gets the
+/// same response.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PublicationPlan {

@@ -1,7 +1,7 @@
 //! Validation of an event's data by its type's schema. A process compiles a type's schema at the first event of that
 //! type.
 //!
-//! Warnings, metrics and the log contain types, members and rules, but never a value: data may be about people.
+//! Warnings, metrics and the log contain types, members and rules, but never a value: the data may be about people.
 
 use std::{
     collections::BTreeMap,
@@ -22,10 +22,10 @@ use base::metric::{Metrics, Name, Number};
 use base::{Environment, FromEnvironment, SharedClock};
 use problem::{Pointer, Problem, Rule, Violation};
 
-/// The treatment of data that do not conform to their type's schema: `EVENT_VALIDATION`.
+/// What happens to data that does not conform to its type's schema: `EVENT_VALIDATION`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EventValidation {
-    /// Data are not validated.
+    /// Data is not validated.
     Off,
     /// The event is published, and its publisher gets warnings.
     #[default]

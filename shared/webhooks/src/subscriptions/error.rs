@@ -35,7 +35,7 @@ pub enum WebhookError {
     /// The change is invalid once its masks are replaced by the stored values.
     #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
-    /// The data of a test event do not conform to its type's schema, and the deployment is strict.
+    /// The data of a test event does not conform to its type's schema, and the deployment is strict.
     #[error("the test event's data does not conform to its type's schema")]
     InvalidTestData(Vec<Violation>),
     /// The test event is too large.

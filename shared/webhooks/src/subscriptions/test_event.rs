@@ -60,7 +60,7 @@ pub struct TestSent {
 pub struct TestRequest<'a> {
     /// The event's type; `None` means `webhook.test`.
     kind: Option<&'static EventType>,
-    /// The caller's data. Without them, the type's sample is sent.
+    /// The caller's data. Without it, the type's sample is sent.
     data: Option<&'a RawValue>,
 }
 

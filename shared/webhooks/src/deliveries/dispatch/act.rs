@@ -132,7 +132,7 @@ impl Dispatcher {
                 "postponed: its content cannot be read. The dispatcher will read it again; if an error names the \
                  cause, fix it"
             ),
-            // A log line for each delivery that waits for a rate limit would be too many.
+            // A log line for each delivery waiting for a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
             _ => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),

@@ -239,7 +239,7 @@ impl Dispatcher {
         Ok((outcome, prefetch))
     }
 
-    /// Claims a delivery that probably has no head yet. If it is already known that the delivery waits for another
+    /// Claims a delivery that probably has no head yet. If it is already known that the delivery must wait for another
     /// delivery or for a reader, one write records the wait instead of a claim.
     async fn claim_first(
         &self,

@@ -225,7 +225,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides on the next step after an outcome, according to the webhook's retries at the time of the request.
+    /// Decides on the next step after an outcome, using the webhook's retries at the time of the request.
     fn next(
         &self,
         claimed: &Claimed,

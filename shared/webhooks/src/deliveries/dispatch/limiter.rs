@@ -1,6 +1,6 @@
 //! Limits on the concurrent attempts of one dispatcher invocation: in total, per entity and per webhook.
 //!
-//! An invocation that waits for slow endpoints continues to receive (`run.rs`), so permits are the scarce resource, not
+//! An invocation waiting for slow endpoints continues to receive (`run.rs`), so permits are the scarce resource, not
 //! invocations. One entity alone can never take all permits of an invocation; several together can. Permits are counted
 //! in memory: they cost no writes, and none is lost when a worker dies.
 
@@ -98,7 +98,7 @@ impl ConcurrencyLimiter {
         self.counts().most
     }
 
-    /// How many deliveries wait for a permit here.
+    /// How many deliveries are waiting for a permit here.
     pub fn waiting(&self) -> usize {
         self.counts().waiting
     }

@@ -1,11 +1,11 @@
 //! A dispatch run: one invocation of the dispatcher, from its batch until all of its work is done.
 //!
-//! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation that
-//! waits for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one permit of
+//! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation
+//! waiting for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one permit of
 //! many (`limiter.rs`) instead of a whole invocation. A run of fast exchanges ends before it would receive. While
-//! several deliveries wait for a permit, a run leaves other messages on the queue. A run deletes the messages that it
-//! received itself. If it dies, these messages become visible again after their visibility timeout, like those of its
-//! batch; the sweep announces their deliveries sooner.
+//! several deliveries are waiting for a permit, a run leaves other messages on the queue. A run deletes the messages
+//! that it received itself. If it dies, these messages become visible again after their visibility timeout, like those
+//! of its batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
@@ -47,14 +47,14 @@ const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duratio
 const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it again";
 /// The pause after a failed receive call.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How long a delivery of the slow lane without a permit waits on the queue, at least. The time is short because
+/// How long a delivery of the slow lane without a permit must at least wait on the queue. The time is short because
 /// another run may have a free permit: the queue does not spread messages evenly over its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
 /// returning deliveries of an entity per second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
-/// How many deliveries of an entity wait like this, for up to half a minute. The sweep announces the others. It would
-/// also announce deliveries that wait longer, which would then have several messages.
+/// How many of an entity's deliveries may wait like this, for up to half a minute. The sweep announces the others. It
+/// would also announce deliveries that waited longer, and they would have several messages.
 const MAX_SENT_BACK: usize = 600;
 /// How long a delivery of the quick lane waits in memory for a permit. Where exchanges are fast it gets one; otherwise
 /// it moves to the slow lane.

@@ -140,8 +140,8 @@ struct Answered {
     result: AnswerResult,
     /// The delivery before the answer, and its attempt, if this request recorded it.
     recorded: Option<(Delivery, AttemptOutcome)>,
-    /// The delivery, if this answer or an earlier one made it final: a repetition completes a request that died after
-    /// its record.
+    /// The delivery, if this answer or an earlier one made it final: repeating the request completes one that died
+    /// after its record.
     ended: Option<Head>,
 }
 

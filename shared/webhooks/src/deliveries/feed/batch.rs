@@ -1,8 +1,8 @@
 //! The batch of a read with an idempotency key: repeating the read returns the same deliveries while their leases last.
 //!
-//! The batch is stored, with a receipt for each delivery, before its deliveries are handed out. A repetition hands out
-//! all of them again, including those that the first request did not reach, except deliveries that were answered. The
-//! record ends with the leases, so that a later repetition gets a new batch.
+//! The batch is stored, with a receipt for each delivery, before its deliveries are handed out. A repeated read hands
+//! out all of them again, including those that the first request did not reach, except deliveries that were answered.
+//! The record ends with the leases, so a read that is repeated later gets a new batch.
 
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};

@@ -98,7 +98,7 @@ impl Extension {
 }
 
 impl Feeds {
-    /// Extends a reader's leases to `visibility` from now. A repetition extends them again.
+    /// Extends a reader's leases to `visibility` from now. Repeating the request extends them again.
     pub async fn extend(
         &self,
         entity: &AuthorizedEntity,

@@ -46,7 +46,8 @@ enum PassedOver {
     /// Until this time, unless a later look forgets it sooner.
     Until {
         time: Time,
-        /// Whether a reader or a worker holds it. If not, it waits for its next attempt, which a person may request.
+        /// Whether a reader or a worker holds it. If not, it is waiting for its next attempt, which a person may
+        /// request.
         is_held: bool,
         /// When its head was read.
         read: Time,
@@ -271,7 +272,7 @@ mod tests {
     use crate::deliveries::state::head::tests::{LATER, NOW, head};
     use base::{EventId, SystemRandom};
 
-    /// A delivery that waits, or that a reader holds.
+    /// A delivery that is waiting, or that a reader holds.
     fn waiting(lease: Option<&str>) -> Head {
         let mut head = if lease.is_some() { head().leased(LATER) } else { head() };
         head.delivery.id = DeliveryId::of(&EventId::new(NOW, &SystemRandom), 0);

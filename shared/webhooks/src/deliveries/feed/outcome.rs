@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Reported(String),
     /// Unknown: the reader did not answer in time, or the worker that sent a request died.
     Unknown {
-        /// Whether the delivery stays in the feed for the next reader. If not, a dispatcher decides.
+        /// Whether the delivery stays in the feed for the next reader. If not, a dispatcher decides what happens to it.
         in_feed: bool,
         /// Whether its webhook was removed or disabled, so that the next claim cancels the delivery.
         ended: bool,

@@ -14,7 +14,7 @@ use base::Time;
 pub(super) struct ExpeditedRanges {
     /// The ranges named by requests for a recovery.
     pub(super) ranges: Ranges,
-    /// The remaining deliveries that wait for the breaker, which was closed early.
+    /// The remaining deliveries waiting for the breaker, which was closed early.
     pub(super) put_off: KeyRange,
 }
 
@@ -30,7 +30,7 @@ impl ExpeditedRanges {
         self.put_off = KeyRange::since(Time::from_millis(0));
     }
 
-    /// Records progress on the deliveries that wait for the breaker, up to a position or to the end. No effect if they
+    /// Records progress on the deliveries waiting for the breaker, up to a position or to the end. No effect if they
     /// were requested again in the meantime.
     pub(super) fn put_off_done(&mut self, worked_on: &KeyRange, position: Option<&ListPosition>) {
         if self.put_off == *worked_on {

@@ -72,9 +72,10 @@ pub(super) enum Work {
     Replay(Replay),
     /// Cancel the waiting deliveries of a removed webhook.
     Cancel(Passes),
-    /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides on them.
+    /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides what to do with
+    /// them.
     Release(Passes),
-    /// Make the deliveries due that wait for the end of their owner's pause.
+    /// Make the deliveries waiting for the end of their owner's pause due.
     Resume(Passes),
     /// Remove a temporary webhook when its feed has not been read for long.
     Expire,
@@ -100,7 +101,8 @@ pub(super) enum Progress {
     Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
     /// Deliveries were cancelled, released or made due; these passes remain.
     Passed(Passes),
-    /// The feed of a temporary webhook was read, a pause ends at another time, or a replay waits for the last events.
+    /// The feed of a temporary webhook was read, a pause ends at another time, or a replay is waiting for the last
+    /// events.
     Seen,
     /// Deliveries of an event were erased; this much remains.
     Erased(Erasure),

@@ -23,7 +23,7 @@ pub(super) enum Pass {
     /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
     /// at the end of its lease, unless the reader answers before.
     Release,
-    /// Make the deliveries due that wait for the end of a pause, which their owner began.
+    /// Make the deliveries waiting for the end of their owner's pause due.
     Resume,
 }
 
@@ -57,7 +57,7 @@ impl Worker {
         })
         .await?;
         tracing::info!(webhookId = %webhook, changed, lookedAt = page.looked_at, "{done} one page of deliveries");
-        // The index also lists deliveries that wait for something other than the end of the pause.
+        // The index also lists deliveries waiting for something other than the end of the pause.
         let has_found = if pass == Pass::Resume { changed > 0 } else { listed > 0 };
         let made_due = if pass == Pass::Cancel { 0 } else { changed };
         Ok((PageResult::of_pass(passes, has_found, page.end.as_ref(), now), made_due))
@@ -88,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Makes a delivery due now, unless it does not wait for the end of a pause.
+/// Makes a delivery due now, unless it is not waiting for the end of a pause.
 async fn resume(deliveries: &Deliveries, webhook: &WebhookId, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
     let consequence = "the delivery's item cannot be read; the delivery is on hold until the dispatcher checks it";
     let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();

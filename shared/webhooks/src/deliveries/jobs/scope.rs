@@ -18,7 +18,7 @@ pub struct RecoveryScope {
 pub enum Include {
     /// Failed deliveries, and deliveries cancelled while their webhook was disabled.
     Failed,
-    /// Deliveries that wait for their next attempt.
+    /// Deliveries waiting for their next attempt.
     Waiting,
     /// Both kinds.
     #[default]

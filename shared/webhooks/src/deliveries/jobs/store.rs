@@ -17,7 +17,7 @@ use base::{EventId, Time, WebhookId};
 use storage::table::{Change, Delete, Put, Table, TableError, Transaction, Write, Written, exists, is, is_new};
 use storage::{IdempotencyError, Record};
 
-/// Number of tries for a write that conflicts with others.
+/// How many times a write that conflicts with others is tried.
 pub(super) const TRIES: usize = 20;
 
 pub(super) const TAKING: &str = "taking up a job";

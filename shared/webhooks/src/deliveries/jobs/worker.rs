@@ -38,7 +38,7 @@ pub struct Worker {
     pub deliveries: Deliveries,
     /// The webhooks of the deliveries.
     pub webhooks: Webhooks,
-    /// The clock that decides which jobs are due.
+    /// The clock that determines which jobs are due.
     pub clock: SharedClock,
     /// Random source of leases.
     pub random: SharedRandom,

@@ -50,7 +50,7 @@ pub struct Diagnosis {
     stats: WebhookStats,
     /// Failed and cancelled deliveries that can be recovered.
     recoverable: Recoverable,
-    /// Deliveries whose next attempt is more than a minute away, or that wait for the end of a pause.
+    /// Deliveries whose next attempt is more than a minute away, or that are waiting for the end of a pause.
     waiting: Counted,
     /// First the causes that block the whole webhook or some deliveries, then those of failed attempts, the most
     /// frequent first, then the filter.
@@ -132,7 +132,7 @@ impl Diagnosing {
         Ok(Diagnosis { webhook, stats, recoverable, waiting, findings, failures })
     }
 
-    /// Why the oldest waiting deliveries wait: for another delivery, or for their slot.
+    /// Why the oldest waiting deliveries are waiting: for another delivery, or for their slot.
     async fn of_waiting(&self, webhook: &WebhookId, kept: &KeyRange) -> Result<Vec<Obstacle>, TableError> {
         let waiting = self.deliveries.of_group(webhook, IndexGroup::Waiting, kept, WAITING).await?;
         let heads = self.deliveries.heads(waiting.found.iter().map(|id| (id, None)).collect()).await?;

@@ -41,7 +41,7 @@ pub struct Listing {
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,
-    /// The clock that decides which deliveries have expired.
+    /// The clock that determines which deliveries have expired.
     pub clock: SharedClock,
     /// Random source for the nonces of sealed cursors.
     pub random: SharedRandom,

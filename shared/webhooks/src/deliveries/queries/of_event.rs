@@ -21,20 +21,20 @@ pub struct EventWithDeliveries {
     /// Whether it was sent as a test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     test: bool,
-    /// Its subject; absent if neither the publisher nor the data provide one.
+    /// Its subject; absent if neither the publisher nor the data provides one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     timestamp: Time,
     managing_entity_identifier: EntityId,
     /// The published data, byte for byte.
     data: Box<RawValue>,
-    /// Where its data violate the type's schema. Not part of the stored body.
+    /// Where its data violates the type's schema. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
     /// How many days it is kept, if its publisher set that. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     retention_days: Option<u32>,
-    /// When its content was erased; its data are empty then.
+    /// When its content was erased, if it was; `data` is then empty.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
     /// One for each webhook that the event matched, newest first. Not part of the stored body.

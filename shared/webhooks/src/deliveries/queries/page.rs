@@ -37,7 +37,7 @@ pub(super) struct Filling<'a> {
     /// How many deliveries were read.
     read: usize,
     now: Time,
-    /// Whether the webhook of the filters may belong to another entity. The first delivery that is read decides.
+    /// Whether the webhook of the filters may belong to another entity. The first delivery that is read settles it.
     pub(super) may_be_foreign: bool,
     /// The time until which earlier pages have listed deliveries from the indexes; `None` if they have listed none of
     /// this range.

@@ -38,7 +38,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 pub enum Lane {
     /// Deliveries with quick responses.
     Quick,
-    /// Deliveries with slow responses, and deliveries that wait for a permit.
+    /// Deliveries with slow responses, and deliveries waiting for a permit.
     Slow,
 }
 

@@ -20,7 +20,8 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// Number of tries for a delivery that changes concurrently. Each change is a claim, a record or another request.
+/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a claim, a
+/// record or another request.
 const TRIES: usize = 5;
 
 /// How long it takes at most until the sweep finds the delivery of a reader that did not answer, or of a worker that
@@ -40,7 +41,7 @@ pub struct Cancelling {
 }
 
 impl Cancelling {
-    /// Cancels an open delivery, and returns it. A repetition changes nothing.
+    /// Cancels an open delivery, and returns it. Repeating it changes nothing.
     ///
     /// # Errors [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`]
     /// if it was delivered or has failed.

@@ -49,7 +49,8 @@ pub struct Erased {
 }
 
 impl Erasing {
-    /// Erases an event's content. A repetition, with or without an idempotency key, completes an interrupted erasure.
+    /// Erases an event's content. Repeating the request, with or without an idempotency key, completes an interrupted
+    /// erasure.
     ///
     /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, or its retention is over.
     pub async fn erase(

@@ -1,5 +1,5 @@
 //! Recovers a range of a webhook's deliveries: those that failed, that were cancelled while the webhook was disabled,
-//! or that wait. The request counts them up to a limit and closes the breaker; a job makes them due.
+//! or that are waiting. The request counts them up to a limit and closes the breaker; a job makes them due.
 
 use std::time::Duration;
 

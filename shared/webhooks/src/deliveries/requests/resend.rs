@@ -48,8 +48,8 @@ pub struct Resent {
 enum Step {
     /// The delivery is final and gets a new schedule.
     Reopen,
-    /// The delivery gets one more attempt now: its next one is due later, or waits for another delivery, or would have
-    /// to.
+    /// The delivery gets one more attempt now: its next one is due later, or it is waiting for another delivery, or
+    /// would have to.
     AttemptNow,
     /// The delivery is due, and its message may be lost.
     Announce,
@@ -114,7 +114,7 @@ impl Resent {
 impl Resending {
     /// Resends a delivery now, once per idempotency key, and returns the changed delivery.
     ///
-    /// A repetition reads the delivery again, since a stored response could be too large.
+    /// A repeated request reads the delivery again, since a stored response could be too large.
     pub async fn resend(
         &self,
         entity: &AuthorizedEntity,

@@ -152,7 +152,7 @@ pub(crate) fn after_pause(created: Time, now: Time) -> Time {
     now + now.since(created).clamp(GRACE, LONGEST_PAUSE)
 }
 
-/// Decides on a delivery. `open_before` is the open delivery that it waits for, if [`Facts::before`] asked for it.
+/// Decides on a delivery. `open_before` is the open delivery that it is waiting for, if [`Facts::before`] asked for it.
 pub(crate) fn decide(facts: &Facts<'_>, open_before: Option<DeliveryId>) -> Decision {
     let webhook = match facts.receiver() {
         Ok(webhook) => webhook,

@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-/// The reason why an open delivery waits.
+/// Why an open delivery is waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitingFor {

@@ -135,12 +135,12 @@ impl Head {
         self.state.open().is_none()
     }
 
-    /// Whether the delivery waits until another one is final.
+    /// Whether the delivery is waiting for another one to become final.
     pub(crate) fn is_held(&self) -> bool {
         self.held_by().is_some()
     }
 
-    /// The delivery for whose end it waits.
+    /// The delivery that it is waiting for.
     pub(crate) fn held_by(&self) -> Option<&DeliveryId> {
         self.state.open()?.wait.before()
     }
@@ -279,7 +279,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An event with these data, and its delivery.
+    /// An event with this data, and its delivery.
     pub fn event_and_head(data: &str) -> (Event, Head) {
         let random = CountingRandom::default();
         let entity = EntityId::parse("hotel").expect("an entity");

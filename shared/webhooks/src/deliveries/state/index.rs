@@ -19,8 +19,8 @@ pub(super) const SOON: Duration = Duration::from_secs(60);
 pub enum IndexGroup {
     /// Open, and the next attempt is due now or within a minute.
     Open,
-    /// Open, and the next attempt is more than a minute away, or waits for a breaker, its owner, a slot or the
-    /// preceding delivery. The removal of the webhook cancels these; its other open deliveries are cancelled by their
+    /// Open, and the next attempt is more than a minute away, or is waiting for a breaker, its owner, a slot or the
+    /// preceding delivery. Removing the webhook cancels these; its other open deliveries are cancelled by their
     /// attempts.
     Waiting,
     /// Open, and waiting in the feed of a pull webhook, or with a reader of the feed.

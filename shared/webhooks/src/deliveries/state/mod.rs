@@ -51,8 +51,8 @@ pub(crate) enum State {
 /// A delivery that has a next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// When the next attempt is due. If it waits for something with no known time: when the dispatcher checks the
-    /// delivery.
+    /// When the next attempt is due. If it is waiting for something whose time is unknown, when the dispatcher checks
+    /// the delivery.
     pub(crate) next: Time,
     /// Whether an attempt of the current schedule was made.
     pub(crate) is_retry: bool,
@@ -137,7 +137,7 @@ impl Open {
         self.claim.lease.is_none() && now < self.next
     }
 
-    /// Whether the next attempt of the schedule waits for something other than its time.
+    /// Whether the schedule's next attempt is waiting for something other than its time.
     pub(crate) fn is_put_off(&self) -> bool {
         self.wait != Wait::Schedule
     }

@@ -1,5 +1,5 @@
-//! The reason for which an open delivery waits, as its owner sees it. Waiting for a permit writes nothing, so this
-//! reason is derived from an overdue attempt.
+//! Why an open delivery is waiting, as its owner sees it. Waiting for a permit writes nothing, so this reason is
+//! derived from an overdue attempt.
 
 use crate::deliveries::{
     state::{State, Wait, delivery::WaitingFor, head::Head},
@@ -8,7 +8,7 @@ use crate::deliveries::{
 use base::Time;
 
 impl Head {
-    /// The reason for the delivery's wait; `None` if it is final or due now, or its attempt is under way.
+    /// Why the delivery is waiting; `None` if it is final or due now, or its attempt is under way.
     pub(crate) fn waiting_for(&self, now: Time) -> Option<WaitingFor> {
         let open = self.state.open()?;
         let is_under_way = open.claim.lease.as_ref().is_some_and(|lease| now < lease.until);
@@ -65,7 +65,7 @@ mod tests {
         times::GRACE,
     };
 
-    /// The reason for which a delivery in this state waits.
+    /// Why a delivery in this state is waiting.
     fn waits_for(wait: &Wait, next: Time) -> Option<WaitingFor> {
         head().waiting(next, wait.clone()).waiting_for(NOW)
     }

@@ -1,10 +1,10 @@
-//! Why the next attempt of a delivery waits, and the rules for each reason.
+//! Why a delivery's next attempt is waiting, and the rules for each reason.
 
 use base::{DeliveryId, Time};
 
 use crate::deliveries::state::{delivery::WaitingFor, index::IndexGroup, slot::Slot, times::GRACE};
 
-/// The reason for which the next attempt waits.
+/// Why the next attempt is waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The time of the schedule; nothing once it has passed.
@@ -45,8 +45,8 @@ impl Wait {
         }
     }
 
-    /// The group in the webhook's index. For a delivery that waits for its breaker, its owner, a slot or another
-    /// delivery, the length of the wait does not matter, since the job that ends the wait must find it.
+    /// The group in the webhook's index. For a delivery waiting for its breaker, its owner, a slot or another delivery,
+    /// the length of the wait does not matter, since the job that ends the wait must find it.
     pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
         match self {
             Self::Reader => IndexGroup::Unread,
@@ -73,8 +73,8 @@ impl Wait {
     }
 
     /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
-    /// overdue attempt waits for a permit, which writes nothing: its time on the queue is over, and the sweep announces
-    /// it again.
+    /// overdue attempt is waiting for a permit, which writes nothing: its time on the queue is over, and the sweep
+    /// announces it again.
     pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
         let is_early = now < next;
         match self {
@@ -90,7 +90,7 @@ impl Wait {
         }
     }
 
-    /// The delivery for whose end it waits.
+    /// The delivery that it is waiting for.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {
         if let Self::Before(before) = self { Some(before) } else { None }
     }

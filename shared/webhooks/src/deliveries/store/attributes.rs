@@ -50,7 +50,7 @@ struct Attributes {
     sweeps: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_attempt_date: Option<Time>,
-    /// Present while the delivery is open, so that one comparison decides whether it can be claimed.
+    /// Present while the delivery is open, so that one comparison shows whether it can be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     claimable_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

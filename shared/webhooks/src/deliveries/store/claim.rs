@@ -116,7 +116,7 @@ impl Claimed {
         self.open().and_then(|open| open.claim.unknown)
     }
 
-    /// The slot for which the attempt has waited, if any.
+    /// The slot that the attempt has waited for, if any.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.open().and_then(|open| open.wait.slot())
     }
@@ -226,8 +226,8 @@ impl Deliveries {
         Ok(self.table.until(Instant::now() + CLAIM_LIMIT).write_together(put, CLAIMING).await?.is_done())
     }
 
-    /// Gives a delivery that waits in the feed of its webhook to a reader, until this time. Returns `None` if another
-    /// reader or the dispatcher has claimed it, or it has changed since it was read.
+    /// Gives a delivery waiting in its webhook's feed to a reader, until this time. Returns `None` if another reader or
+    /// the dispatcher has claimed it, or it has changed since it was read.
     pub(crate) async fn hand_out(
         &self,
         read: &Head,
@@ -250,7 +250,7 @@ impl Deliveries {
     }
 
     /// Extends the lease by which a reader holds a delivery of this webhook to `end`. Returns false if the lease was
-    /// lost, or the delivery is another webhook's or final. A repetition changes nothing.
+    /// lost, or the delivery is another webhook's or final. Repeating it changes nothing.
     pub(crate) async fn extend_lease(
         &self,
         held: &ReaderLease<'_>,

@@ -35,14 +35,15 @@ const PAGE: usize = 10;
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many large attempts of a delivery are changed concurrently.
 const ATTEMPTS_AT_ONCE: usize = 25;
-/// Number of tries for a delivery that changes concurrently. Each change is a claim or a record.
+/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a claim or a
+/// record.
 const TRIES: usize = 5;
 
 const ERASING: &str = "erasing a delivery's content";
 
 impl Deliveries {
     /// Erases the content in a page of an erased event's deliveries, from number `from` on, and releases the deliveries
-    /// that they hold. Returns the number of the next delivery, or `None` after the last. A repetition changes nothing.
+    /// that they hold. Returns the number of the next delivery, or `None` after the last. Repeating it changes nothing.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,

@@ -23,7 +23,8 @@ use storage::table::{Put, TableError};
 
 /// How many deliveries of an event are opened concurrently.
 const AT_ONCE: usize = 32;
-/// Number of tries for a delivery that changes concurrently. Each change is a record or a claim.
+/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a record or a
+/// claim.
 const TRIES: usize = 5;
 
 const OPENING: &str = "opening a delivery";

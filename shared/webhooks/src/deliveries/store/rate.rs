@@ -16,7 +16,7 @@ use crate::{
 use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, more};
 
-/// Number of tries for a reservation when concurrent ones are faster.
+/// How many times a reservation is tried when concurrent ones are faster.
 const TRIES: usize = 10;
 /// How long a line is kept after its last reservation. No delivery waits in it beyond its retention.
 const KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
@@ -33,7 +33,7 @@ struct Line {
 
 impl Deliveries {
     /// Reserves the next free slot of a webhook with this limit, for an attempt that may have missed one. If the
-    /// response to a reservation is lost, its repetition reserves another, and one slot stays unused.
+    /// response to a reservation is lost, the repeated call reserves another, and one slot stays unused.
     pub(crate) async fn reserve_slot(
         &self,
         webhook: &WebhookId,

@@ -1,4 +1,4 @@
-//! Makes deliveries due again. A final delivery gets a new schedule. A delivery that waits for its next attempt gets an
+//! Makes deliveries due again. A final delivery gets a new schedule. A delivery waiting for its next attempt gets an
 //! additional attempt, which does not count in its schedule.
 //!
 //! Every change is on condition of the state that was read, so that only one of several concurrent requests has an

@@ -193,7 +193,7 @@ impl KeptEndpoint {
         self.event_url.clone()
     }
 
-    /// Whether an address has the scheme, the host and the port of this endpoint.
+    /// Whether an address has the same scheme, host and port as this endpoint.
     pub fn is_same_server(&self, url: &str) -> bool {
         let origin = |url: &str| Url::parse(url).map(|url| url.origin()).ok();
         origin(url).is_some_and(|given| origin(&self.event_url) == Some(given))

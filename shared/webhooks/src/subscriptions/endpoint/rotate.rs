@@ -23,7 +23,7 @@ use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{JsonBody, Problem, Removed, overlap};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, Once};
 
-/// The number of tries of a change of the secrets. A change is lost only to a concurrent change, or if the secrets are
+/// How many times a change to the secrets is tried. A change is lost only to a concurrent change, or if the secrets are
 /// resealed with a new key.
 const TRIES: usize = 10;
 

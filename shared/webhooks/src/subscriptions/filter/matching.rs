@@ -1,4 +1,4 @@
-//! Whether data match a pattern. Each node of a pattern is compared once with each value at its path. This can be a
+//! Whether data matches a pattern. Each node of a pattern is compared once with each value at its path. This can be a
 //! hundred comparisons for each of a hundred thousand values, so the steps are counted and limited.
 
 use std::cmp::Ordering;
@@ -59,7 +59,7 @@ impl Steps {
 }
 
 impl Pattern {
-    /// Whether the data of an event match.
+    /// Whether an event's data matches.
     ///
     /// # Errors If the comparison takes more steps than are left.
     pub fn matches(&self, data: &EventData<'_>, steps: &mut Steps) -> Compared {

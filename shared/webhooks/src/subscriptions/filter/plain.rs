@@ -28,7 +28,7 @@ pub fn read(json: &RawValue) -> DataValue<'_> {
     }
 }
 
-/// Whether the data match.
+/// Whether the data matches.
 pub fn matches(pattern: &Pattern, data: &RawValue) -> bool {
     value_matches(pattern, Some(&read(data)))
 }

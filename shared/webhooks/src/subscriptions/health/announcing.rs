@@ -24,7 +24,7 @@ use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written
 
 /// The minimum time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The time limit for reading the marks, since the record of an attempt waits for them.
+/// The time limit for reading the marks, since an attempt's record waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 /// The maximum number of events of each other type for one entity in one hour of the clock.
 pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;

@@ -87,7 +87,7 @@ pub struct HealthItem {
     pub incomplete_in_row: u32,
     /// When the first attempt after the last success failed.
     pub failing_since: Option<Time>,
-    /// The time of the first failure after the last success or the last long silence. Decides when the webhook is
+    /// The time of the first failure after the last success or the last long silence. It determines when the webhook is
     /// disabled.
     pub streak_since: Option<Time>,
     /// Whether enough attempts have failed to call the webhook failing.
@@ -114,7 +114,7 @@ pub enum BreakerDecision {
     Go,
     /// The attempt is made as the probe, if it takes the probe's lease before any other attempt.
     Probe,
-    /// The attempt waits until this time, and is then decided again.
+    /// The attempt waits until this time, when the breaker decides on it again.
     Wait(Time),
 }
 
@@ -192,8 +192,8 @@ impl HealthItem {
         }
     }
 
-    /// When the deliveries that wait for a probe are decided again. The wait grows with the endpoint's silence, since
-    /// its probe is then more likely to time out, and more deliveries wait for it.
+    /// When the deliveries waiting for a probe are checked again. The wait grows with the endpoint's silence, since its
+    /// probe is then more likely to time out, and more deliveries are waiting for it.
     pub fn after_probe(&self, now: Time) -> Time {
         let doubled = 2u32.saturating_pow(self.opens.saturating_sub(1).min(8));
         now + FIRST_PROBE_WAIT.saturating_mul(doubled).min(PROBE_LEASE)

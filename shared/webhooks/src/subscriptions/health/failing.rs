@@ -24,7 +24,8 @@ use storage::table::{Key, Scan, begins_with, is, present};
 pub enum FailingState {
     /// Its last attempts failed, and further ones are made.
     Failing,
-    /// Its last attempts never completed, and its deliveries wait for the breaker or for the end of its owner's pause.
+    /// Its last attempts never completed, and its deliveries are waiting for the breaker or for the end of its owner's
+    /// pause.
     Paused,
     /// The service has disabled it.
     Disabled,

@@ -17,10 +17,10 @@ use storage::{IdempotencyError, Record, Table};
 /// The parts of a webhook's state that a change of it resets.
 #[derive(Default)]
 pub(in crate::subscriptions) struct Reset {
-    /// Removes the failures, and makes the deliveries that wait for an open breaker due now: past failures do not
-    /// disable the webhook again, and no delivery waits because of the former address.
+    /// Removes the failures, and makes the deliveries waiting for an open breaker due now: past failures do not disable
+    /// the webhook again, and no delivery waits because of the former address.
     pub(in crate::subscriptions) failures: bool,
-    /// Makes the deliveries due now that wait for a breaker, for their slot or for the preceding delivery.
+    /// Makes the deliveries waiting for a breaker, for their slot or for the preceding delivery due now.
     pub(in crate::subscriptions) put_off: bool,
     /// The job that takes deliveries out of a feed, or makes those of a paused webhook due, and its turn.
     pub(in crate::subscriptions) job: Option<[Write; 2]>,
@@ -42,8 +42,7 @@ impl Pauses {
         Self { table: table.clone(), healths: Healths::new(table.clone()), jobs: Jobs::new(table.clone()) }
     }
 
-    /// Closes a webhook's breaker, and makes the deliveries that wait for it due now. Has no effect on a closed
-    /// breaker.
+    /// Closes a webhook's breaker and makes the deliveries waiting for it due now. Has no effect on a closed breaker.
     pub(crate) async fn end(
         &self,
         entity: &AuthorizedEntity,
@@ -60,7 +59,7 @@ impl Pauses {
         Ok(())
     }
 
-    /// Closes an open breaker, and makes the deliveries that wait for it due now. Returns whether it was open.
+    /// Closes an open breaker and makes the deliveries waiting for it due now. Returns whether it was open.
     pub(crate) async fn close(
         &self,
         entity: &AuthorizedEntity,

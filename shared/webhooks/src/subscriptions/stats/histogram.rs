@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The end of the last range, in milliseconds. Longer durations belong to this range, since an exchange takes 15 s at
-/// most.
+/// The end of the last range, in milliseconds. Longer durations belong to this range, since an exchange takes at most
+/// 15 s.
 pub(super) const LONGEST: u64 = 20_000;
 
 /// The number of attempts in each range, by the range's shortest duration.

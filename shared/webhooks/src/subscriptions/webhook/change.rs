@@ -4,8 +4,8 @@
 //! A mask in a change means the stored value: such a change is built from that value, and tried again if the value has
 //! changed. No stored value moves to another server together with the webhook.
 //!
-//! A change of the signature adds a key pair to the current signing secret, or removes all key pairs. The secrets
-//! continue to sign, so that a receiver that has them accepts every delivery before and after.
+//! Changing the signature adds a key pair to the current signing secret, or removes all key pairs. The secrets continue
+//! to sign, so that a receiver that has them accepts every delivery before and after.
 
 use std::num::NonZeroU64;
 
@@ -32,7 +32,7 @@ use outbound::AddressRules;
 use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::{Changed, KeyRings, Once, Record, Written, table::Change};
 
-/// The number of tries of a change. A change without a version is lost only if a concurrent change sets `enabled` or
+/// How many times a change is tried. A change without a version is lost only if a concurrent change sets `enabled` or
 /// `delivery`, or the endpoint or the secrets on which it depends.
 const TRIES: u32 = 10;
 
@@ -181,7 +181,7 @@ impl Changing {
         let written = if record.is_some() {
             webhooks.change_once(change, record).await?
         } else if of_version {
-            // The SDK repeats a call whose response is lost. A transaction has a token, so that its repetition does not
+            // The SDK repeats a call whose response is lost. A transaction has a token, so the repeated call does not
             // look like a concurrent change.
             webhooks.change_in_transaction(change).await?
         } else {

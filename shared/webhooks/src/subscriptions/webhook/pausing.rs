@@ -1,5 +1,5 @@
-//! Pausing and resuming a webhook by its owner. During a pause, its deliveries wait, and none is lost. A breaker's
-//! pause, which the service begins, is in `subscriptions::health`.
+//! Pausing and resuming a webhook by its owner. During a pause, its deliveries are on hold, and none is lost. A
+//! breaker's pause, which the service begins, is in `subscriptions::health`.
 //!
 //! A job makes the waiting deliveries due. One transaction ends the pause and writes the job. A pause with an end has
 //! the job from the beginning, due at that end.
@@ -15,7 +15,7 @@ use base::{SharedClock, Time, WebhookId};
 use problem::{JsonBody, Problem, Rule};
 use storage::Allowance;
 
-/// The number of tries of a change that is lost only to a concurrent change.
+/// How many times a change is tried. It is lost only to a concurrent change.
 const TRIES: usize = 10;
 
 /// A request to pause a webhook.

@@ -20,7 +20,7 @@ pub enum DeliveryState {
     Active,
     /// The last attempts failed, and further ones are made.
     Failing,
-    /// Deliveries wait: the owner paused the webhook, or the last attempts never completed.
+    /// Deliveries are on hold: the owner paused the webhook, or the last attempts never completed.
     Paused,
     /// The webhook is disabled, so nothing is sent to it.
     Disabled,
