@@ -126,8 +126,8 @@ impl PendingAuthorizations {
         Self(table)
     }
 
-    /// Stores an authorization, with the idempotency record of its request, if any. It is kept until an hour after its
-    /// state expires.
+    /// Stores an authorization, with the request's idempotency record, if any. It is kept until an hour after its state
+    /// expires.
     pub async fn keep(
         &self,
         entity: &AuthorizedEntity,

@@ -16,9 +16,9 @@ use storage::SecretBytes;
 pub struct Application {
     /// The client identifier: `app` and 22 letters and digits.
     pub client_id: String,
-    /// The name that people see.
+    /// The name shown to people.
     pub name: String,
-    /// The managing entity that manages it over HTTP; without one, only the operator's command does.
+    /// The managing entity that manages it over HTTP; without one, only the operator's command manages it.
     #[serde(rename = "ownerIdentifier", default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EntityId>,
     /// The scopes that it may request.
@@ -28,7 +28,7 @@ pub struct Application {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// The texts that its owner stores with it. Applications of release 1.0 have none.
+    /// The metadata that its owner stores with it. Applications from release 1.0 have none.
     #[serde(default)]
     pub metadata: Metadata,
     /// Its secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
@@ -36,9 +36,9 @@ pub struct Application {
     /// Its public keys, oldest first.
     pub keys: Vec<ClientKey>,
     /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's
-    /// name. Written even if empty, so that an update can set an entry in it.
+    /// name. Written even when empty, so that an update can set an entry in it.
     pub last_used: BTreeMap<String, String>,
-    /// The version, which each change increments, from 1. The use of a credential is not a change.
+    /// The version, which starts at 1 and increases with each change. Using a credential is not a change.
     pub version: u64,
     /// When it was created.
     pub created_date: Time,
@@ -47,12 +47,13 @@ pub struct Application {
 }
 
 impl Application {
-    /// The account for which the application's actions are counted: its owner, or itself if it has no owner.
+    /// The account that the application's actions count towards: its owner, or the application itself if it has no
+    /// owner.
     pub fn accountable(&self) -> &str {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }
 
-    /// Whether it lacks scopes that it had earlier.
+    /// Whether it has lost scopes since then.
     pub fn lacks_scopes_of(&self, earlier: &Self) -> bool {
         !earlier.scopes.without(self.scopes).is_empty()
     }
@@ -67,8 +68,8 @@ impl Application {
         self.secrets.iter().filter(move |secret| secret.is_kept(now))
     }
 
-    /// The live secret with this text. Every live secret is compared, in constant time. Ended ones are not, so that the
-    /// time does not reveal how often the secret was replaced.
+    /// The live secret with this value. Every live secret is compared, in constant time. Ended ones are not, so that
+    /// the time does not reveal how often the secret was replaced.
     pub fn secret(&self, presented: &str, pepper: &SecretBytes, now: Time) -> Option<&ClientSecret> {
         let presented = ClientSecret::hash_of(presented, pepper);
         let mut found = None;
@@ -88,7 +89,7 @@ pub struct RemainingCredentials {
     pub secrets: Vec<ClientSecret>,
     /// Its keys.
     pub keys: Vec<ClientKey>,
-    /// The removed credentials, by the identifiers in tokens. Tokens obtained with them are revoked.
+    /// The removed credentials, by their identifiers in tokens. Tokens obtained with them are revoked.
     pub gone: Vec<String>,
 }
 

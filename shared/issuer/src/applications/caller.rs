@@ -1,6 +1,6 @@
 //! Callers and the applications that they may manage. Creating, changing or removing an application requires a token
-//! with all its rights. Otherwise, a token with few rights could create an application with all rights, or remove the
-//! applications of others.
+//! with all its rights. Otherwise, a token with few rights could create an application with all rights, or remove other
+//! owners' applications.
 
 use super::{application::Application, error::ApplicationError};
 use auth::{AuthorizedEntity, Claims, Entities, Scopes};
@@ -8,7 +8,7 @@ use base::Time;
 use problem::{Problem, Query};
 use storage::{Allowance, Allowances};
 
-/// The caller of a use case of applications: a managing entity with a token that covers it, or the operator of the
+/// The caller of an application use case: a managing entity with a token that covers it, or the operator of the
 /// deployment.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
@@ -74,15 +74,15 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Fails if the token is this application's own and the request is not confirmed. A caller that removes or narrows
-    /// another application needs no confirmation: it keeps its own access and can repair a mistake.
+    /// Fails if the token belongs to this application and the request is not confirmed. A caller that removes or
+    /// narrows another application needs no confirmation: it keeps its own access and can repair a mistake.
     pub fn check_confirmation(&self, application: &Application, confirmed: bool) -> Result<(), ApplicationError> {
         let own = self.0.is_some_and(|(_, token)| token.client_id == application.client_id);
         if own && !confirmed { Err(ApplicationError::Unconfirmed) } else { Ok(()) }
     }
 }
 
-/// Whether the query says `confirm=true`, which allows a request that ends or narrows the caller's own access.
+/// Whether the query says `confirm=true`, which allows a request to end or narrow the caller's own access.
 pub fn confirmed(mut query: Query<'_>) -> Result<bool, Problem> {
     let confirmed = query.one_of("confirm", "`true` or `false`", |text| text.parse().ok());
     query.finish()?;

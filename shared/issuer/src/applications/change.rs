@@ -14,21 +14,21 @@ use base::{Time, audit::Notes};
 use problem::{JsonBody, Metadata, Problem, Rule};
 use storage::{Changed, Once, Written};
 
-/// The properties that a change cannot set, each with the alternative.
+/// The properties that a change cannot set, each with its alternative.
 const FIXED: [(&str, &str); 3] = [
     ("managingEntities", "cannot be changed; create another application for other managing entities"),
     ("mayPublish", "cannot be changed here; only the operator grants and withdraws this right"),
     ("publicKeys", "cannot be changed here; add one with `POST …/application/{clientId}/key`"),
 ];
 
-/// A change of an application. A missing property does not change.
+/// A change to an application. A missing property stays as it is.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ApplicationChange {
     /// The new name.
     pub name: Option<String>,
     /// The scopes that it may request from now on.
     pub scopes: Option<Scopes>,
-    /// The metadata that replaces all current metadata.
+    /// The metadata that replaces all of the current metadata.
     pub metadata: Option<Metadata>,
     /// The version that the caller read, if given.
     pub version: Option<u64>,
@@ -77,7 +77,7 @@ impl Applications {
     /// The caller needs all rights of the application, before and after the change: it cannot give more than it has.
     /// Tokens carry the scopes, so a change that takes one away also revokes the issued tokens, in the same
     /// transaction. The application continues with its next token. An application that takes scopes away from itself
-    /// must confirm it.
+    /// must confirm this.
     pub async fn change(
         &self,
         caller: &Caller<'_>,

@@ -75,7 +75,7 @@ impl ClientKey {
     /// The key as a public JSON Web Key, with its name.
     pub fn to_jwk(&self) -> Map<String, Value> {
         let mut members = Map::from_iter([("kid".to_owned(), Value::from(self.kid.as_str()))]);
-        // A struct of texts always serializes to a JSON object.
+        // A struct of strings always serializes to a JSON object.
         if let Ok(Value::Object(jwk)) = serde_json::to_value(&self.jwk) {
             members.extend(jwk);
         }

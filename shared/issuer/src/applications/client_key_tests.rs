@@ -1,4 +1,4 @@
-//! Public keys of applications: the members that are read, stored, shown and refused.
+//! Applications' public keys: the members that are read, stored, shown and refused.
 
 use super::*;
 use crate::oauth::testing::AssertionKey;

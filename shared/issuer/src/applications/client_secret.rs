@@ -1,7 +1,7 @@
 //! Client secrets. Only their hashes are stored.
 //!
 //! A secret is 256 random bits, so a fast keyed hash protects it as well as a slow one: HMAC-SHA256 under a pepper from
-//! Secrets Manager. Without the pepper, the table does not even allow a guess to be tested.
+//! Secrets Manager. Without the pepper, the table cannot even be used to test a guess.
 
 use aws_lc_rs::{constant_time, hmac};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -45,7 +45,7 @@ impl ClientSecret {
         Self { id: ClientSecretId::new(now, random), hash, created_date: now, expires_date: None }
     }
 
-    /// A secret that no text matches.
+    /// A secret that nothing matches.
     pub(super) fn matching_no_text() -> Self {
         struct Zeros;
         impl Random for Zeros {

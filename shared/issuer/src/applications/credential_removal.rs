@@ -5,7 +5,7 @@ use base::{ClientSecretId, Time, audit::Notes};
 use problem::Removed;
 use storage::{Once, Written};
 
-/// The credential to remove, by the text with which the caller identifies it.
+/// The credential to remove, as the caller identifies it.
 #[derive(Debug, Clone, Copy)]
 pub enum CredentialName<'a> {
     /// A secret's identifier.
@@ -14,7 +14,7 @@ pub enum CredentialName<'a> {
     Key(&'a str),
 }
 
-/// The removal of a credential.
+/// A request to remove a credential.
 #[derive(Clone, Copy)]
 pub struct CredentialRemoval<'a> {
     /// The credential.
@@ -28,7 +28,7 @@ pub struct CredentialRemoval<'a> {
 /// The result of removing a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialRemoved {
-    /// The application has neither a live secret nor a key left, so it gets no more tokens.
+    /// The application has no live secret or key left, so it gets no more tokens.
     pub was_the_last: bool,
 }
 

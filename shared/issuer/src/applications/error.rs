@@ -14,7 +14,7 @@ use storage::{Allowance, IdempotencyError, SecretError, TableError};
 /// Why an application was not shown, created, changed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// The caller has no such application. Another entity's application looks the same.
+    /// The caller has no such application. Another entity's application gives the same error.
     #[error("there is no application `{0}`")]
     NotFound(String),
     /// The application has no such secret or key.
@@ -32,13 +32,13 @@ pub enum ApplicationError {
     /// The application's own token would end or narrow its access, and the request does not confirm that.
     #[error("the request would end or reduce the application's own access, and does not confirm this")]
     Unconfirmed,
-    /// A concurrent change was faster; the application has this version now.
+    /// A concurrent change came first; the application now has this version.
     #[error("another request changed the application; its version is now {0}")]
     Changed(u64),
     /// The entity has the maximum number of applications.
     #[error("the entity already has {MAX_APPLICATIONS} applications")]
     TooManyApplications,
-    /// The application has the maximum number of live secrets; the first of them ends at this time.
+    /// The application has the maximum number of live secrets; the first one to end does so at this time.
     #[error("the application already has {MAX_SECRETS} active secrets; the older one expires at {0}")]
     TooManySecrets(Time),
     /// The application has the maximum number of keys.
@@ -47,7 +47,7 @@ pub enum ApplicationError {
     /// The application already has a key with this name.
     #[error("the application already has a key with the name `{0}`")]
     KeyExists(String),
-    /// The allowance of this hour is used up; the next hour begins after this time.
+    /// This hour's allowance is used up; the next hour begins after this time.
     #[error("the entity has reached its hourly limit for new credentials, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The idempotency key was used with another request, or its response is not repeated.
@@ -151,7 +151,7 @@ impl From<ApplicationError> for Problem {
     }
 }
 
-/// How a client gets another secret if it lost the response with the one that its request created.
+/// How a client gets another secret if it lost the response containing the first one.
 fn another_secret(made: &str) -> String {
     if ClientSecretId::parse(made).is_some() {
         let end = format!("`DELETE …/application/{{clientId}}/secret/{made}` removes this one");

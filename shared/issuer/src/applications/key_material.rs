@@ -113,7 +113,7 @@ impl Material {
     }
 }
 
-/// Checks the lengths of the coordinates. Some programs encode a coordinate as a number, and lose its leading zeros.
+/// Checks the lengths of the coordinates. Some programs encode a coordinate as a number and lose its leading zeros.
 fn check_lengths(curve: &str, length: usize, x: &[u8], y: &[u8]) -> Result<(), String> {
     check_length("x", x, length, "RFC 7518 section 6.2.1.2", curve)?;
     check_length("y", y, length, "RFC 7518 section 6.2.1.3", curve)
@@ -129,8 +129,8 @@ fn check_length(name: &str, octets: &[u8], wanted: usize, rule: &str, curve: &st
     ))
 }
 
-/// Checks that the coordinates are a point on the curve. Without this check, the owner would notice a bad key only when
-/// it verifies nothing.
+/// Checks that the coordinates are a point on the curve. Without this check, the owner would notice a bad key only
+/// because it verifies nothing.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
     ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is not a point on its curve".to_owned())
@@ -143,12 +143,12 @@ fn edwards(x: Vec<u8>) -> Result<(), String> {
     let fault = || "is not a key on the curve Ed25519".to_owned();
     let mut coordinate = <[u8; 32]>::try_from(x.as_slice()).map_err(|_| fault())?;
     coordinate[31] &= 0x7f; // the highest bit distinguishes a point from its negative
-    coordinate.reverse(); // the largest digit first, so that numbers compare like texts
+    coordinate.reverse(); // most significant first, so that numbers compare like strings
     let small = SMALL_ORDER.contains(&coordinate);
     if small || coordinate >= FIELD || ParsedPublicKey::new(&ED25519, x).is_err() { Err(fault()) } else { Ok(()) }
 }
 
-/// Parses 32 bytes in hexadecimal digits, the largest first.
+/// Parses 32 bytes in hexadecimal, most significant digit first.
 const fn number(digits: &[u8; 64]) -> [u8; 32] {
     const fn value(digit: u8) -> u8 {
         if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
@@ -176,8 +176,8 @@ const SMALL_ORDER: [[u8; 32]; 5] = [
     number(b"7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffec"),
 ];
 
-/// Whether a number, the largest digit first, has a factor below 752. An RSA modulus must not have one (NIST SP 800-89
-/// §5.3.3): with a known factor, the private half can be computed.
+/// Whether a number, most significant digit first, has a factor below 752. An RSA modulus must not have one (NIST SP
+/// 800-89 §5.3.3): with a known factor, the private half can be computed.
 fn has_small_factor(number: &[u8]) -> bool {
     let rest = |divisor: u32| number.iter().fold(0, |rest, byte| (rest << 8 | u32::from(*byte)) % divisor);
     (2..752).any(|divisor| rest(divisor) == 0)
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Shows why such keys must be refused, and that the table is right: with each of the eight points, the verifying
+    /// Shows why such keys must be refused, and that the table is correct: with each of the eight points, the verifying
     /// library accepts a signature of zeros for at least one message in eight. The other values are further encodings
     /// of the same points.
     #[test]

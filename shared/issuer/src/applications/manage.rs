@@ -19,7 +19,7 @@ impl Applications {
         Ok(application)
     }
 
-    /// Finds out why a change of an application was lost, by reading the application again.
+    /// Finds out why a change to an application was lost by reading the application again.
     pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
         match self.show(caller, client_id, notes).await {
             Ok(now) => ApplicationError::Changed(now.version),
@@ -53,9 +53,9 @@ impl Applications {
 
     /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
-    /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the idempotency
-    /// record of its request, if any, so that a crash leaves nothing half removed. Other requests cannot make it fail:
-    /// it has no allowance and requires no version.
+    /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the request's
+    /// idempotency record, if any, so that a crash leaves nothing half removed. Other requests cannot make it fail: it
+    /// uses no allowance and requires no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,

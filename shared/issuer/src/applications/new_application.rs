@@ -1,4 +1,4 @@
-//! New applications, requested over HTTP or by the operator: checks their properties and creates them.
+//! New applications, requested over HTTP or by the operator: checks and creates them.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const CLIENT_ID_LENGTH: usize = 22;
 /// The properties of a new application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApplication {
-    /// The name that people see.
+    /// The name shown to people.
     pub name: String,
     /// The managing entity that manages it over HTTP, if any.
     pub owner: Option<EntityId>,
@@ -40,7 +40,7 @@ pub struct NewApplication {
     pub entities: Entities,
     /// Whether it may publish events.
     pub may_publish: bool,
-    /// The texts that its owner stores with it.
+    /// The metadata that its owner stores with it.
     pub metadata: Metadata,
     /// The keys with which it can prove its identity.
     pub keys: Vec<ClientKey>,
@@ -59,7 +59,7 @@ impl NewApplication {
         Self { may_publish, ..self }
     }
 
-    /// The number of credentials that it is created with.
+    /// The number of credentials that it gets at its creation.
     pub fn credentials(&self) -> u32 {
         let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         keys.saturating_add(self.with_secret.into())
@@ -176,7 +176,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", rule, checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-/// Parses texts as scopes, and adds each fault at its index in the list `scopes`.
+/// Parses strings as scopes, and adds each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", Rule::Required, "must have at least one element");
@@ -223,9 +223,9 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
 }
 
 /// Takes the members that published clients of a similar platform send with an application: the owner, as an
-/// identifier, a name and a type, and redirect addresses, which no grant of this service uses. Their requests have no
-/// member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. A given owner must
-/// be this entity.
+/// identifier, a name and a type, and redirect addresses, which none of this service's grants use. Their requests have
+/// no member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. A given owner
+/// must be this entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the path's managing entity");
     for name in ["ownerName", "ownerType"] {

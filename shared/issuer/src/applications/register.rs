@@ -1,4 +1,4 @@
-//! Making applications.
+//! Creating applications.
 
 use super::{
     application::Application,
@@ -22,7 +22,7 @@ pub struct Registration {
     pub allowances: Allowances,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The key of the hashes of secrets.
+    /// The key for hashing secrets.
     pub pepper: Pepper,
     /// Generates identifiers and secrets.
     pub random: SharedRandom,
@@ -54,7 +54,7 @@ impl Registration {
         Ok(answered)
     }
 
-    /// Makes an application.
+    /// Creates an application.
     pub async fn create(
         &self,
         caller: &Caller<'_>,
@@ -74,7 +74,7 @@ impl Registration {
         now: Time,
     ) -> Result<Created, ApplicationError> {
         caller.check(new.scopes, &new.entities, new.may_publish)?;
-        // Two concurrent requests may both pass. That is harmless: the limit only keeps lists short.
+        // Two concurrent requests may both succeed. That is harmless: the limit only keeps lists short.
         if let Some(entity) = caller.entity()
             && self.applications.count_of(entity).await? >= MAX_APPLICATIONS
         {
@@ -91,7 +91,7 @@ impl Registration {
     }
 
     /// Creates an application with an identifier and a secret that its clients already know, unless it exists. Returns
-    /// whether the application accepts the secret: the owner of an existing one may have ended it.
+    /// whether the application accepts the secret: an existing application's owner may have ended it.
     ///
     /// A removed application is created again. Tokens that it gets within five minutes after the removal are refused.
     pub async fn ensure(

@@ -19,7 +19,7 @@ use super::{
 use base::{ClientSecretId, Time, audit::Notes};
 use storage::{Answered, IdempotentRequest, SecretText, Written};
 
-/// How many ended secrets are kept when a new one is added, so that the item of an application stays small.
+/// How many ended secrets are kept when a new one is added. The limit keeps the application's item small.
 const MAX_ENDED: usize = 6;
 
 /// A new secret. It is shown only here.

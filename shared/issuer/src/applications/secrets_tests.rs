@@ -26,7 +26,7 @@ fn application(secrets: Vec<ClientSecret>) -> Application {
     Application { secrets, ..new.with("app".into(), None, after(0)) }
 }
 
-/// The secrets after adding a new one, for which there is room.
+/// The secrets after adding a new one, when there is room for it.
 fn added(secrets: &[ClientSecret], text: &str, overlap: Duration, now: Time) -> Vec<ClientSecret> {
     rotated(secrets, text, overlap, now).expect("room").left.secrets
 }

@@ -68,8 +68,8 @@ impl Applications {
         Ok(item.map(|item| item.application))
     }
 
-    /// Does the work that an unknown client identifier would skip (reading an item, hashing, comparing), so that
-    /// response times do not reveal whether an application exists.
+    /// Does the work that would be skipped for an unknown client identifier (reading an item, hashing, comparing), so
+    /// that response times do not reveal whether an application exists.
     pub fn compare_with_decoy(secret: &str, pepper: &SecretBytes) {
         const DOING: &str = "a decoy";
         static DECOY: LazyLock<Option<Put>> = LazyLock::new(|| Put::item(&ApplicationItem::from(decoy()), DOING).ok());
@@ -92,7 +92,7 @@ impl Applications {
         Ok(found)
     }
 
-    /// A scan for the applications of all owners, and those without an owner, for the operator. No index lists them.
+    /// A scan for all applications, with or without an owner, for the operator. No index lists them.
     pub fn of_all_owners() -> Scan {
         Scan::default().only(is("sk", SORT_KEY))
     }
@@ -101,8 +101,7 @@ impl Applications {
         self.table.all(Query::partition(pointers(owner)), "listing an entity's applications").await
     }
 
-    /// Writes an application, overwriting any existing one, together with the idempotency record of its request, if
-    /// any.
+    /// Writes an application, overwriting any existing one, together with the request's idempotency record, if any.
     pub(crate) async fn put(&self, application: Application, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing an application";
         let pointer = pointer(&application).map(|Key { partition: pk, sort: sk }| Pointer { pk, sk });
@@ -127,8 +126,8 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Sets the application's name, scopes and metadata to those of the changed one, if it has not changed since it was
-    /// read, together with the idempotency record of its request, if any. A change that takes scopes away revokes the
+    /// Sets the application's name, scopes and metadata to those in the changed form, if it has not changed since it
+    /// was read, together with the request's idempotency record, if any. A change that takes scopes away revokes the
     /// issued tokens.
     pub(super) async fn replace(
         &self,
@@ -188,7 +187,7 @@ impl Applications {
         self.table.write_recorded(writes, record, "removing an application").await
     }
 
-    /// Notes the day (UTC, `2026-11-20`) on which a credential was last used, once a day. The version does not change,
+    /// Once a day, notes the day (UTC, `2026-11-20`) on which a credential was last used. The version does not change,
     /// and a removed application does not reappear.
     pub async fn note_use(&self, client_id: &str, credential: &str, day: &str) -> Result<(), TableError> {
         let last_used = ("lastUsed", credential);
@@ -202,7 +201,7 @@ impl Applications {
 
 /// A change of an application, on condition that it has not changed since it was read. The condition also holds if this
 /// same change was already written, which `written` detects: the SDK repeats a write whose response is lost, and the
-/// first write must not look like a concurrent change.
+/// first write must not be taken for a concurrent change.
 fn revision(read: &Application, written: Condition, now: Time) -> Change {
     let next = read.version + 1;
     let repeated = is("version", next).and(is("lastUpdate", now)).and(written);
@@ -238,7 +237,7 @@ fn days_of_removed<'a>(
     last_used.keys().map(String::as_str).filter(move |credential| !kept(credential))
 }
 
-/// An application that does not exist, with a secret that no text hashes to.
+/// An application that does not exist, with a secret whose hash nothing matches.
 fn decoy() -> Application {
     let new = NewApplication::of_operator("Decoy".to_owned(), Scopes::ALL, Entities::new([]));
     new.with("appDecoy".to_owned(), Some(ClientSecret::matching_no_text()), Time::from_millis(0))

@@ -11,7 +11,7 @@ use base::{ClientSecretId, Time};
 use problem::Metadata;
 use storage::SecretText;
 
-/// Serializes a secret as text, in the one response that shows it.
+/// Serializes a secret as text, for the one response that shows it.
 pub fn exposed<S: Serializer>(secret: &SecretText, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }

@@ -1,6 +1,6 @@
 //! Client assertions: JWTs that an application signs to prove its identity (RFC 7523 §3), each valid for one request.
 //!
-//! Everything except the signature and the single use is checked independently of the application, so that no refusal
+//! Everything except the signature and the single use is checked without looking at the application, so that no refusal
 //! reveals whether it exists.
 
 use std::{sync::LazyLock, time::Duration};
@@ -19,7 +19,7 @@ use storage::table::{Put, Table, TableError, Written, is, is_new};
 /// The only `client_assertion_type` (RFC 7523 §2.2).
 pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The maximum length of an assertion, in bytes: more than all claims and a signature of the largest key need.
+/// The maximum length of an assertion, in bytes: more than all claims and the largest key's signature need.
 const LONGEST: usize = 8 * 1024;
 /// The accepted `typ` values; `typ` may also be absent. An access token's type is never accepted.
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
@@ -52,20 +52,20 @@ struct Claims {
     jti: String,
 }
 
-/// Why an assertion is not accepted. Only the log shows the reason: the response only says that the client was not
+/// Why an assertion is not accepted. Only the log shows the reason: the response merely says that the client was not
 /// authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
-    /// It is not a signed text of the right form.
+    /// It is not a JWS of the right form.
     #[error("the assertion is malformed")]
     Malformed(#[from] JwsFault),
     /// It is another kind of JWT.
     #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
-    /// Its issuer, its subject and the requesting client differ.
+    /// Its issuer, its subject and the requesting client are not all the same.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
-    /// It has another audience, alone or in addition to this issuer.
+    /// It has another audience, either alone or in addition to this issuer.
     #[error("the assertion is for another audience")]
     Audience,
     /// It has expired, is not valid yet, or is valid for too long.
@@ -119,8 +119,8 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. Before a failure, it has always tried as many keys as an application may have,
-    /// or one if the assertion names a key. Decoys replace missing keys, so that the time reveals neither whether the
+    /// The key that made its signature. On failure, it has always tried as many keys as an application may have, or one
+    /// if the assertion names a key. Decoys replace missing keys, so that response times reveal neither whether the
     /// application exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
@@ -166,7 +166,7 @@ impl UsedAssertions {
         Self(table)
     }
 
-    /// Records that a request uses an assertion. The assertion must be verified before, since unauthenticated callers
+    /// Records that a request uses an assertion. The assertion must already be verified, since unauthenticated callers
     /// must not write here. Lost if another request used it.
     pub async fn note(
         &self,
@@ -182,7 +182,7 @@ impl UsedAssertions {
             request: request_id,
             expires_at: (now + RETENTION).as_seconds(),
         };
-        // The SDK may repeat a request's write if a response is lost.
+        // The SDK may repeat a request's write if the response is lost.
         let put = Put::item(&used, DOING)?.only_if(is_new().or(is("request", request_id)));
         self.0.write(put, DOING).await
     }

@@ -25,16 +25,16 @@ pub struct ClientAuthentication {
     issuer: String,
 }
 
-/// The properties of a client's request that authentication needs in addition to its form.
+/// What authentication needs of a client's request, in addition to its form.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// The request's identifier: an assertion is valid for one request.
     pub id: &'a str,
     /// The request path. The issuer's address with this path is a valid audience of assertions.
     pub path: &'a str,
-    /// The source address, for which failed attempts are counted.
+    /// The source address, by which failed attempts are counted.
     pub source: Option<IpAddr>,
-    /// Receives the client, its credential and the token for the audit line.
+    /// Collects the client, its credential and the token for the audit line.
     pub notes: &'a Notes,
 }
 
@@ -51,11 +51,11 @@ pub struct Authenticated {
 pub struct Credential {
     /// Its name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may later get the name.
+    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may be given the name later.
     pub id: String,
 }
 
-/// Why credentials are not accepted. Only the log shows the reason: the response only says that the client was not
+/// Why credentials are not accepted. Only the log shows the reason: the response merely says that the client was not
 /// authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -92,7 +92,7 @@ pub enum AuthenticationError {
     Table(#[from] TableError),
 }
 
-/// Why credentials prove no identity.
+/// Why credentials do not prove an identity.
 enum Unproven {
     Refused(Refusal),
     Table(TableError),
@@ -193,7 +193,8 @@ impl ClientAuthentication {
         Ok(Authenticated { application, credential })
     }
 
-    /// Notes a use once a day, so that a token costs no write. If that fails, the next use is noted instead.
+    /// Notes a use only once a day, so that issuing a token costs no write. If that fails, the next use is noted
+    /// instead.
     async fn note_use(&self, Authenticated { application, credential }: &Authenticated, now: Time) {
         let today = now.day();
         let credential = &credential.name;
@@ -215,8 +216,8 @@ fn audiences(issuer: &str, path: &str) -> Vec<String> {
     ["", "/oauth2/token", path].into_iter().chain(slash).map(|end| format!("{issuer}{end}")).collect()
 }
 
-/// Checks an application's secret. A secret is hashed and compared even if the client does not exist, so that the time
-/// reveals nothing.
+/// Checks an application's secret. A secret is hashed and compared even if the client does not exist, so that response
+/// times reveal nothing.
 fn by_secret(
     found: Option<Application>,
     secret: &SecretText,

@@ -61,7 +61,7 @@ pub enum GrantError {
     /// The requested scopes cannot be granted.
     #[error(transparent)]
     Scope(#[from] ScopeError),
-    /// A requested resource is not one of this API.
+    /// A requested resource does not belong to this API.
     #[error("The resource {} does not belong to this service; its resources are {known}.", shown(.resource))]
     Resource {
         /// The address that was sent.
@@ -175,7 +175,7 @@ fn granted(requested: Option<&str>, registered: Scopes) -> Result<Scopes, ScopeE
 }
 
 /// The token's resource: the most powerful of the requested resources, or the whole API if none is requested (RFC 8707
-/// §2.2). An address that is not one of this API makes the whole request fail.
+/// §2.2). An address that does not belong to this API makes the whole request fail.
 fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     let mut wanted = Vec::new();
     for text in named {
@@ -189,13 +189,13 @@ fn resource(named: &[String], base_url: &str) -> Result<Resource, GrantError> {
     Ok(most.unwrap_or(Resource::Api))
 }
 
-/// A client's text, truncated.
+/// A string from a client, truncated.
 fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Whether a client means this address. Scheme and host may have any case, and the path `/` equals an empty path (RFC
-/// 3986 §6.2.3), as libraries write them.
+/// Whether a client means this address. Scheme and host may be in any case, and the path `/` equals an empty path (RFC
+/// 3986 §6.2.3), since libraries write them in all these ways.
 fn same_address(text: &str, address: &str) -> bool {
     text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
 }

@@ -36,7 +36,7 @@ pub enum Unreadable {
     /// `Authorization` has another scheme, is repeated, or is malformed.
     #[error("the Authorization header is not HTTP Basic")]
     Basic,
-    /// The assertion is malformed, or another client's.
+    /// The assertion is malformed, or belongs to another client.
     #[error(transparent)]
     Assertion(#[from] AssertionFault),
 }
@@ -45,7 +45,7 @@ impl Credentials {
     /// Reads a request's credentials, from every value of its `Authorization` or from its form.
     ///
     /// # Errors
-    /// 400 for incomplete credentials or several kinds of them; 401 for none.
+    /// 400 for incomplete credentials or more than one kind; 401 for none.
     pub fn read(authorization: &[&str], form: &mut Form) -> Result<Self, Problem> {
         let basic = match basic(authorization) {
             Ok(basic) => basic,

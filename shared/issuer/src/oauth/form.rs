@@ -19,7 +19,7 @@ pub struct Posted<'a> {
     pub content_type: &'a str,
     /// Whether the body has a content coding, such as `gzip`.
     pub encoded: bool,
-    /// Every value of `Authorization`; a value that is not text is empty here.
+    /// Every value of `Authorization`; one that is not text is empty here.
     pub authorization: Vec<&'a str>,
     /// The body.
     pub body: &'a [u8],
@@ -112,7 +112,7 @@ impl Form {
     }
 }
 
-/// Whether a parameter's name is not `scope`, but is probably meant to be: in another case, in the plural, or as an
+/// Whether a parameter's name is not `scope` but was probably meant to be: in another case, in the plural, or as an
 /// element of a list (`scope[]`, `scope[0]`, `scope.0`), as form libraries write it.
 fn looks_like_scope(name: &str) -> bool {
     let word = name.split(['[', '.']).next().unwrap_or_default().trim();

@@ -1,7 +1,7 @@
-//! Limits on guessing: failed attempts to authenticate are counted by the minute, for each client identifier from each
-//! address and for each address alone. After too many failures the address is blocked for a few minutes, even with
-//! valid credentials; other addresses are not affected. Attempts are never counted for a client identifier alone, since
-//! a stranger could lock its client out.
+//! Limits on guessing: failed attempts to authenticate are counted per minute, both for each client identifier from
+//! each address and for each address. After too many failures the address is blocked for a few minutes, even with valid
+//! credentials; other addresses are not affected. Attempts are never counted for a client identifier alone, since a
+//! stranger could then lock its client out.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -26,17 +26,17 @@ use base::{Environment, FromEnvironment, Time, environment::AtLeastOne};
 use problem::RateLimit;
 use storage::table::{Change, Delete, Key, Query, Table, TableError};
 
-/// How many minutes count in addition to the current one, so that a failed attempt counts for five to six.
+/// How many minutes count in addition to the current one: a failed attempt counts for five to six minutes.
 const MINUTES: i64 = 5;
 /// The minutes that count, in seconds.
 const WINDOW: u32 = (MINUTES as u32 + 1) * 60;
-/// The longest time that one response asks a client to wait. A client that returns too early gets another 429.
+/// The longest time that a response asks a client to wait. A client that returns too early gets another 429.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a count is kept in the table after its last attempt.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// How many counts are removed concurrently: an address may have tried many client identifiers.
 const REMOVED_AT_ONCE: usize = 16;
-/// The sort key of all attempts from an address. No hash equals it.
+/// The sort key of all attempts from an address. It cannot be a hash.
 const ALL: &str = "*";
 
 /// The limits of failed attempts in the current minute and the five before it: `TOKEN_GUESSES_PER_CLIENT` and
@@ -125,7 +125,7 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// The limit that blocks this client identifier from this address for longer; `None` while the attempts are below
+    /// Whichever limit blocks this client identifier from this address for longer; `None` while the attempts are below
     /// the limits.
     pub fn blocked(&self, now: Time) -> Option<Blocked> {
         let blocked = |name, attempts: &Attempts, limit| {
@@ -137,7 +137,7 @@ impl Tally {
         [by_address, by_client].into_iter().max_by_key(|blocked| blocked.wait).filter(|blocked| !blocked.wait.is_zero())
     }
 
-    /// Whether more attempts than the limit were counted, which can happen if many arrive at once.
+    /// Whether more attempts than the limit were counted, which can happen if many requests arrive at once.
     pub fn exceeded(&self, now: Time) -> bool {
         let minute = minute_of(now);
         let over = |attempts: &Attempts, limit| attempts.at(minute) > u64::from(limit);
@@ -146,7 +146,7 @@ impl Tally {
 }
 
 impl Guesses {
-    /// Creates the counts in this table, with these limits.
+    /// Creates the store of counts in this table, with these limits.
     pub fn new(table: Table, limits: GuessSettings) -> Self {
         Self { table, limits }
     }
@@ -203,7 +203,7 @@ impl Guesses {
     }
 }
 
-/// The partition of an address. An IPv6 client has a whole network of addresses (RFC 6177), which count together.
+/// The partition of an address. An IPv6 client has a whole network of addresses (RFC 6177), which are counted together.
 fn partition(source: Option<IpAddr>) -> String {
     match source.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => format!("GUESSES#{address}"),
@@ -215,8 +215,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// The hash of a client identifier. By mistake, people send their secret instead, and strangers send any text, so the
-/// text must neither be readable in the table nor exceed the length of a key.
+/// The hash of a client identifier. People send their secret instead by mistake, and strangers send anything, so it
+/// must neither be readable in the table nor exceed the length of a key.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }
@@ -268,7 +268,7 @@ mod tests {
         };
         let by_client = |wait| Some(("failed-authentications-of-client", wait));
         let by_address = |wait| Some(("failed-authentications-of-address", wait));
-        // The two from five minutes ago no longer count when this minute ends.
+        // The two attempts from five minutes ago stop counting when this minute ends.
         assert_eq!(blocked(attempts(&[(0, 2), (5, 2)]), none()), by_client(Duration::from_secs(30)));
         assert_eq!(blocked(attempts(&[(4, 3)]), none()), by_client(LONGEST_WAIT));
         let of_several = attempts(&[(0, 3), (5, 3)]);

@@ -19,7 +19,7 @@ pub struct Introspection {
     pub tokens: Arc<Verifier>,
 }
 
-/// The response (RFC 7662 §2.2). The response about an inactive token has no other member.
+/// The response (RFC 7662 §2.2). For an inactive token, it has no other member.
 #[derive(Debug, Serialize)]
 pub struct Introspected {
     active: bool,

@@ -9,8 +9,8 @@ use auth::{Resource, Scope};
 #[derive(Debug, Serialize)]
 pub struct Metadata {
     issuer: String,
-    /// An endpoint that supports no sign-in yet, and says so. Client libraries for the Model Context Protocol refuse
-    /// metadata without it, even for grants that do not use it.
+    /// An endpoint that does not support sign-in yet, and says so. Client libraries for the Model Context Protocol
+    /// refuse metadata without it, even for grants that do not use it.
     authorization_endpoint: String,
     token_endpoint: String,
     jwks_uri: String,

@@ -1,5 +1,5 @@
-//! The keys with which the issuer signs tokens. A key signs a token only if it stays published for the token's whole
-//! life.
+//! The keys with which the issuer signs tokens. A key signs a token only if it stays published for the token's entire
+//! lifetime.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +10,8 @@ use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 
-/// Minimum time between two reads of the secret because its key may no longer sign: the key is about to be replaced, or
-/// was just replaced.
+/// Minimum time between two reads of the secret made because its key may no longer sign: the key is about to be
+/// replaced, or was just replaced.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why no key can sign.
@@ -26,7 +26,7 @@ pub enum SigningKeyError {
     /// The published keys or the revocations could not be read.
     #[error("the published keys or the revocations could not be read")]
     Table(#[from] TableError),
-    /// The key is revoked or not published, or it ends before the token would.
+    /// The key is revoked or not published, or would end before the token.
     #[error("the key `{0}` expires before a new token would, and no other key can sign")]
     Retired(String),
 }
@@ -56,7 +56,7 @@ impl SigningKeyCache {
         Self { secret, tokens }
     }
 
-    /// The keys, whose current one remains valid until `end`. If the cached key does not, it was replaced or revoked,
+    /// The keys, of which the current one is valid until `end`. If the cached key is not, it was replaced or revoked,
     /// so the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;

@@ -65,7 +65,7 @@ impl AssertionKey {
         }
     }
 
-    /// A correctly signed text in the compact form, with any header and payload.
+    /// A correctly signed JWS in compact form, with any header and payload.
     pub fn sign(&self, header: &str, payload: &str) -> String {
         let [header, payload] = [header, payload].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
         let text = format!("{header}.{payload}");
@@ -73,7 +73,7 @@ impl AssertionKey {
         format!("{text}.{signature}")
     }
 
-    /// A text with these claims, and only the algorithm in the header.
+    /// A JWS with these claims, and only the algorithm in its header.
     pub fn assertion(&self, claims: &Value) -> String {
         self.sign(&json!({ "alg": self.algorithm() }).to_string(), &claims.to_string())
     }

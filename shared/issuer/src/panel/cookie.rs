@@ -3,10 +3,10 @@
 use super::{frame_ancestors::FrameAncestors, key::PanelKey, new_link::LONGEST_LIFETIME};
 
 /// The cookie's names in a local run, without TLS. A cookie for frames has another name: otherwise, a browser could
-/// send both kinds after a change of the setting, and neither would count.
+/// send both kinds after the setting was changed, and neither would count.
 const NAME: &str = "waypost-panel";
 const FRAMED_NAME: &str = "waypost-panel-framed";
-/// The cookie's names over TLS. Because of the prefix, browsers accept it only from this host, so that no neighbouring
+/// The cookie's names over TLS. Because of the prefix, browsers accept it only from this host, so no neighbouring
 /// subdomain can plant one (RFC 6265bis §4.1.3.2).
 const SECURE_NAME: &str = "__Host-waypost-panel";
 const SECURE_FRAMED_NAME: &str = "__Host-waypost-panel-framed";
@@ -19,7 +19,7 @@ pub struct SessionCookies {
 }
 
 impl SessionCookies {
-    /// The cookies of the deployment at this address, whose panel these pages may show in a frame.
+    /// The cookies of the deployment at this address, whose panel pages of these origins may show in a frame.
     pub fn of(base_url: &str, ancestors: &FrameAncestors) -> Self {
         Self { is_secure: base_url.starts_with("https:"), is_framed: !ancestors.is_empty() }
     }
@@ -34,8 +34,8 @@ impl SessionCookies {
         }
     }
 
-    /// The session's key, if there is exactly one cookie with this name. If there are several, a page of another
-    /// subdomain may have planted one, and nothing shows which (RFC 6265 §8.6).
+    /// The session's key, if there is exactly one cookie with this name. If there are several, a page on another
+    /// subdomain may have planted one, and there is no way to know which (RFC 6265 §8.6).
     pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
         match values {
             [only] => Some(only),
@@ -43,7 +43,7 @@ impl SessionCookies {
         }
     }
 
-    /// The header `Set-Cookie` with this key. The browser keeps it as long as any session can last, since the
+    /// The header `Set-Cookie` with this key. The browser keeps it for as long as any session can last, since the
     /// application may extend the session while the page is idle.
     pub fn give(self, key: &PanelKey) -> String {
         self.header(&key.expose(), LONGEST_LIFETIME.as_secs())

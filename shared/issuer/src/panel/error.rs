@@ -1,4 +1,4 @@
-//! The error of the use cases of the panel: sessions and links.
+//! The error of the panel's use cases: sessions and links.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub enum PanelError {
     /// The link's session could publish events, but its creator may not.
     #[error("the link's session could publish events, but its creator may not")]
     ExceedsPublishing,
-    /// The allowance of this hour is used up; the next hour begins after this time.
+    /// This hour's allowance is used up; the next hour begins after this time.
     #[error("the entity has reached its hourly limit for panel links, which resets in {} s", .0.as_secs())]
     AllowanceSpent(Duration),
     /// The entity has no such link. Another entity's link looks the same.
@@ -64,8 +64,7 @@ pub enum CodeFault {
     /// It has expired.
     #[error("the code has expired")]
     Expired,
-    /// The application or the credential with which the link was created was removed, or the application lost the
-    /// link's rights.
+    /// The application or credential that created the link was removed, or the application lost the link's rights.
     #[error("the link's application was removed or lost its access")]
     Unbacked,
 }
@@ -85,8 +84,7 @@ pub enum SessionFault {
     /// The cookie contains a key that was replaced more than a minute ago.
     #[error("a browser sent an outdated session key, so the session was ended")]
     Replayed,
-    /// The application or the credential with which the link was created was removed, or the application lost the
-    /// link's rights.
+    /// The application or credential that created the link was removed, or the application lost the link's rights.
     #[error("the session's application was removed or lost its access")]
     Unbacked,
 }

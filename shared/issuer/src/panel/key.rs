@@ -1,7 +1,7 @@
 //! The key of a link or of a session: a secret, together with the entity and the link that it opens.
 //!
-//! A link has its key as a code in its fragment, and a session has it as a cookie. The table stores only hashes, so
-//! that a reader of the table cannot open the panel.
+//! A link's key is a code in its fragment, and a session's key is a cookie. The table stores only hashes, so that a
+//! reader of the table cannot open the panel.
 
 use aws_lc_rs::{constant_time, digest, hmac};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -61,7 +61,7 @@ impl PanelKey {
     }
 
     /// The key after this one. It is deterministic, so that concurrent and repeated requests get the same key. It
-    /// depends on both the seed and this key, so that neither the table nor an old key is sufficient.
+    /// depends on both the seed and this key, so neither the table nor an old key is enough to compute it.
     pub(super) fn next(&self, seed: &str) -> Self {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, seed.as_bytes()), self.secret.expose().as_bytes());
         Self { secret: SecretText::new(BASE64_URL_SAFE_NO_PAD.encode(tag)), ..self.clone() }

@@ -38,8 +38,7 @@ pub struct PanelLink {
 pub struct PanelGrant {
     /// The application whose tokens the session gets.
     pub client_id: String,
-    /// The application's secret or key with which the link was requested, as tokens name it. `None` for the operator's
-    /// links.
+    /// The application's secret or key that requested the link, as tokens name it. `None` for the operator's links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential_id: Option<String>,
     /// The scopes of its tokens.
@@ -48,10 +47,10 @@ pub struct PanelGrant {
     pub may_publish: bool,
     /// How long the session lasts, in seconds.
     pub lifetime_seconds: u32,
-    /// The name that people see.
+    /// The name shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The page that it opens, if not the first one.
+    /// The page that it opens, if not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// When it was created.
@@ -71,7 +70,7 @@ impl PanelLink {
         }
     }
 
-    /// When the link can be neither opened nor used any more.
+    /// When the link can no longer be opened or used.
     pub fn ends(&self) -> Time {
         self.session.as_ref().map_or(self.expires_date, |session| session.ends_date)
     }
@@ -81,8 +80,8 @@ impl PanelLink {
         now < self.ends()
     }
 
-    /// Whether its application still has the link's scopes and managing entity, and the credential with which the link
-    /// was requested. The right to publish is checked when a token is issued.
+    /// Whether its application still has the link's scopes and managing entity, and the credential that requested the
+    /// link. The right to publish is checked when a token is issued.
     pub fn is_backed_by(&self, application: &Application, now: Time) -> bool {
         let has_credential = |id: &String| {
             application.kept_secrets(now).any(|secret| secret.id.as_str() == id)

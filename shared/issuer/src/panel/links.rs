@@ -136,7 +136,7 @@ impl LinkMaking {
     ) -> Result<Answered<CreatedLink>, PanelError> {
         let grant = maker.grant(new, now)?;
         // The response shows the code, so a repeated request by a token with fewer scopes must not get it. A request
-        // without scopes means those of the token.
+        // without scopes means the token's scopes.
         let once = once.map(|once| once.clone().meaning(&grant.scopes.to_string()));
         let once = once.as_ref();
         let answered = self.answers.once(once, now, self.make(maker, grant, once, now)).await?;
@@ -178,8 +178,8 @@ impl LinkMaking {
     }
 }
 
-/// The address that opens the panel. The code is in its fragment, which browsers do not send to any server: no log and
-/// no `Referer` contains it, and a preview of the link does not use it up.
+/// The address that opens the panel. The code is in its fragment, which browsers do not send to any server: no log or
+/// `Referer` contains it, and previewing the link does not use it up.
 fn address(base_url: &str, code: &PanelKey) -> SecretText {
     SecretText::new(format!("{base_url}/panel#code={}", code.expose()))
 }
@@ -191,15 +191,15 @@ impl PanelLinks {
     }
 
     /// The link of an entity with this identifier, if it can be opened or its session is still valid. Another entity's
-    /// link looks like a missing one.
+    /// link is treated as missing.
     pub async fn show(&self, entity: &AuthorizedEntity, id: &str, now: Time) -> Result<PanelLink, PanelError> {
         let missing = || PanelError::NotFound(id.to_owned());
         let id = PanelLinkId::parse(id).ok_or_else(missing)?;
         self.0.find(entity.id(), &id).await?.filter(|link| link.is_good(now)).ok_or_else(missing)
     }
 
-    /// Removes a link and ends its session. Another entity's link looks like a missing one. The idempotency record of
-    /// the request, if any, is written with the removal.
+    /// Removes a link and ends its session. Another entity's link is treated as missing. The idempotency record of the
+    /// request, if any, is written with the removal.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,

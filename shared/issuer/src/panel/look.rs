@@ -1,4 +1,4 @@
-//! The name and the accent colour of the panel, as a platform chooses them for its customers.
+//! The panel's name and accent colour, which a platform chooses for its customers.
 
 use std::str::FromStr;
 
@@ -7,12 +7,12 @@ use problem::name;
 
 /// The longest name, in characters.
 const MAX_NAME: usize = 40;
-/// The minimum contrast of text with its background (WCAG 2.2, 1.4.3).
+/// The minimum contrast between text and its background (WCAG 2.2, 1.4.3).
 const LEAST_CONTRAST: f64 = 4.5;
 /// The darkest background in light mode (`--sunken` in `panel/design.css`). In dark mode the panel lightens the colour.
 const BACKGROUND: Colour = Colour([0xf0, 0xee, 0xea]);
 
-/// The look of the panel: `PANEL_NAME` and `PANEL_ACCENT_COLOR`.
+/// The panel's look: `PANEL_NAME` and `PANEL_ACCENT_COLOR`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PanelLook {
     /// The name in the title and in the header.

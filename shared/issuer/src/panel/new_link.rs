@@ -25,7 +25,7 @@ pub struct NewPanelLink {
     pub lifetime: Duration,
     /// The page that it opens.
     pub place: Option<String>,
-    /// The name that people see.
+    /// The name shown to people.
     pub name: Option<String>,
     /// Whether its session may publish events.
     pub may_publish: bool,
@@ -73,7 +73,7 @@ pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
 
 const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
-/// Checks a text as the address of a view of the panel, optionally with a query. No browser may read it as an address
+/// Checks that a string is the address of a panel view, optionally with a query. No browser may read it as an address
 /// elsewhere.
 ///
 /// # Errors

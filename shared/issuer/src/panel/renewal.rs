@@ -16,7 +16,7 @@ use storage::Written;
 /// A request to renew a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkRenewal {
-    /// How long the session lasts from now; by default as long as from its opening.
+    /// How long the session lasts from now; by default, as long as when it was opened.
     pub lifetime: Option<Duration>,
 }
 
@@ -35,8 +35,8 @@ impl LinkRenewal {
 
 impl PanelLinks {
     /// Extends a link's session, counted from now, for the holder of a token with these claims, which must have the
-    /// link's rights. A session that lasts longer does not change, so repeating the request changes nothing. Another
-    /// entity's link, and a link whose session has ended, look like missing ones.
+    /// link's rights. A session that already lasts longer does not change, so repeating the request changes nothing.
+    /// Another entity's link, and a link whose session has ended, are treated as missing.
     pub async fn renew(
         &self,
         entity: &AuthorizedEntity,

@@ -1,7 +1,7 @@
 //! Sessions of the panel. A browser begins one by opening a link.
 //!
 //! The browser holds a key as a cookie, and each renewal replaces the key. The replaced key is accepted for one more
-//! minute, for tabs that renew at the same time and for lost responses. A replaced key that comes later was copied:
+//! minute, for tabs that renew at the same time and for lost responses. A replaced key that arrives later was copied:
 //! either its sender copied it, or a thief's renewal replaced the browser's key. In both cases, the session ends.
 
 use std::{iter::successors, time::Duration};
@@ -14,8 +14,8 @@ use base::{Random, Time};
 /// How long a replaced key is still accepted; the response contains the current key.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// The maximum number of renewals of a session. A page renews it about 150 times a day, and whenever it is loaded.
-/// Every renewal makes it more expensive to distinguish the session's former keys from foreign ones.
+/// The maximum number of renewals of a session. A page renews it about 150 times a day, and whenever it is loaded. With
+/// every renewal, distinguishing the session's former keys from foreign ones becomes more expensive.
 pub const MOST_RENEWALS: usize = 1_000;
 /// How many replacement times are kept.
 const REMEMBERED: usize = 8;
@@ -38,7 +38,7 @@ pub struct PanelSession {
     replaced_dates: Vec<Time>,
 }
 
-/// The relation of a key to a session.
+/// How a key relates to a session.
 #[derive(Debug)]
 pub enum KeyState {
     /// The current key.
@@ -64,8 +64,8 @@ impl PanelSession {
         }
     }
 
-    /// The relation of this key to the session. A replaced key is recognized because the keys that follow from it lead
-    /// to the current one. So only a holder of one of its keys can end a session.
+    /// How this key relates to the session. A replaced key is recognized because the keys that follow from it lead to
+    /// the current one. So a session can only be ended by someone who holds one of its keys.
     pub fn state_of(&self, key: &PanelKey, now: Time) -> KeyState {
         if key.has_hash(&self.key_hash) {
             return KeyState::Good;

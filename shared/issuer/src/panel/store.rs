@@ -20,9 +20,9 @@ use storage::table::{
 };
 use storage::{IdempotencyError, Record};
 
-/// How long an item is kept after its link has ended, so that people who open the link too late learn why.
+/// How long an item is kept after its link has ended: people who open the link too late should learn why.
 const KEPT: Duration = Duration::from_secs(60 * 60);
-/// How much longer tokens are revoked, to allow for clock differences and for tokens that were being issued when their
+/// How much longer tokens stay revoked, to allow for clock skew and for tokens that were being issued when their
 /// session ended.
 const BEING_ISSUED: Duration = Duration::from_secs(5 * 60);
 
@@ -66,7 +66,7 @@ impl LinkStore {
         Self { table }
     }
 
-    /// Writes a new link, together with the idempotency record of its request, if any.
+    /// Writes a new link, together with the request's idempotency record, if any.
     pub async fn put(&self, link: &PanelLink, record: Option<Record>) -> Result<(), IdempotencyError> {
         const DOING: &str = "writing a panel link";
         let put = Put::item(&LinkItem::of(link), DOING)?;
@@ -81,7 +81,7 @@ impl LinkStore {
     }
 
     /// The newest links of an entity that can be opened or have a valid session, older than the one given: this many,
-    /// or fewer at the end.
+    /// or fewer if there are no more.
     pub async fn good_of(
         &self,
         entity: &EntityId,
@@ -121,9 +121,9 @@ impl LinkStore {
         self.write_session(link, session, is_session(from), "renewing a panel session").await
     }
 
-    /// Extends the session of a link until this time, and returns the link. Lost if the session lasts longer or has
-    /// ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's key,
-    /// so it still works if the page renews the session.
+    /// Extends the session of a link until this time, and returns the link. Lost if the session already lasts longer or
+    /// has ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's
+    /// key, so it still works if the page renews the session.
     pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
         let change = Change::of(key(link))
             .set(ENDS_DATE, ends)
@@ -147,8 +147,8 @@ impl LinkStore {
         self.table.write(change, doing).await
     }
 
-    /// Removes a link and revokes its session's tokens, together with the idempotency record of its request, if any.
-    /// Lost if it was already removed.
+    /// Removes a link and revokes its session's tokens, together with the request's idempotency record, if any. Lost if
+    /// it was already removed.
     pub async fn remove(
         &self,
         link: &PanelLink,

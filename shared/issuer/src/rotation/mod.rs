@@ -11,7 +11,7 @@
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
 //! | `finishSecret` | makes the version the current one, and sets the end of the old key |
 //!
-//! Each step can be repeated, so that an interrupted rotation can continue.
+//! Each step can be repeated, so an interrupted rotation can continue.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -188,7 +188,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
             self.secret.make_current(id, &current).await?;
         }
         self.settle().await?;
-        // The label is removed last: its absence means that everything is done and logged.
+        // The label is removed last: if it is gone, everything is done and logged.
         if made.is(PENDING) {
             let notes = Notes::default();
             notes.subject(keys.current.kid());
@@ -217,7 +217,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
     }
 
     /// Publishes the keys of the current secret, and returns the secret. If the secret was replaced in the meantime,
-    /// publishes those of the new one.
+    /// publishes the new one's keys.
     async fn settle(&self) -> Result<SigningSecret, RotationError> {
         let mut current = self.secret.current().await?;
         loop {
@@ -233,7 +233,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         }
     }
 
-    /// Fails unless all verifiers know the key by now.
+    /// Fails unless all verifiers must know the key by now.
     async fn may_sign(&self, key: &SigningKey) -> Result<(), RotationError> {
         let kid = key.kid();
         let now = self.clock.now();
@@ -290,7 +290,7 @@ pub enum RotationError {
     Unverifiable {
         /// The key.
         kid: String,
-        /// The fault of the signature.
+        /// The fault in the signature.
         source: JwsFault,
     },
 }
@@ -328,7 +328,7 @@ fn keys_of(version: &Version) -> Result<SigningKeys, BadSigningKey> {
     SigningSecret::read(&version.value)?.keys()
 }
 
-/// Signs a test text, and verifies it with the published key.
+/// Signs a test string and verifies it with the published key.
 fn try_out(key: &SigningKey, published: &Published, now: Time) -> Result<(), RotationError> {
     let kid = || key.kid().to_owned();
     let header = serde_json::json!({ "alg": key.algorithm().as_str() });

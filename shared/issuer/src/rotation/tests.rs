@@ -28,7 +28,7 @@ struct Outside {
     published: Published,
     calls: usize,
     stop: Option<Stop>,
-    /// An action of another party, just before the call with this number.
+    /// An action by another party, just before the call with this number.
     interruption: Option<(usize, Interruption)>,
 }
 
@@ -38,7 +38,7 @@ type Interruption = Box<dyn FnOnce(&mut Outside) + Send>;
 struct World(Arc<Mutex<Outside>>);
 
 impl World {
-    /// Makes a call, unless the rotation stops at it.
+    /// Makes a call, unless the rotation stops there.
     fn call<T>(&self, call: impl FnOnce(&mut Outside) -> T) -> Option<T> {
         let mut outside = self.0.lock().expect("no call panics");
         outside.calls += 1;
@@ -317,7 +317,7 @@ async fn a_key_that_is_no_longer_published_never_signs() {
     }
     let before = deployment.world.current();
     let now = deployment.clock.now();
-    // An emergency leaves no key that others may know.
+    // An emergency leaves no key that others may have.
     deployment.world.look(|outside| {
         outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
         assert!(outside.published.get(before.next.kid(), now).is_none());
@@ -351,7 +351,7 @@ async fn an_emergency_during_a_rotation_leaves_only_its_keys() {
             let now_signing = deployment.world.current();
             let published = deployment.world.published();
             for known in &published.keys {
-                // The rotation may have begun after the emergency: then it continued from the new keys.
+                // The rotation may have begun after the emergency, in which case it continued from the new keys.
                 let one_of_the_new = [keys.current.kid(), keys.next.kid(), now_signing.next.kid()];
                 assert!(one_of_the_new.contains(&known.key.kid()), "{times} {call}");
             }
@@ -407,7 +407,7 @@ async fn a_step_out_of_turn_or_for_another_secret_is_refused() {
         let error = deployment.step(step, "none").await.expect_err("nothing was made");
         assert!(matches!(error, RotationError::NotPending), "{error}");
     }
-    // An earlier version does not return.
+    // An earlier version never comes back.
     deployment.rotate("second").await.expect("rotated");
     let error = deployment.step(Step::FinishSecret, "first").await.expect_err("it is over");
     assert!(matches!(error, RotationError::NotPending), "{error}");

@@ -47,8 +47,8 @@ const RECEIVING: Spread = Spread { least: Duration::from_secs(40), more: Duratio
 const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it again";
 /// The pause after a failed receive call.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
-/// How long a delivery of the slow lane without a permit must at least wait on the queue. The time is short because
-/// another run may have a free permit: the queue does not spread messages evenly over its receivers.
+/// The minimum time that a slow-lane delivery without a permit waits on the queue. The time is short because another
+/// run may have a free permit: the queue does not spread messages evenly over its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
 /// returning deliveries of an entity per second.

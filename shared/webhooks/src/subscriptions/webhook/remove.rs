@@ -23,7 +23,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Removes a webhook, together with the idempotency record of the request, if any.
+    /// Removes a webhook, together with the request's idempotency record, if any.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,
