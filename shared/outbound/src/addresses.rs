@@ -18,7 +18,7 @@ use base::{Environment, FromEnvironment, environment::Switch};
 pub struct AddressRules {
     /// Networks that are allowed although they are not public. Empty by default.
     pub allowed_networks: Vec<IpNet>,
-    /// Whether `http` is allowed in addition to `https`; not by default.
+    /// Whether `http` is allowed in addition to `https`. It is not by default.
     pub allow_http: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The rules compared with IANA's registries, written here as networks rather than as the patterns of the rules.
+//! The rules compared with IANA's registries, written here as networks rather than as the rules' patterns.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -122,7 +122,7 @@ fn judge(address: impl Into<IpAddr>) {
     assert_eq!(is_public(address), registered(address).is_none(), "{address}: {:?}", registered(address));
 }
 
-/// An address in a special block, close to one, or any.
+/// An address in a special block, near one, or anywhere.
 fn addresses_v4() -> impl Strategy<Value = Ipv4Addr> {
     let inside = (select(SPECIAL_V4), any::<u32>()).prop_map(|((network, _), bits)| {
         let network = v4(network);
@@ -153,7 +153,7 @@ fn addresses_v6() -> impl Strategy<Value = Ipv6Addr> {
     prop_oneof![any::<u128>().prop_map(Ipv6Addr::from), inside, beside, unicast]
 }
 
-/// All IPv6 forms with an embedded IPv4 address, with any other bits, and whether the form may be public.
+/// All IPv6 forms that embed an IPv4 address, with arbitrary other bits, and whether the form may be public.
 fn carrying(inner: Ipv4Addr, noise: u128) -> Vec<(Ipv6Addr, bool)> {
     let bits = u128::from(u32::from(inner));
     let low = noise & 0xffff_ffff;
@@ -207,7 +207,7 @@ fn addresses_beside_a_block_are_judged_by_their_own_registration() {
 
 #[test]
 fn every_block_of_256_addresses_is_judged_as_it_is_registered() {
-    // The registry has smaller blocks only within larger ones with the same verdict.
+    // Any smaller block in the registry lies within a larger one with the same verdict.
     let special: Vec<(u32, u32)> = SPECIAL_V4
         .iter()
         .map(|(network, _)| (u32::from(v4(network).network()), u32::from(v4(network).broadcast())))

@@ -4,13 +4,13 @@ use std::{error::Error as StdError, io};
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// Why an exchange failed: a stable code and a sentence, without internals of this service.
+/// Why an exchange failed: a stable code and a sentence that reveals no internals of this service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
     /// The name does not resolve.
     #[error("dns: {0}")]
     Dns(&'static str),
-    /// The connection could not be opened, broke, or did not use HTTP.
+    /// The connection could not be opened, broke, or did not speak HTTP.
     #[error("connect: {0}")]
     Connect(&'static str),
     /// TLS failed.
@@ -25,16 +25,16 @@ pub enum AttemptError {
 }
 
 /// The reason for this error, if TLS caused it. Any read may return it: in TLS 1.3, a server rejects a missing client
-/// certificate after the client has finished the handshake (RFC 8446 §4.4.2.4).
+/// certificate only after the client has finished the handshake (RFC 8446 §4.4.2.4).
 pub(crate) fn tls_reason(error: &(dyn StdError + 'static)) -> Option<&'static str> {
     cause(error).map(sentence)
 }
 
-/// The first cause of an error that has this type.
+/// An error's first cause of this type.
 pub(crate) fn cause<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e E> {
     let mut next = Some(error);
     while let Some(error) = next {
-        // `source` of an I/O error skips the inner error.
+        // The `source` of an I/O error skips the inner error.
         let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let found = inner.and_then(|inner| inner.downcast_ref()).or_else(|| error.downcast_ref());
         if found.is_some() {
@@ -97,7 +97,7 @@ fn certificate(error: &CertificateError) -> &'static str {
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "the endpoint's certificate is signed with an algorithm that is not supported"
         }
-        // Such as the certificate that `openssl req -x509` creates, which is a certificate authority.
+        // Such as the certificate that `openssl req -x509` creates, which belongs to a certificate authority.
         CertificateError::Other(_) => "the endpoint's certificate is not valid; it may be self-signed",
         _ => "the endpoint's certificate is not valid",
     }

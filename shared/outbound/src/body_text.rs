@@ -1,4 +1,4 @@
-//! The body of a response as text for the history of deliveries: decompressed, in UTF-8, and no longer than the limit.
+//! A response body as text for the history of deliveries: decompressed, in UTF-8, and no longer than the limit.
 
 use http::HeaderMap;
 
@@ -11,7 +11,7 @@ const MAX_CODING_NAME: usize = 40;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BodyText {
     pub text: String,
-    /// Whether the text lacks a part of the body.
+    /// Whether part of the body is missing from the text.
     pub truncated: bool,
 }
 
@@ -29,8 +29,8 @@ pub(crate) fn from_bytes(bytes: &[u8], truncated: bool, limit: usize) -> BodyTex
     BodyText { text, truncated: truncated || is_cut }
 }
 
-/// The body of a response with these headers as text. Some endpoints compress although the request forbids it: gzip and
-/// deflate are decompressed up to the limit, and a body in another coding is described.
+/// The body of a response with these headers, as text. Some endpoints compress even though the request forbids it: gzip
+/// and deflate are decompressed up to the limit, and a body in another coding is described.
 pub(crate) fn of_response(headers: &HeaderMap, body: &[u8], truncated: bool, limit: usize) -> BodyText {
     let codings = content_coding::names(headers);
     if body.is_empty() || codings.is_empty() {

@@ -1,4 +1,4 @@
-//! The HTTP client of all exchanges: requests, one after the other, on a connection to a checked address.
+//! The HTTP client for all exchanges: requests, one after another, on a connection to a checked address.
 //!
 //! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
 //! limits the time of each step and the body's size, and drops the future or the connection to end it.
@@ -31,7 +31,7 @@ use crate::{
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
 
-/// A connection for requests, one after the other. It is closed when it is dropped.
+/// A connection for requests, one after another. It is closed when it is dropped.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     tracker: WriteTracker,
@@ -42,7 +42,7 @@ pub(crate) struct Connection {
     _driver: JoinSet<()>,
 }
 
-/// A response whose head was read. Its connection must live until its body is read.
+/// A response whose head was read. Its connection must stay open until its body is read.
 #[derive(Debug)]
 pub(crate) struct IncomingResponse {
     /// Status and headers.
@@ -99,7 +99,7 @@ pub(crate) fn request(
     Ok(request)
 }
 
-/// The path and the query of a URL, as its parser writes them.
+/// The path and query of a URL, as its parser writes them.
 pub(crate) fn target(url: &Url) -> &str {
     &url[Position::BeforePath..Position::AfterQuery]
 }
@@ -133,7 +133,7 @@ impl Connection {
         self.tracker.begin();
         self.heads.begin();
         let response = self.sender.try_send_request(request).await.map_err(|error| {
-            // hyper returns a request of which it has written nothing.
+            // hyper returns the request if it has written none of it.
             let is_unsent = error.message().is_some() || !self.tracker.has_written();
             match Unanswered::from(error.error()) {
                 Unanswered::Broken if is_unsent => Unanswered::Unsent(None),
@@ -163,7 +163,7 @@ impl Connection {
         self.sender.is_ready() && (self.link_is_quiet)()
     }
 
-    /// Whether the peer has closed it, as far as known without a system call.
+    /// Whether the peer is known to have closed it, without making a system call.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
@@ -181,9 +181,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
-    // hyper's limits are beyond those of `Heads`, whose error differs from that of a damaged head.
+    // hyper's limits are higher than those of `Heads`, whose error differs from the one for a damaged head.
     builder.max_buf_size(max_head + 1).max_headers(MAX_HEADERS);
-    // Lenient like browsers and curl: an endpoint that has stored the event must not get it again because of a faulty
+    // As lenient as browsers and curl: an endpoint that has stored the event must not get it again because of a faulty
     // header. RFC 9112 requires leniency for folded headers (§5.2) and spaces before the colon (§5.1). Other invalid
     // lines are ignored.
     builder.allow_obsolete_multiline_headers_in_responses(true);

@@ -1,8 +1,8 @@
 //! The pool of kept connections: the TLS handshake is the largest part of an attempt's processor time.
 //!
-//! A kept connection serves one tenant and one scheme, host and port, and only while the host's name still resolves to
-//! its address. A connection that the endpoint has closed, or on which it has sent unrequested bytes, is not used
-//! again.
+//! A kept connection serves one tenant and one combination of scheme, host and port, and only while the host name still
+//! resolves to its address. A connection is not used again if the endpoint has closed it or sent unrequested bytes on
+//! it.
 
 use std::{
     collections::VecDeque,
@@ -17,8 +17,8 @@ use url::{Position, Url};
 use crate::client::Connection;
 use base::{SharedClock, Time, pause};
 
-/// How long a connection may be idle. Shorter than the idle timeouts of gateways and load balancers, which may drop a
-/// connection silently: a request on it would wait until its timeout.
+/// How long a connection may be idle. This is shorter than the idle timeouts of gateways and load balancers, which may
+/// drop a connection silently, so that a request on it would wait until it timed out.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.
@@ -40,7 +40,7 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The idle connections, the longest idle first.
+    /// The idle connections, longest idle first.
     connections: VecDeque<Idle>,
     /// Whether a task closes expired connections.
     is_tended: bool,
@@ -79,7 +79,7 @@ impl Connections {
         Self { waiting: Arc::default(), clock }
     }
 
-    /// A connection to the endpoint that was just opened.
+    /// A newly opened connection to the endpoint.
     pub(crate) fn opened(&self, endpoint: Endpoint, connection: Connection) -> EndpointConnection {
         EndpointConnection { endpoint, opened: self.clock.now(), connection }
     }
@@ -131,8 +131,8 @@ impl Connections {
 }
 
 impl Waiting {
-    /// Closes expired connections, by the wall clock, which continues while a sandbox is frozen. If the clock was set
-    /// back, the idle time is unknown, and the connection is closed, too.
+    /// Closes expired connections, by the wall clock, which keeps running while a sandbox is frozen. If the clock was
+    /// set back, the idle time is unknown, and the connection is closed, too.
     fn close_expired(&mut self, now: Time) {
         self.connections.retain(|Idle { since, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
@@ -141,7 +141,7 @@ impl Waiting {
     }
 }
 
-/// Closes expired connections until the pool is empty, since idle connections cost endpoints something as well.
+/// Closes expired connections until the pool is empty, since idle connections cost endpoints something, too.
 async fn tend(waiting: Weak<Mutex<Waiting>>, clock: SharedClock) {
     loop {
         pause(IDLE).await;

@@ -1,4 +1,4 @@
-//! Which exchanges share a connection, and which never do. Endpoints listen on loopback, and tests set the clock.
+//! Which exchanges share a connection, and which never do. Endpoints listen on loopback, and the tests set the clock.
 
 use std::{
     io,
@@ -39,11 +39,11 @@ enum Reaction {
     SayAndReset(&'static str, Arc<tokio::sync::Barrier>),
     /// Closes the connection without a response, after this time.
     CloseAfter(Duration),
-    /// Responds once all requests of the barrier wait for a response.
+    /// Responds once all requests at the barrier are waiting for a response.
     Together(Arc<tokio::sync::Barrier>),
 }
 
-/// An endpoint that reacts in these ways to its first requests, and responds to all others.
+/// An endpoint that handles its first requests in these ways, and responds to all others.
 struct Endpoint {
     port: u16,
     /// The number of the connection of each request.
@@ -120,7 +120,7 @@ async fn serve(
     }
 }
 
-/// A resolver that returns the last addresses of the test for every name.
+/// A resolver that returns the test's latest addresses for every name.
 #[derive(Debug, Clone)]
 struct Names(Arc<Mutex<Vec<IpAddr>>>);
 
@@ -138,7 +138,7 @@ impl Resolver for Names {
     }
 }
 
-/// A sender that may dial two addresses of loopback.
+/// A sender that may dial two loopback addresses.
 struct Sender {
     outbound: Outbound,
     names: Names,
@@ -323,7 +323,7 @@ async fn bytes_that_came_while_a_connection_waited_end_it() {
     assert_eq!(sent, Ok(StatusCode::NO_CONTENT));
     let kept = accepted.into_std().expect("a socket");
     io::Write::write_all(&mut &kept, NO_CONTENT.as_bytes()).expect("written");
-    // No await from here to the next request, so that no task runs in between.
+    // There is no await from here to the next request, so no task runs in between.
     let of = connections::Endpoint::of("hotel", &endpoint.url());
     let address = "127.0.0.2".parse().expect("an address");
     assert!(sender.outbound.connections().take(&of, &[address]).is_none(), "it has unread bytes");
@@ -356,7 +356,7 @@ async fn a_connection_is_not_kept_after_an_answer_that_was_cut_or_ends_it() {
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_a_body_that_did_not_end_in_time() {
-    // A slow machine needs a longer limit even for the head.
+    // On a slow machine, even the head needs a longer limit.
     for whole in [200, 2_000, 20_000].map(Duration::from_millis) {
         let endpoint = Endpoint::start([Reaction::Say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel")]).await;
         let mut sender = Sender::new();

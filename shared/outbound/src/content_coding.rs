@@ -1,4 +1,4 @@
-//! The content codings of a response (RFC 9110 §8.4). Some servers compress although the request forbids it.
+//! The content codings of a response (RFC 9110 §8.4). Some servers compress even though the request forbids it.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, header};
 
 /// A decompressed body.
 pub(crate) struct Decoded {
-    /// At most as many bytes as the limit allows.
+    /// No more bytes than the limit allows.
     pub bytes: Vec<u8>,
     /// Whether the body is within the limit and undamaged.
     pub is_complete: bool,

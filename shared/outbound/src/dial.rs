@@ -1,5 +1,5 @@
-//! Dialling: from a host to an open stream. The name is resolved once and every address is checked, so that a second
-//! DNS response cannot redirect the connection.
+//! Dialling: from a host to an open stream. The name is resolved once and every address is checked, so a second DNS
+//! response cannot redirect the connection.
 
 use std::{
     fmt, io,
@@ -26,20 +26,19 @@ use crate::{
     trust::Trust,
 };
 
-/// How long an address may take before the next one is tried concurrently (RFC 8305 §5), so that an unreachable address
-/// does not use up the timeout.
+/// How long an address may take before the next one is tried as well (RFC 8305 §5), so that an unreachable address does
+/// not use up the timeout.
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// The maximum number of addresses of a name that are tried: a name with hundreds of addresses must not cause hundreds
 /// of connections.
 const MAX_TRIED: usize = 8;
 
-/// The maximum number of concurrent lookups. An attempt abandons its lookup after five seconds, but the system's call
-/// may block its thread for about ten. A process makes 50 concurrent attempts on AWS, and 70 times as many on one
-/// machine.
+/// The maximum number of concurrent lookups. An attempt abandons its lookup after five seconds, but the system call may
+/// block its thread for about ten. A process makes 50 concurrent attempts on AWS, and 70 times as many on one machine.
 const MAX_LOOKUPS: usize = 8_192;
 
-/// The stack of a lookup's thread. The system's call takes a few dozen kilobytes.
+/// The stack of a lookup's thread. The system call takes a few dozen kilobytes.
 const LOOKUP_STACK: usize = 512 * 1024;
 
 /// A resolver of names. It is an argument, so that tests can return addresses that no DNS would return.
@@ -53,9 +52,9 @@ pub type SharedResolver = Arc<dyn Resolver>;
 
 /// The system's resolver: the hosts file, and the configured DNS.
 ///
-/// The system's call blocks a thread until the name server responds or the system gives up, possibly long after the
+/// The system call blocks a thread until the name server responds or the system gives up, possibly long after the
 /// attempt has ended. So lookups have separate threads, more than there are attempts, and one tenant's unresponsive
-/// name servers do not delay the lookups of another.
+/// name servers do not delay another's lookups.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -74,7 +73,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The runtime whose blocking threads make lookups, created at the first lookup.
+/// The runtime whose blocking threads make the lookups, created for the first one.
 fn lookups() -> &'static Handle {
     static LOOKUPS: OnceLock<Runtime> = OnceLock::new();
     let build = || {
@@ -121,8 +120,8 @@ async fn resolve(url: &Url, resolver: &dyn Resolver) -> Result<Vec<IpAddr>, Atte
     }
 }
 
-/// Checks the addresses. One forbidden address blocks all, even if it would not be tried: a mixed result is an attempt
-/// to bypass the rules.
+/// Checks the addresses. One forbidden address blocks all of them, even if it would not be tried: a mixed result is an
+/// attempt to bypass the rules.
 fn check(addresses: &[IpAddr], rules: &AddressRules) -> Result<(), AttemptError> {
     if addresses.is_empty() {
         return Err(AttemptError::Dns("the name does not resolve to an address"));
@@ -160,8 +159,8 @@ fn refused(error: &io::Error) -> AttemptError {
     }
 }
 
-/// The process's TLS configuration with the machine's trusted authorities, read at the first use and kept. It also
-/// stores the TLS sessions for resumption, by the server's name.
+/// The process's TLS configuration, with the machine's trusted authorities, which are read on first use and kept. It
+/// also stores TLS sessions for resumption, by server name.
 pub static TRUST: Trust = Trust::unread();
 
 /// Opens TLS on a connection, with the trusted authorities.

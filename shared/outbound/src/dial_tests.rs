@@ -1,5 +1,5 @@
-//! Dialling with a resolver of prepared results. Nothing leaves the machine: tests dial only forms of loopback, and a
-//! listener on each forbidden address detects a connection.
+//! Dialling with a resolver of prepared results. Nothing leaves the machine: the tests dial only forms of loopback, and
+//! a listener on each forbidden address detects connections.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use url::Url;
 use super::{AttemptError, Link, Outbound, Resolver, addresses::AddressRules, dial, network::SystemNetwork};
 use base::clock::SystemClock;
 
-/// A resolver that returns one result after the other, and then none.
+/// A resolver that returns one result after another, and then none.
 #[derive(Debug, Default)]
 struct Script {
     answers: Mutex<VecDeque<io::Result<Vec<IpAddr>>>>,
@@ -57,7 +57,7 @@ fn allowing(networks: &[&str]) -> AddressRules {
 
 /// A listener on a free port of an address, and the same port on others.
 async fn listeners<const N: usize>(addresses: [&str; N]) -> ([TcpListener; N], u16) {
-    // Another process may have the port on one of the others.
+    // Another process may be using the port on one of the other addresses.
     for _ in 0..20 {
         let first = TcpListener::bind((addresses[0], 0)).await.expect("a free port");
         let port = first.local_addr().expect("it listens").port();
@@ -76,7 +76,7 @@ fn named(port: u16) -> Url {
     Url::parse(&format!("http://hotel.example.com:{port}/hooks")).expect("a URL")
 }
 
-/// Panics if there was a connection. The system keeps one for its listener even if the other side has closed it.
+/// Panics if there was a connection. The system keeps one for its listener even after the other side has closed it.
 fn untouched(listener: TcpListener) {
     let listener = listener.into_std().expect("a socket");
     let accepted = listener.accept();

@@ -9,7 +9,7 @@ use crate::{addresses::AddressRules, client};
 const HTTPS: &str = "https://";
 const EITHER: &str = "https:// or http://";
 const MAX_LENGTH: usize = 2048;
-/// The longest name and the longest label in the DNS (RFC 1035 §2.3.4), without the dot at the end.
+/// The longest name and the longest label in the DNS (RFC 1035 §2.3.4), without the trailing dot.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
@@ -17,7 +17,7 @@ const MAX_LABEL: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
     url: Url,
-    /// The path and the query of requests.
+    /// The path and query of requests.
     target: String,
 }
 
@@ -108,7 +108,7 @@ impl EndpointUrl {
         &self.url
     }
 
-    /// The path and the query of requests.
+    /// The path and query of requests.
     pub(crate) fn target(&self) -> &str {
         &self.target
     }
@@ -121,10 +121,10 @@ impl fmt::Display for EndpointUrl {
     }
 }
 
-/// The path and the query of a URL, with the apostrophes of its text. The parser escapes them in the query of `http`
-/// and `https` (<https://url.spec.whatwg.org/#special-query-percent-encode-set>), although a query may contain them
-/// (RFC 3986 §3.4): an endpoint that compares or signs the raw query would see a different one. It changes no other
-/// valid character.
+/// The path and query of a URL, with its original apostrophes. The parser escapes them in the query of `http` and
+/// `https` (<https://url.spec.whatwg.org/#special-query-percent-encode-set>), although a query may contain them (RFC
+/// 3986 §3.4): an endpoint that compares or signs the raw query would see a different one. It changes no other valid
+/// character.
 fn with_apostrophes(text: &str, url: &Url) -> String {
     let Some((_, query)) = text.split_once('?').filter(|(_, query)| query.contains('\'')) else {
         return client::target(url).to_owned();
@@ -138,7 +138,7 @@ fn with_apostrophes(text: &str, url: &Url) -> String {
     format!("{}?{}", url.path(), parts.join("'"))
 }
 
-/// Whether the parser takes a segment for `.` or `..`, and removes it.
+/// Whether the parser would take a segment for `.` or `..` and remove it.
 fn is_dots(segment: &str) -> bool {
     matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
 }

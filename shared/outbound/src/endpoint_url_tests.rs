@@ -1,5 +1,5 @@
-//! All spellings of an address get the same verdict: IPv4 as in `inet_aton` and the WHATWG's URL standard, and every
-//! text of an IPv6 address.
+//! All spellings of an address get the same verdict: IPv4 as in `inet_aton` and the WHATWG URL standard, and every
+//! spelling of an IPv6 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use crate::addresses::{AddressRules, is_public};
 use crate::endpoint_url::{EndpointUrl, EndpointUrlError};
 
-/// The notation of a number.
+/// How a number is written.
 #[derive(Debug, Clone, Copy)]
 enum Radix {
     Decimal,
@@ -35,7 +35,7 @@ impl Radix {
     }
 }
 
-/// The disguise of a character.
+/// How a character is disguised.
 #[derive(Debug, Clone, Copy)]
 enum Disguise {
     None,
@@ -87,7 +87,7 @@ fn addresses() -> impl Strategy<Value = Ipv4Addr> {
     ]
 }
 
-/// An address in one to four numbers, each in its own radix, with or without a dot at the end.
+/// An address in one to four numbers, each in its own radix, with or without a trailing dot.
 fn spelling() -> impl Strategy<Value = (Ipv4Addr, String)> {
     (addresses(), 1usize..=4, vec(select(RADIXES), 4), any::<bool>()).prop_map(|(address, parts, radixes, dot)| {
         let bits = u32::from(address);
@@ -101,7 +101,7 @@ fn spelling() -> impl Strategy<Value = (Ipv4Addr, String)> {
     })
 }
 
-/// Every text of an IPv6 address: long or short, in capitals or not, the end in decimals or not.
+/// Every spelling of an IPv6 address: long or short, in capitals or not, with its end in decimals or not.
 fn spellings_v6(address: Ipv6Addr) -> Vec<String> {
     let segments = address.segments();
     let [.., a, b, c, d] = address.octets();

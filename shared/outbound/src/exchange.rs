@@ -56,13 +56,13 @@ impl Default for Limits {
 /// A sender of requests to untrusted servers.
 #[derive(Debug, Clone)]
 pub struct Outbound {
-    /// The addresses that may be dialled.
+    /// Which addresses may be dialled.
     pub rules: AddressRules,
     /// An exchange's limits.
     pub limits: Limits,
     /// The resolver of names.
     pub resolver: SharedResolver,
-    /// The network of its connections.
+    /// The network that its connections use.
     pub network: SharedNetwork,
     pub(crate) trust: &'static Trust,
     connections: Connections,
@@ -82,13 +82,13 @@ pub struct HttpResponse {
     pub status: StatusCode,
     /// The absolute address to which a redirect leads, without credentials and fragment.
     pub location: Option<String>,
-    /// The `Retry-After`, if it is text.
+    /// The `Retry-After` header, if it is text.
     pub retry_after: Option<String>,
     /// The media type of the body without parameters, in lower case: `application/json`.
     pub media_type: Option<String>,
     /// The first bytes of the body without gzip or deflate, at most [`Limits::body`]; for a delivery, as text.
     pub body: Vec<u8>,
-    /// Whether a part of the body was dropped or did not arrive.
+    /// Whether part of the body was dropped or did not arrive.
     pub truncated: bool,
 }
 
@@ -121,14 +121,14 @@ impl Outbound {
     }
 
     /// Reads the machine's trusted authorities before the first exchange. A failure is logged, and the first exchange
-    /// over TLS reads again.
+    /// over TLS tries again.
     pub async fn warm(self) -> Self {
         drop(self.trust.of_machine().await);
         self
     }
 
     /// Sends a body on a separate connection, and reads the response. The error names the failed step. An incomplete
-    /// body is an error. A body in gzip or deflate is decompressed up to the limit; another coding is left as it is.
+    /// body is an error. A body in gzip or deflate is decompressed up to the limit; any other coding is left as it is.
     pub async fn send(
         &self,
         method: Method,
@@ -158,12 +158,12 @@ impl Outbound {
         })
     }
 
-    /// Sends a body for a tenant, on the tenant's kept connection to this endpoint or on a new one, which is then kept
-    /// if possible. If a kept connection breaks before any byte of the request was written, the request is sent on a
-    /// new one. If it breaks later, the endpoint may have read the request, and the attempt fails.
+    /// Sends a body for a tenant, on the tenant's kept connection to this endpoint, or on a new one that is kept
+    /// afterwards if possible. If a kept connection breaks before any byte of the request was written, the request is
+    /// sent on a new one. If it breaks later, the endpoint may have read the request, and the attempt fails.
     ///
     /// A response with an incomplete body is a success, marked as truncated (RFC 9112 §9.8): the endpoint has
-    /// responded, and an error would send it the event again.
+    /// responded, and an error would cause the event to be sent again.
     ///
     /// The response body is text for the history: decompressed, in UTF-8, and within the limit.
     pub async fn send_for(
@@ -179,7 +179,7 @@ impl Outbound {
         let deadline = began + self.limits.whole;
         let connecting_ends = deadline.min(began + self.limits.connect);
         let (connection, mut incoming) = before(deadline, async {
-            // Resolve even for a kept connection: the name's addresses may have changed.
+            // The name is resolved even for a kept connection: the name's addresses may have changed.
             let addresses = self.addresses(url, connecting_ends).await?;
             let request = || client::request(method.clone(), url, endpoint.target(), headers, body.clone());
             let endpoint = Endpoint::of(tenant, url);
@@ -198,7 +198,7 @@ impl Outbound {
         .await?;
         let (mut response, end) = read(&mut incoming, url, self.limits.body, deadline).await;
         response.truncated |= end.is_err();
-        // The unread rest of a truncated body would precede the next response.
+        // The unread rest of a truncated body would come before the next response.
         if !response.truncated && connection.connection.may_be_kept() {
             self.connections.keep(connection);
         }
@@ -237,7 +237,7 @@ async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unans
 }
 
 /// Reads the body up to its limit, and returns the response with the received part. The second value is an error if the
-/// body broke off or did not end before the deadline.
+/// body broke off or was incomplete at the deadline.
 async fn read(
     incoming: &mut IncomingResponse,
     url: &Url,
@@ -246,7 +246,7 @@ async fn read(
 ) -> (HttpResponse, Result<(), AttemptError>) {
     let mut body = Vec::new();
     let mut end = Ok(());
-    // One more byte than the limit shows that the body is longer.
+    // Reading one byte more than the limit shows whether the body is longer.
     while body.len() <= kept {
         match before(deadline, incoming.chunk()).await {
             Ok(Some(chunk)) => body.extend_from_slice(&chunk[..chunk.len().min(kept + 1 - body.len())]),

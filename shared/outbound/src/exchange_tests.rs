@@ -23,7 +23,7 @@ use base::{Time, clock::SystemClock, pause};
 enum End {
     Close,
     Reset,
-    /// Never, until the other side closes it.
+    /// It does not, until the other side closes it.
     Hang,
 }
 
@@ -51,7 +51,7 @@ async fn serve(mut stream: TcpStream, response: Vec<u8>, end: End) -> io::Result
     match end {
         End::Close => {}
         End::Reset => {
-            // Give the client time to read the response before the reset discards it.
+            // This gives the client time to read the response before the reset discards it.
             pause(Duration::from_millis(50)).await;
             stream.set_zero_linger()?;
         }
@@ -75,7 +75,7 @@ async fn deliver_by(outbound: &Outbound, url: &Url) -> Result<HttpResponse, Atte
     outbound.send_for("hotel", Method::POST, &url, &[], Bytes::from_static(b"{}")).await
 }
 
-/// Delivers with a short limit, or with a longer one on a machine that needs that even for the response head.
+/// Delivers with a short limit, or with a longer one on a machine where even the response head needs it.
 async fn deliver_within_a_short_limit(url: &Url) -> (Outbound, Result<HttpResponse, AttemptError>) {
     let mut whole = Duration::from_millis(400);
     loop {
@@ -161,7 +161,7 @@ async fn a_complete_body_is_not_truncated() {
     }
 }
 
-/// Response heads, each with the accepted status, or `None`, and the reason.
+/// Response heads, each with the status that is accepted, if any, and the reason.
 #[tokio::test]
 async fn response_heads_are_accepted_as_by_browsers() {
     let with_headers = |count: usize| {

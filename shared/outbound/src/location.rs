@@ -3,7 +3,7 @@
 use http::{StatusCode, header, response};
 use url::Url;
 
-/// The longest address, in bytes, as for a webhook's address.
+/// The longest address, in bytes, as for webhooks.
 const MAX_LENGTH: usize = 2_048;
 
 /// The absolute address in the `Location` of a redirect, without credentials and fragment. `None` if the response is no

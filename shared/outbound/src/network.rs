@@ -52,8 +52,8 @@ impl Network for SystemNetwork {
     fn open(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Link>> {
         async move {
             let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // Set before connecting, so that it limits the TCP window. Otherwise, an endpoint could send megabytes that
-            // are never read.
+            // It is set before connecting, so that it limits the TCP window. Otherwise, an endpoint could send
+            // megabytes that are never read.
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
             let stream = socket.connect(address).await?;
             // A request is small and waits for its response, so Nagle's algorithm would only delay it.

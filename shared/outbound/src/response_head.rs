@@ -1,4 +1,4 @@
-//! The heads of a response: their limit in bytes, interim responses (1xx) included, and the version HTTP/1.0.
+//! The heads of a response: their limit in bytes, including interim responses (1xx), and HTTP/1.0.
 
 use std::{
     io::{self, IoSlice},
@@ -110,7 +110,7 @@ impl Heads {
         Self(Arc::new(Mutex::new(Reading::new(max))))
     }
 
-    /// A stream that reads its bytes as those of the responses.
+    /// A stream whose bytes are read as those of the responses.
     pub(crate) const fn over<S>(self, stream: S) -> HeadStream<S> {
         HeadStream { stream, heads: self }
     }
@@ -137,7 +137,7 @@ impl Heads {
     }
 }
 
-/// A stream whose reads pass through [`Heads`]. It is above TLS.
+/// A stream whose reads pass through [`Heads`], above TLS.
 #[derive(Debug)]
 pub(crate) struct HeadStream<S> {
     stream: S,
@@ -183,7 +183,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for HeadStream<S> {
 mod tests {
     use super::*;
 
-    /// Reads a response in pieces of this size. Returns it as hyper sees it, with the state at its end.
+    /// Reads a response in pieces of this size. Returns it as hyper sees it, with the final state.
     fn read(response: &str, piece: usize) -> (String, Reading) {
         let mut bytes = response.as_bytes().to_vec();
         let mut reading = Reading::new(100);

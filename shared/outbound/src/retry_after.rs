@@ -6,7 +6,7 @@ use jiff::{Timestamp, civil::DateTime, fmt::rfc2822, tz::TimeZone};
 
 use base::Time;
 
-/// The longest wait, in seconds. Larger numbers are probably dates since 1970, which the header does not allow.
+/// The longest wait, in seconds. A larger number is probably a time since 1970, which the header does not allow.
 const MAX_SECONDS: f64 = 10.0 * 365.25 * 24.0 * 60.0 * 60.0;
 
 /// The wait that a `Retry-After` requests; `None` if it cannot be parsed. A date in the past requests no wait.

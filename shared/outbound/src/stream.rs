@@ -1,5 +1,5 @@
-//! A large response of an untrusted server, read in chunks. Connection, head and idle time have limits; the reader
-//! limits the total size and time.
+//! A large response from an untrusted server, read in chunks. The connection, the head and idle time have limits; the
+//! reader limits the total size and time.
 
 use std::time::Duration;
 

@@ -236,7 +236,7 @@ async fn an_endpoint_without_tls_or_with_another_version_is_reported() {
         let port = listener.local_addr().expect("it listens").port();
         let (sent, ()) = futures::join!(world.deliver(port), async {
             let (mut stream, _) = listener.accept().await.expect("a connection");
-            // Read the client's hello, so that closing does not reset the connection.
+            // Reads the client's hello, so that closing does not reset the connection.
             let _ = stream.read(&mut [0; 4_096]).await;
             let _ = stream.write_all(&bytes).await;
         });

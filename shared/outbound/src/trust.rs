@@ -8,13 +8,13 @@ use tokio::sync::OnceCell;
 
 use crate::attempt_error::AttemptError;
 
-/// The machine's authorities, read at the first use, since most functions never dial. An empty result is not kept,
-/// since it may be due to a temporary shortage of file descriptors.
+/// The machine's authorities, read on first use, since most functions never dial. An empty result is not kept, since it
+/// may be due to a temporary lack of file descriptors.
 #[derive(Debug, Default)]
 pub struct Trust(OnceCell<Arc<ClientConfig>>);
 
 impl Trust {
-    /// A configuration that is not read yet.
+    /// A configuration that has not been read yet.
     pub const fn unread() -> Self {
         Self(OnceCell::const_new())
     }
@@ -24,7 +24,7 @@ impl Trust {
         self.configuration(rustls_native_certs::load_native_certs).await
     }
 
-    /// The TLS configuration. The authorities are read now unless they were read before.
+    /// The TLS configuration. The authorities are read now unless they have been read before.
     pub async fn configuration(
         &self,
         read: impl FnOnce() -> CertificateResult,

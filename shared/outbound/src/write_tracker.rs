@@ -13,7 +13,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Whether a byte was written since the last call of [`WriteTracker::begin`]. Clones share it.
+/// Whether a byte was written since the last call to [`WriteTracker::begin`]. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriteTracker(Arc<AtomicBool>);
 
@@ -36,7 +36,7 @@ impl WriteTracker {
 }
 
 /// A stream whose writes are recorded in a [`WriteTracker`]. It wraps the socket, below TLS, because TLS accepts bytes
-/// that it never writes if the connection is broken.
+/// that are never written if the connection is broken.
 #[derive(Debug)]
 pub(crate) struct TrackedStream<S> {
     stream: S,

@@ -1,4 +1,4 @@
-//! The browser that makes a connection, identified by a cookie (RFC 9700 §4.7).
+//! The browser in which a connection is made, identified by a cookie (RFC 9700 §4.7).
 //!
 //! The start page gives a browser one cookie with a random value, for all its concurrent connections. When the person
 //! continues to the provider, the value's hash is stored with the authorization, and the callback accepts no other
@@ -14,7 +14,8 @@ use base::{Random, random};
 
 /// The name of the cookie.
 pub const COOKIE: &str = "__Host-waypost-connect";
-/// How long a browser keeps the cookie. A page's state is older than its cookie, so the lifetime of a state is enough.
+/// How long a browser keeps the cookie. The state on a page is older than the cookie, so the lifetime of a state is
+/// enough.
 const KEPT: Duration = state::LIFETIME;
 /// The length of a value. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;
@@ -45,12 +46,12 @@ impl Browser {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag that authenticates a string for this browser, since only a holder of its cookie can make it.
+    /// A tag that authenticates a string for this browser, since making it requires the browser's cookie.
     pub fn tag(&self, text: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }
 
-    /// Whether this tag was made for this text with this browser's cookie.
+    /// Whether this tag was made for this string with this browser's cookie.
     pub fn has_tagged(&self, text: &str, tag: &str) -> bool {
         let tag = BASE64_URL_SAFE_NO_PAD.decode(tag);
         tag.is_ok_and(|tag| hmac::verify(&self.key(), text.as_bytes(), &tag).is_ok())

@@ -1,4 +1,4 @@
-//! The built-in providers. `providers.json` describes each, with its source pages and the questions that they leave
+//! The built-in providers. `providers.json` describes each, with its source pages and the questions that those leave
 //! open.
 
 use std::sync::LazyLock;

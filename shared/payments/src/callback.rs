@@ -1,7 +1,7 @@
-//! The return from a provider: from a code to a connection.
+//! The return from a provider, which turns a code into a connection.
 //!
-//! The state is spent after all checks on this side and before the exchange. The exchange is attempted once, since some
-//! providers revoke everything if a code is sent twice.
+//! The state is spent after all checks on this side, but before the exchange. The exchange is attempted once, since
+//! some providers revoke everything if a code is sent twice.
 //!
 //! After a crash:
 //!
@@ -53,10 +53,10 @@ pub const LIMIT: Duration = Duration::from_secs(26);
 const BEFORE_SPENDING: Duration = Duration::from_secs(5);
 /// The time limit for spending a state.
 const SPENDING: Duration = Duration::from_secs(4);
-/// The pause before a failed write of a connection is repeated.
+/// The pause before retrying a failed write of a connection.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// The use case of a return from a provider.
+/// The use case for a return from a provider.
 pub struct Callback {
     pending: PendingAuthorizations,
     connections: Connections,
@@ -72,7 +72,7 @@ pub struct Callback {
     random: SharedRandom,
 }
 
-/// A completed callback. Not `Debug`, since the address contains and proves the account.
+/// A completed callback. Not `Debug`, since the address contains the account and proof of it.
 pub struct Answered {
     /// How the authorization ended.
     pub outcome: AuthorizationOutcome,
@@ -80,7 +80,7 @@ pub struct Answered {
     pub address: String,
 }
 
-/// A failed callback, and the facts that its browser may see.
+/// A failed callback, and what its browser may see.
 #[derive(Debug)]
 pub struct CallbackFailure {
     /// Why it failed.
@@ -95,7 +95,7 @@ pub enum CallbackError {
     /// The state is invalid, or belongs to another browser.
     #[error(transparent)]
     InvalidState(#[from] StateFault),
-    /// The state belongs to this browser and has ended.
+    /// The state belongs to this browser but has ended.
     #[error(transparent)]
     Ended(Ended),
     /// The request's token does not cover the managing entity that requested the connection.
@@ -110,26 +110,26 @@ pub enum CallbackError {
     /// The keys could not be read, or the verifier could not be opened.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The steps before spending the state were too slow. The state is unchanged.
+    /// The steps before spending the state took too long. The state is unchanged.
     #[error("the table or the secrets responded too slowly for the callback to continue")]
     TooSlow,
-    /// Spending the state failed; it may be spent.
+    /// Spending the state failed; it may or may not be spent.
     #[error("the state could not be marked as used")]
     Spend(#[source] TableError),
-    /// The state is spent, and the provider gave no tokens.
+    /// The state is spent, but the provider gave no tokens.
     #[error("the code could not be exchanged")]
     Exchange(#[source] GrantError),
-    /// The provider gave tokens, and the connection could not be written.
+    /// The provider gave tokens, but the connection could not be written.
     #[error("the connection could not be stored")]
     Keep(#[source] TableError),
-    /// A step after the decision to spend the state was too slow.
+    /// A step after the decision to spend the state took too long.
     #[error("the callback did not finish in time")]
     Late,
 }
 
 impl CallbackError {
-    /// The outcome in the metric: `refused` for a fault of the link or the caller, `error` for a fault of this service
-    /// or the provider.
+    /// The outcome in the metric: `refused` if the link or the caller is at fault, `error` if this service or the
+    /// provider is.
     const fn outcome(&self) -> &'static str {
         match self {
             Self::InvalidState(_) | Self::Ended(_) | Self::EntityNotCovered => "refused",
@@ -148,7 +148,7 @@ impl CallbackError {
 impl From<CallbackError> for Problem {
     fn from(error: CallbackError) -> Self {
         match error {
-            // All of them get the same response, which reveals nothing to a stranger.
+            // They all get the same response, which reveals nothing to a stranger.
             CallbackError::InvalidState(_) | CallbackError::Ended(_) => invalid_state(error),
             CallbackError::EntityNotCovered => refusal::entity_not_covered(),
             CallbackError::Read(error) => error.into(),
@@ -177,8 +177,8 @@ struct Returned {
 }
 
 impl Callback {
-    /// Creates the callback for this table's authorizations, and reads the key ring. `outbound` sends to providers, and
-    /// its rules limit their addresses. `environment` is the deployment's name, for the metrics.
+    /// Creates the callback for this table's authorizations and reads the key ring. `outbound` sends to providers; its
+    /// rules restrict their addresses. `environment` is the deployment's name, for the metrics.
     pub async fn new(
         table: Table,
         secrets: Secrets,
@@ -201,8 +201,8 @@ impl Callback {
         }
     }
 
-    /// Accepts a browser that returns from a provider, and completes its authorization. A token in the request must
-    /// cover the managing entity.
+    /// Accepts a browser that returns from a provider, and completes its authorization. If the request has a token, it
+    /// must cover the managing entity.
     pub async fn take(
         &self,
         name: &ProviderName,
@@ -331,8 +331,8 @@ impl Callback {
         if kept.is_done() {
             return Ok((AuthorizationOutcome::Connected, granted.account));
         }
-        // Do not revoke the access: most providers would revoke the account's whole access, and another entity may be
-        // connected to it. The page says that the owner of the account can withdraw it.
+        // The access is not revoked: most providers would revoke all access to the account, and another entity may be
+        // connected to it. The page says that the account's owner can withdraw it.
         tracing::warn!(provider = %provider.name, "another account is already connected, and stays connected");
         Ok((AuthorizationOutcome::OtherAccount, granted.account))
     }
@@ -424,7 +424,8 @@ impl Callback {
             if self.connections.establish(stored, before.as_ref(), replace, &outbox_event).await?.is_done() {
                 return Ok(Written::Done(()));
             }
-            // Another account is connected, or the previous connection was just replaced or removed: read it again.
+            // Another account is connected, or the previous connection was just replaced or removed, so it is read
+            // again.
             lost_to = Some(before);
         }
     }

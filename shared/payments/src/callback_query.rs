@@ -1,8 +1,8 @@
-//! The query with which a provider's redirect calls the callback.
+//! The query of a provider's redirect to the callback.
 
 use problem::{InputPart, Problem, Rule, Violations};
 
-/// The longest accepted value, in bytes. Providers send codes of several hundred characters, but not of thousands.
+/// The longest accepted value, in bytes. Providers send codes of several hundred characters, but not thousands.
 const MAX_VALUE: usize = 4096;
 
 /// The query of a callback. Not `Debug` outside of tests, since state and code are secrets until they are spent.
@@ -27,7 +27,7 @@ impl<'a> CallbackQuery<'a> {
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::of(InputPart::Query);
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
-        // An error needs no code, even if the error is repeated, which is a violation.
+        // An error needs no code, not even a repeated error, which is a violation.
         let failed = values("error").iter().any(|error| !error.is_empty());
         let error = one("error", false);
         let code = one("code", !failed);
@@ -42,7 +42,7 @@ impl<'a> CallbackQuery<'a> {
     }
 }
 
-/// The only value of a parameter. An empty value of an optional parameter counts as absent.
+/// A parameter's only value. An empty value of an optional parameter counts as absent.
 pub(crate) fn single<'a>(
     name: &'static str,
     values: &[&'a str],

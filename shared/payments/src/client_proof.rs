@@ -58,7 +58,7 @@ pub enum Proof {
     Key(Assertion),
 }
 
-/// The parts of an assertion that a description sets.
+/// The parts of an assertion that a description can set.
 #[derive(Debug)]
 pub struct Assertion {
     pub key: PrivateKey,
@@ -174,7 +174,7 @@ impl Assertion {
 }
 
 impl PrivateKey {
-    /// Parses a key from PEM: PKCS #8, PKCS #1 or SEC 1.
+    /// Parses a key in PEM: PKCS #8, PKCS #1 or SEC 1.
     pub fn from_pem(text: &str) -> Result<Self, BadPrivateKey> {
         let key = pem::private_key(text)?;
         let der = key.secret_der();

@@ -1,4 +1,4 @@
-//! Requests for a connection: the link with which a person begins it.
+//! Requests for a connection: each returns a link that begins it.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use base::{ConnectionId, SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Problem};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings};
 
-/// The use case of requesting a connection.
+/// The use case for requesting a connection.
 pub struct Connecting {
     /// The authorizations waiting for a person's return.
     pub pending: PendingAuthorizations,
@@ -50,7 +50,7 @@ pub struct NewConnection {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionLink {
-    /// The identifier that the connection will have. It exists once the person has granted access.
+    /// The identifier that the connection will have, once the person has granted access.
     pub connection_identifier: ConnectionId,
     /// The address of the start page. It contains the state, so it is secret.
     pub authorization_url: String,
@@ -84,8 +84,8 @@ impl Connecting {
     }
 
     /// Creates the link. The account that the person will choose is not known yet, so the request must allow the
-    /// replacement of a working connection. A broken one may always be connected again; the callback checks that the
-    /// account is the same.
+    /// replacement of a working connection. A broken one may always be connected again; the callback checks that it is
+    /// the same account.
     async fn make(
         &self,
         entity: &AuthorizedEntity,

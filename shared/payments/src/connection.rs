@@ -37,7 +37,7 @@ pub struct Connection {
     /// When the current access token expires; absent if it never does. It is refreshed earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
-    /// When it was last changed, by a refresh or by breaking.
+    /// When it was last changed: refreshed or broken.
     pub last_update: Time,
     /// Why it broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionStatus {
-    /// It works, as far as the provider reports.
+    /// It works, according to the provider.
     Connected,
     /// It does not work until its owner connects again.
     Broken,

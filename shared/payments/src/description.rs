@@ -1,6 +1,5 @@
-//! A provider's description as data, and its conversion to a [`Provider`]. The members of the secret `provider-<name>`
-//! add to the built-in ones or override them. Unknown members are faults, so that a misspelt one is never silently
-//! ignored.
+//! A provider's description as data, and how it becomes a [`Provider`]. The members of the secret `provider-<name>` add
+//! to the built-in ones or override them. Unknown members are faults, so that a misspelt one is never silently ignored.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -20,7 +19,7 @@ use crate::{
 use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use storage::SecretText;
 
-/// The members of a secret that are not part of the description: this service's credentials at the provider, and the
+/// The members of a secret that do not belong to the description: this service's credentials at the provider, and the
 /// choice of the sandbox.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
 /// The default of `accountFields`.
@@ -162,7 +161,7 @@ fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<
     let members = layers.into_iter().flatten().flatten().chain(own);
     let mut members: Map<_, _> = members.map(|(name, value)| (name.clone(), value.clone())).collect();
     members.retain(|_, value| !value.is_null());
-    // Show only the path, since serde's message could repeat a value.
+    // Only the path is shown, since serde's message could repeat a value.
     serde_path_to_error::deserialize(Value::Object(members))
         .map_err(|error| Fault(format!("`{}` is unknown or has the wrong form", error.path())))
 }
@@ -205,7 +204,7 @@ impl Addresses<'_> {
     }
 }
 
-/// Fails when a description sets a parameter that this program sets, such as the state.
+/// Fails if a description sets a parameter that this program sets, such as the state.
 fn unreserved<'a>(member: &str, names: impl Iterator<Item = &'a String>, own: &[&str]) -> Result<(), Fault> {
     match names.into_iter().find(|name| own.contains(&name.as_str())) {
         Some(name) => Err(Fault(format!("`{member}` must not set `{name}`, which the service sets itself"))),

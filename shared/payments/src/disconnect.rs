@@ -3,7 +3,7 @@
 //! In the reverse order, a crash would leave access at the provider without a connection here, and the access would go
 //! unnoticed.
 //!
-//! - held, not revoked: the connection has a lease and still works; the client repeats the request when the lease is
+//! - held, not revoked: the connection has a lease and still works; the client repeats the request once the lease is
 //!   over.
 //! - revoked, not removed: the connection has a lease and dead tokens. If the client repeats the request, the provider
 //!   says that nothing is left to revoke, and the connection is removed. Otherwise, the next refresh finds it broken.
@@ -33,7 +33,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The pause between two claims during the wait.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The use case of disconnecting.
+/// The use case for disconnecting.
 pub struct Disconnecting {
     /// The connections.
     pub connections: Connections,
@@ -55,13 +55,13 @@ pub struct Disconnecting {
 pub struct Disconnected {
     /// The connection.
     pub id: ConnectionId,
-    /// The access at the provider.
+    /// The state of the access at the provider.
     pub provider_access: ProviderAccess,
     /// A human-readable sentence about the access at the provider.
     pub message: &'static str,
 }
 
-/// The access at the provider after its connection was removed.
+/// The state of the access at the provider after its connection was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderAccess {
@@ -71,7 +71,7 @@ pub enum ProviderAccess {
     AlreadyRevoked,
     /// The provider was not asked, so a person has to revoke it there.
     NotRevoked,
-    /// The provider was asked and did not confirm it.
+    /// The provider was asked but did not confirm it.
     Unknown,
 }
 
@@ -83,12 +83,12 @@ enum GivenBack {
     Before,
     /// The provider has no endpoint for revocation.
     NotOffered,
-    /// The grant was dead already, and the provider did not confirm the revocation.
+    /// The grant was already dead, and the provider did not confirm the revocation.
     Dead,
     /// The provider is no longer set up, so it cannot be asked.
     NoProvider,
     /// The tokens cannot be opened, so the provider cannot be asked: the item was damaged or copied from elsewhere, or
-    /// its key is lost.
+    /// its key was lost.
     Unreadable,
 }
 

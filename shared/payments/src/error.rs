@@ -14,7 +14,7 @@ use storage::{IdempotencyError, SealError, TableError};
 /// The `Retry-After` after a failed revocation, in seconds. A failing provider needs more time than this service.
 const REVOKE_AGAIN_SECONDS: u64 = 30;
 
-/// Why a use case of connections failed. The callback has a separate error that names its stage.
+/// Why a use case of connections failed. The callback has a separate error, which names its stage.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The deployment has no such provider.
@@ -26,7 +26,7 @@ pub enum ConnectionError {
     /// The entity has no connection to the provider.
     #[error("the managing entity has no connection to the provider")]
     NotFound,
-    /// The entity has a connection, and the request does not replace it.
+    /// The entity has a connection, and the request does not allow replacing it.
     #[error("the managing entity is already connected to the provider")]
     Exists {
         /// The account that is connected.

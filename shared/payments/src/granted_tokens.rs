@@ -23,7 +23,7 @@ pub struct GrantedTokens {
     pub account: Option<String>,
 }
 
-/// Why no tokens were granted. It contains no text of the provider.
+/// Why no tokens were granted. It contains no text from the provider.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     #[error("the provider did not answer")]
@@ -81,14 +81,14 @@ impl GrantError {
         matches!(self, Self::Refused(RefusalCode::InvalidGrant, _))
     }
 
-    /// Whether the provider does not accept this service as its client. Retries fail until the operator corrects the
-    /// provider's secret.
+    /// Whether the provider rejects this service as a client. Retries fail until the operator corrects the provider's
+    /// secret.
     pub fn is_our_client(&self) -> bool {
         let refused = [RefusalCode::InvalidClient, RefusalCode::UnauthorizedClient];
         matches!(self, Self::Client(_)) || matches!(self, Self::Refused(code, _) if refused.contains(code))
     }
 
-    /// Whether the provider may have granted the access although its response is missing or unreadable.
+    /// Whether the provider may have granted access even though its response is missing or unreadable.
     pub fn may_have_granted(&self) -> bool {
         match self {
             Self::Unreachable(error) => matches!(error, AttemptError::Connect(_) | AttemptError::Timeout(_)),

@@ -1,4 +1,4 @@
-//! Why the last refresh of a connection gave no new tokens, as the connection's owner sees it.
+//! Why a connection's last refresh returned no new tokens, as the connection's owner sees it.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ const SERVICE: &str = "service";
 /// Separates the code from the sentence in the table.
 const SEPARATOR: &str = ": ";
 
-/// A stable code and a sentence, without internals of this service and without text of the provider. The table has both
-/// as one text, as release 1.0.0 wrote it.
+/// A stable code and a sentence that reveals no internals of this service and no text from the provider. The table
+/// stores both as one string, as release 1.0.0 did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", from = "String")]
 pub struct LastError {

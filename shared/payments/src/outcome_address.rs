@@ -1,4 +1,4 @@
-//! The address of the page for a person who returns from a provider, and the facts that the page may show.
+//! The address of the page for a person who returns from a provider, and what the page may show.
 //!
 //! The address contains the outcome and a tag, which the callback made with the browser's cookie. Without a valid tag,
 //! the page shows no outcome, entity or account, so a forged address reveals nothing.
@@ -50,21 +50,21 @@ pub struct Arrival<'a> {
     pub entity: &'a str,
     /// The account that the person chose, if the provider names it.
     pub account: Option<&'a str>,
-    /// The provider's error code, if there is one that may be repeated.
+    /// The provider's error code, if it may be repeated.
     pub error: Option<ErrorCode<'a>>,
 }
 
-/// The facts that the page may show.
+/// What the page may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomePage<'a> {
     /// The provider that the address names.
     pub provider: &'a ProviderName,
-    /// The return that the address describes, if the browser's tag proves it.
+    /// The return described by the address, if the browser's tag proves it.
     pub proven: Option<Arrival<'a>>,
 }
 
 impl Arrival<'_> {
-    /// The text that the tag authenticates. The account comes last, since it may contain any character.
+    /// The string that the tag authenticates. The account comes last, since it may contain any character.
     fn tagged_text(&self) -> String {
         let Self { provider, outcome, entity, account, error } = self;
         let error = error.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
@@ -110,8 +110,8 @@ impl<'a> OutcomePage<'a> {
 const LONGEST: usize = 64;
 
 /// A provider's error code, such as `temporarily_unavailable`. The RFC allows nearly every visible character and any
-/// length. A code that is repeated in an address, on a page and in the log must be a short name, as all registered
-/// codes are.
+/// length. A code that is repeated in an address, on a page and in the log must be a short name, like all registered
+/// codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode<'a>(&'a str);
 

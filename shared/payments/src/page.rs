@@ -1,5 +1,5 @@
 //! Pages of lists. The lists of this crate are short and sorted, so a page is cut from the whole list. A cursor is the
-//! encoded key of the last item before its page, so that clients do not construct one from a name.
+//! encoded key of the last item before its page, so that clients are not tempted to construct one from a name.
 
 use std::fmt::Display;
 
@@ -44,8 +44,8 @@ impl<K> PageRequest<K> {
 }
 
 impl<T> Page<T> {
-    /// Cuts a page from the whole list. `follows` says whether the item with the first key comes after the item with
-    /// the second one.
+    /// Cuts a page from the whole list. `follows` says whether the item with the first key comes after the one with the
+    /// second.
     pub(crate) fn cut<K: Display>(
         list: Vec<T>,
         request: &PageRequest<K>,

@@ -1,11 +1,11 @@
 //! Private keys in PEM (RFC 7468) as people paste them into a secret: with `\n` as two characters, indented, with CRLF,
-//! or within a JSON text.
+//! or inside JSON.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rustls::pki_types::PrivateKeyDer;
 
-/// Why a text is not a usable private key, as the end of a sentence that begins with the member. It reveals nothing of
-/// the text.
+/// Why a string is not a usable private key, as the end of a sentence that begins with the member. It reveals nothing
+/// about the string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPrivateKey {
     #[error("must be a private key in PEM, which begins with `-----BEGIN`")]
@@ -24,8 +24,8 @@ pub enum BadPrivateKey {
     OtherKey,
 }
 
-/// Parses the first private key in a text. Text around it is ignored, such as certificates, parameters of a curve, or
-/// the quotes and members of a JSON text.
+/// Parses the first private key in a string. Everything around it is ignored, such as certificates, curve parameters,
+/// or JSON quotes and members.
 pub fn private_key(text: &str) -> Result<PrivateKeyDer<'static>, BadPrivateKey> {
     let mut blocks = text.split("-----BEGIN ").skip(1).filter_map(|block| block.split_once("-----")).peekable();
     if blocks.peek().is_none() {
@@ -46,7 +46,7 @@ pub fn private_key(text: &str) -> Result<PrivateKeyDer<'static>, BadPrivateKey> 
     }
 }
 
-/// Decodes the Base64 of a block, without white space and without the escapes that replace it in JSON. A text that was
+/// Decodes the Base64 of a block, without white space and without the escapes that replace it in JSON. A key that was
 /// escaped twice for JSON has several backslashes before each letter. PHP also escapes slashes.
 fn decode(body: &str) -> Result<Vec<u8>, BadPrivateKey> {
     let mut base_64 = String::with_capacity(body.len());

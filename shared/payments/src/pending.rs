@@ -167,7 +167,7 @@ impl PendingAuthorizations {
         self.0.write(change, "binding a state").await
     }
 
-    /// Spends a state in the name of one attempt; all other attempts lose. The winner may repeat the write, as the SDK
+    /// Spends a state on behalf of one attempt; all other attempts lose. The winner may repeat the write, as the SDK
     /// does if a response is lost.
     pub async fn spend(
         &self,
@@ -184,7 +184,7 @@ impl PendingAuthorizations {
     }
 }
 
-/// A change of an authorization, on condition that its state has not expired and is for this provider.
+/// A change to an authorization, on condition that its state has not expired and is for this provider.
 fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
     Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
 }

@@ -26,7 +26,7 @@ impl CodeVerifier {
         BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, self.expose().as_bytes()))
     }
 
-    /// The text of the verifier, for sealing and sending it.
+    /// The verifier as a string, for sealing and sending.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }

@@ -62,7 +62,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// A template of only this placeholder.
+    /// A template consisting of only this placeholder.
     pub fn only(place: Placeholder) -> Self {
         Self(vec![Part::Place(place)])
     }
@@ -76,7 +76,7 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
-    /// Whether it has only allowed placeholders.
+    /// Whether all of its placeholders are allowed.
     pub fn has_only(&self, allowed: &[Placeholder]) -> bool {
         self.0.iter().all(|part| match part {
             Part::Literal(_) => true,

@@ -1,5 +1,5 @@
 //! The complete description of a payment provider: its addresses, the client's authentication, and the form of its
-//! responses. Providers differ only in this data; no code knows a provider by its name.
+//! responses. Providers differ only in this data; no code knows a provider by name.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -37,7 +37,7 @@ pub struct Provider {
     pub token_url: Url,
     pub revoke_url: Option<Url>,
     pub issuer: Option<String>,
-    /// Whether every answer of its authorization endpoint contains the issuer (RFC 9207 §3).
+    /// Whether every response from its authorization endpoint contains the issuer (RFC 9207 §3).
     pub names_issuer: bool,
     pub client: Client,
     pub scopes: Vec<String>,
@@ -53,19 +53,19 @@ pub struct Provider {
     pub revocation: Revocation,
 }
 
-/// How the token endpoint's responses are read where they differ from RFC 6749.
+/// How to read the token endpoint's responses where they differ from RFC 6749.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The members that may contain the account; the first present one is used.
+    /// The members that may contain the account; the first one present is used.
     pub account_fields: Vec<String>,
     /// The member with the expiry of the access token, and its form, in addition to RFC 6749's `expires_in`.
     pub expiry: Option<Expiry>,
-    /// JSON pointers (RFC 6901) to an error's code, in addition to `/error`; the first present one is used. In a
+    /// JSON pointers (RFC 6901) to an error's code, in addition to `/error`; the first one present is used. In a
     /// response with an access token, only `/error` is read.
     pub error_fields: Vec<String>,
     /// The provider's equivalents of RFC 6749's `invalid_grant`.
     pub dead_grant_codes: Vec<String>,
-    /// A separator of scopes, in addition to a space.
+    /// A scope separator, in addition to a space.
     pub scope_separator: String,
 }
 
@@ -98,15 +98,15 @@ pub struct Revocation {
     pub authorization: Option<Template>,
     /// The parameters; `None` for those of RFC 7009.
     pub parameters: Option<BTreeMap<String, Template>>,
-    /// The error codes that mean that nothing is left to revoke.
+    /// The error codes meaning that there is nothing left to revoke.
     pub gone_codes: Vec<String>,
     /// Words in `error_description` with the same meaning, if the code is not specific enough.
     pub gone_words: Option<String>,
 }
 
 impl Provider {
-    /// Whether a callback with this `iss`, or without one, can be this provider's (RFC 9207 §2.4). If the provider's
-    /// issuer is not known, an `iss` must have the origin of one of its addresses.
+    /// Whether a callback with this `iss`, or without one, can come from this provider (RFC 9207 §2.4). If the
+    /// provider's issuer is not known, an `iss` must have the origin of one of its addresses.
     pub fn can_answer_as(&self, iss: Option<&str>) -> bool {
         match (iss, &self.issuer) {
             (None, _) => !self.names_issuer,

@@ -1,6 +1,6 @@
 //! The list of the providers that are set up in this deployment. A provider is set up if it has a secret. Only the
-//! names of the secrets are read, so that the list's function needs no right to read a secret. A malformed secret is
-//! therefore listed as well.
+//! names of the secrets are read, so that the list's function needs no right to read a secret. So a malformed secret is
+//! listed as well.
 
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ impl Source for ProviderNames {
     }
 }
 
-/// The providers of these secrets, sorted. A secret whose name cannot be a provider's is no provider.
+/// The providers of these secrets, sorted. A secret whose name cannot be a provider's is left out.
 fn sorted(secrets: Vec<String>) -> Vec<ProviderName> {
     let names = secrets.iter().filter_map(|secret| ProviderName::parse(secret.strip_prefix(SECRET_PREFIX)?).ok());
     let mut names: Vec<_> = names.collect();

@@ -35,7 +35,7 @@ pub struct Prepared {
 }
 
 impl ProviderRequests {
-    /// Creates a client that sends with `outbound`, with `base_url` as this service's address.
+    /// Creates a client that sends with `outbound`; `base_url` is this service's address.
     pub fn new(outbound: Outbound, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         let own_host = Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
         Self { outbound: outbound.limited_to(LIMITS), own_host, clock, random }

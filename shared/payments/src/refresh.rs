@@ -56,12 +56,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 /// The number of consecutive unanswered refreshes after which a run skips the provider's remaining connections, so that
 /// they do not delay those of other providers. The next run tries them again.
 const UNREACHABLE_IN_ROW: u32 = 5;
-/// The pause before a failed write of new tokens is repeated.
+/// The pause before retrying a failed write of new tokens.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long before the end of a lease the last write may begin. A write takes at most ten seconds.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
-/// The use case of refreshing.
+/// The use case for refreshing.
 pub struct Refresher {
     /// The connections that may be due.
     pub connections: Connections,
@@ -132,7 +132,7 @@ impl Refresher {
     }
 
     /// Refreshes one connection. Returns false if another caller holds it, if it is no longer due, or if its provider
-    /// is currently not answering.
+    /// is not currently answering.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
@@ -268,7 +268,7 @@ impl Refresher {
     }
 }
 
-/// The number of consecutive refreshes in this run that each provider did not answer.
+/// For each provider, the number of consecutive refreshes in this run that it did not answer.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 

@@ -39,7 +39,7 @@ pub enum RevokeError {
 }
 
 impl Revocations {
-    /// Creates a client that sends with `outbound`, with `base_url` as this service's address.
+    /// Creates a client that sends with `outbound`; `base_url` is this service's address.
     pub fn new(outbound: Outbound, base_url: &str, clock: SharedClock, random: SharedRandom) -> Self {
         Self(ProviderRequests::new(outbound, base_url, clock, random))
     }

@@ -14,8 +14,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 /// When new tokens are refreshed; `None` for never.
 ///
 /// The time is between half and three quarters of their lifetime, depending on `dice` (0 to 1), so that connections
-/// that were created together are not refreshed together, and enough time is left for retries. It is earlier if the
-/// provider requires it. Tokens that cannot be refreshed are due when they expire.
+/// created together are not refreshed together, and enough time is left for retries. It is earlier if the provider
+/// requires it. Tokens that cannot be refreshed are due when they expire.
 pub fn refresh_at(
     now: Time,
     expires: Option<Time>,
@@ -31,14 +31,14 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
-/// The expiry of tokens that were refreshed now, if the provider does not state one: they live as long as the previous
-/// tokens, which were issued at `given_before`.
+/// When tokens that were refreshed now expire, if the provider does not say: they live as long as the previous tokens,
+/// which were issued at `given_before`.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
 }
 
-/// When a refresh that failed now is retried, after `failures_before` earlier consecutive failures.
+/// When a refresh that failed now is retried, after `failures_before` consecutive earlier failures.
 ///
 /// The pause is a minute, then doubles each time, up to an hour. While the token is valid, it is at most half of the
 /// remaining lifetime, so that a long pause does not cost the connection. `Retry-After`, up to an hour, takes

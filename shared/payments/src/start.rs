@@ -1,15 +1,15 @@
 //! The start page, which names the managing entity before a person continues to the provider.
 //!
 //! Without it, a stranger could make a victim complete the stranger's connection, and gain access to the victim's
-//! account (RFC 9700 §4.7). So the state records the browser that continues from this page, and the callback accepts no
-//! other browser. A stranger may try to:
+//! account (RFC 9700 §4.7). So the state records which browser continues from this page, and the callback accepts no
+//! other. A stranger may try to:
 //!
 //! - send the provider's address to a victim: the victim's browser has not continued from the page;
 //! - send this page to a victim: the page names the stranger's entity;
 //! - open this page invisibly from another one: the link has a tag, made with the browser's cookie, that only the page
 //!   itself shows. No frame may show the page, so that a click on the link cannot be stolen.
 //!
-//! Opening the page changes nothing. A state may be opened in several browsers; only the last one that continues can
+//! Opening the page changes nothing. A state may be opened in several browsers; only the last one to continue can
 //! return.
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 use base::{SharedClock, SharedRandom};
 use problem::{InputPart, Problem, Violations};
 
-/// The use case of the start page. It needs no authorization beyond the state, and reads no secret.
+/// The use case for the start page. It needs no authorization beyond the state, and reads no secret.
 pub struct Start {
     /// The requested authorizations.
     pub pending: PendingAuthorizations,
@@ -57,7 +57,7 @@ pub struct StartPage {
     pub link: String,
     /// Whether the browser used a link whose tag is not valid for it.
     pub came_back: bool,
-    /// The browser that sees the page. Its cookie is set again each time, so that it lasts as long as the state.
+    /// The browser that shows the page. Its cookie is set again each time, so that it lasts as long as the state.
     pub browser: Browser,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn address(base_url: &str, provider: &ProviderName, state: &State) ->
     format!("{base_url}/api/public/{provider}/oauth2/start?state={}", state.expose())
 }
 
-/// The text that the tag in the page's link authenticates.
+/// The string that the tag in the page's link authenticates.
 fn tagged_text(state: &State) -> String {
     format!("start\n{}", state.expose())
 }
@@ -92,7 +92,7 @@ impl Start {
     ) -> Result<Opened, ConnectionError> {
         let state = State::parse(query.state).ok_or(StateFault::Malformed)?;
         let pending = self.pending.find(&state, provider).await??;
-        // The error may contain the entity, since the page shows it to every holder of the state.
+        // The error may contain the entity, since the page shows it to anyone who has the state.
         if let Some(why) = pending.ended(self.clock.now()) {
             return Err(ConnectionError::Ended { why, entity: pending.entity });
         }

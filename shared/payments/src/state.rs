@@ -33,10 +33,10 @@ pub enum Ended {
 /// Why the state of a start page or a callback is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
-    /// The text does not have the form of a state.
+    /// The string does not have the form of a state.
     #[error("this service did not issue the state")]
     Malformed,
-    /// The table does not have the state, or no longer has it.
+    /// The state is not in the table, or no longer.
     #[error("the state is unknown, or expired more than an hour ago")]
     Unknown,
     /// The state was created for a provider other than the one in the path.
@@ -72,7 +72,7 @@ pub(crate) fn invalid_state(cause: impl Into<Box<dyn Error + Send + Sync>>) -> P
     Problem::new(ProblemKind::InvalidState, detail).caused_by(cause)
 }
 
-/// A random text that the provider's redirect returns.
+/// A random string that the provider's redirect returns.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State(String);
 
@@ -81,7 +81,7 @@ impl State {
         Self(random::alphanumeric(random, LENGTH))
     }
 
-    /// Parses a state; `None` if the text has another form.
+    /// Parses a state; `None` if the string has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let ours = text.len() == LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         ours.then(|| Self(text.to_owned()))

@@ -1,7 +1,7 @@
 //! Connections in the table, one per provider. An entity's connections share a partition with its webhooks.
 //!
-//! A refresh and a disconnection each hold a lease while they ask the provider, so that they never overlap: a refresh
-//! token that is used twice can cost the connection. Every change requires the lease, and an event is written in the
+//! A refresh and a disconnection each hold a lease while they ask the provider, so that they never overlap: using a
+//! refresh token twice can cost the connection. Every change requires the lease, and an event is written in the
 //! transaction of the change that it announces.
 
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl Connections {
             Purpose::Disconnect => (change, exists()),
         };
         let free = absent("leaseUntil").or(at_most("leaseUntil", now));
-        // Accept our own lease: the SDK may repeat a claim whose response was lost.
+        // Our own lease is accepted: the SDK may repeat a claim whose response was lost.
         let change = change.only_if(wanted.and(free).or(is("lease", lease.as_str())));
         let item: ConnectionItem = match self.table.write_and_read(change, "claiming a connection").await? {
             Written::Done(item) => item,
@@ -205,7 +205,7 @@ impl Connections {
         self.write(held.change(), None).await
     }
 
-    /// Writes a change of a held connection, with the event that announces it, if any.
+    /// Writes a change to a held connection, with the event that announces it, if any.
     ///
     /// The change is lost if the entity has connected again, or if the lease ran out and another caller has claimed the
     /// connection.
@@ -237,8 +237,8 @@ impl HeldConnection {
         is("lease", self.lease.as_str())
     }
 
-    /// A change of the connection that releases its lease. It must set only the attributes that change: a key rotation
-    /// may re-seal the tokens in the meantime, and must not be undone.
+    /// A change to the connection that releases its lease. It must set only the attributes that change: a key rotation
+    /// may reseal the tokens in the meantime, and must not be undone.
     fn change(&self) -> Change {
         Change::of(self.key()).remove("lease").remove("leaseUntil").only_if(self.condition())
     }
@@ -249,7 +249,7 @@ fn never_due(change: Change) -> Change {
 }
 
 /// The condition that the current connection is `before` and may be replaced. Without `replace`, only the same account
-/// may replace it, or, if one of the two accounts is unknown, any account once it is broken.
+/// may replace it, or, if one of the two accounts is unknown, any account once the connection is broken.
 fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
     let Some(before) = before else { return is_new() };
     let before = is("id", before.to_string());

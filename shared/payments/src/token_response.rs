@@ -57,7 +57,7 @@ struct Body {
 }
 
 impl Body {
-    /// Parses a JSON object, regardless of the media type, or else a form with the media type of one. Some providers
+    /// Parses a JSON object, regardless of the media type, or else a form, if that is the media type. Some providers
     /// answer with a form although RFC 6749 §5.1 requires JSON.
     fn read(answer: &HttpResponse) -> Option<Self> {
         let is_form = answer.media_type.as_deref() == Some(FORM);
@@ -78,7 +78,7 @@ impl Body {
     }
 
     /// Parses an object. A byte order mark is ignored (RFC 8259 §8.1). Invalid UTF-8, or a value that cannot be
-    /// represented, spoils only its own member.
+    /// represented, spoils only the member that contains it.
     fn of_json(body: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
         let Members { members, doubled } = serde_json::from_str(&text).ok()?;
@@ -111,7 +111,7 @@ impl Body {
         self.optional("token_type", bearer);
     }
 
-    /// When the access token expires, according to the description's member, or else to `expires_in`.
+    /// When the access token expires, according to the description's member, or else `expires_in`.
     fn expires(&self, expiry: Option<&Expiry>, now: Time) -> Option<Time> {
         let life = |value: &Value, form: ExpiryForm| match form {
             // A date in the past is meaningless for a new token.
@@ -151,7 +151,7 @@ fn scopes(value: &Value, separator: &str) -> Option<Vec<String>> {
     (words.len() <= MAX_SCOPES && words.iter().all(plain)).then_some(words)
 }
 
-/// The name of an account: a string or a number, or several of them if the person chose several accounts.
+/// An account's name: a string or a number, or several if the person chose several accounts.
 fn account(value: &Value) -> Option<String> {
     let name = match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Responses of token endpoints: grants, refusals, and texts that are neither.
+//! Responses from token endpoints: grants, refusals, and bodies that are neither.
 
 use super::*;
 use crate::{client_proof::tests::NOW, description::tests::provider};
@@ -85,7 +85,7 @@ fn no_optional_member_costs_the_grant() {
             "token_type",
             &[("\"mac\"", Absent), ("\"BEARER \"", Absent), ("\"\"", Absent), ("1", Absent), ("[]", Absent)],
         ),
-        // Python and PHP write floats and texts; zero and less mean that the token does not expire.
+        // Python and PHP write floats and strings; zero and less mean that the token does not expire.
         (
             "expires_in",
             &[

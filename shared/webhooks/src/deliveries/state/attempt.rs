@@ -33,7 +33,7 @@ pub(crate) const HEADERS: [&str; 11] = [
 pub enum ErrorCode {
     /// The name does not resolve.
     Dns,
-    /// The connection could not be opened, broke, or did not use HTTP.
+    /// The connection could not be opened, broke, or did not speak HTTP.
     Connect,
     /// TLS failed.
     Tls,
