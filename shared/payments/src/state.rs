@@ -14,7 +14,7 @@ use base::{Random, random};
 use problem::{Problem, ProblemKind};
 use storage::{KeyRing, SealError};
 
-/// How long a state is valid, from the connection's request.
+/// How long a state is valid after the connection is requested.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// The length of a state. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;

@@ -1,7 +1,7 @@
-//! The canonical form of a request's body: bodies with equal values have the same one.
+//! The canonical form of a request body, which is the same for bodies with equal values.
 //!
 //! A client that serializes its JSON again may order or space members differently, or write a number or a string in
-//! another way. Such a repeated request is the same request.
+//! another way. That is still the same request.
 
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ pub fn of_body(body: &[u8]) -> Option<String> {
     if text.trim().is_empty() {
         return Some("{}".to_owned());
     }
-    // The reader below relies on well-formed JSON.
+    // The reader below relies on the JSON being well-formed.
     serde_json::from_str::<&RawValue>(text).ok()?;
     Reader { rest: text }.value(0)
 }
@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
         Some(format!("[{}]", elements.join(",")))
     }
 
-    /// A string, with each character written in only one way. A string with an unpaired surrogate, which no program can
-    /// read, is left as it is.
+    /// A string, with each character always written in the same way. A string with an unpaired surrogate, which no
+    /// program can read, is left as it is.
     fn text(&mut self) -> Option<String> {
         let mut escaped = false;
         let end = self.rest.bytes().skip(1).position(|byte| {
@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number as its significant digits and a power of ten, so that `1`, `1.0` and `10e-1` are equal, and numbers beyond
-/// the precision of a double are not.
+/// A number as its significant digits and a power of ten. So `1`, `1.0` and `10e-1` are equal, and different numbers
+/// beyond a double's precision are not.
 fn number(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));

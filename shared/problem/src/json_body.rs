@@ -14,8 +14,8 @@ use crate::{
     surrogates, time,
 };
 
-/// The largest body that is read, in bytes. It is several times the largest event, so that the response to a slightly
-/// larger event states the limit of events rather than this one.
+/// The largest body that is read, in bytes. It is several times the size of the largest event, so that the response to
+/// a slightly larger event states the event limit rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
@@ -30,7 +30,7 @@ pub fn no_input(body: &[u8]) -> Result<(), Problem> {
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// The names that the reader has asked for.
+    /// The names that the reader was asked for.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
@@ -61,7 +61,7 @@ impl<'a> JsonBody<'a> {
                 let detail = format!("has a member with an invalid name: a name {}", surrogates::MESSAGE);
                 return Violation::whole_body(Rule::InvalidFormat, detail);
             }
-            // State only the position and the kind of the error, since serde's message could repeat a value.
+            // Only the position and the kind of the error are stated, since serde's message could repeat a value.
             let line = error.line();
             let column = error.column();
             let (rule, what) = match error.is_data() {
@@ -103,13 +103,13 @@ impl<'a> JsonBody<'a> {
     pub fn optional<T: DeserializeOwned>(&mut self, name: &'static str, what: &str) -> Option<T> {
         let text = self.take_raw(name)?;
         let value = serde_json::from_str(text).ok().or_else(|| serde_json::from_str(&plain_integer(text)?).ok());
-        // A type that accepts 1 accepts integers, and refuses this one because of its size.
+        // A type that accepts 1 accepts integers, so it refuses this one because of its size.
         let is_out_of_range = || plain_integer(text).is_some() && serde_json::from_str::<T>("1").is_ok();
         let rule = if value.is_none() && is_out_of_range() { Rule::OutOfRange } else { Rule::InvalidType };
         self.value_or_violation(name, text, value, rule, what)
     }
 
-    /// Takes an optional member that is an object of texts. A duplicate name in it is a violation.
+    /// Takes an optional member that is an object of strings. A duplicate name in it is a violation.
     pub fn optional_texts(&mut self, name: &'static str, what: &str) -> Option<BTreeMap<String, String>> {
         let json = self.take_raw(name)?;
         let texts = serde_json::from_str::<Members<'_>>(json).ok().and_then(|Members { members, doubled }| {
@@ -153,19 +153,19 @@ impl<'a> JsonBody<'a> {
         self.optional_time(name)
     }
 
-    /// Whether the body has a member with this name that was not taken yet.
+    /// Whether the body has a member with this name that has not been taken yet.
     pub fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(member, _)| member == name)
     }
 
-    /// Refuses a member, if present, for this reason. Explains members that clients are likely to send by mistake.
+    /// Refuses a member, if present, for this reason. This explains members that clients are likely to send by mistake.
     pub fn refuse(&mut self, name: &str, why: &str) {
         if self.take(name).is_some() {
             self.violations.add(name, Rule::NotAllowed, why);
         }
     }
 
-    /// Takes a required text of at least one character.
+    /// Takes a required string of at least one character.
     pub fn required_text(&mut self, name: &'static str) -> Option<String> {
         let text = self.required::<String>(name, "a string that is not empty")?;
         if text.is_empty() {
@@ -199,12 +199,12 @@ impl<'a> JsonBody<'a> {
 
 /// The digits of a JSON number that is an integer. `2.0` and `1e3` are integers in JSON Schema 2020-12 (§4.2.3), and
 /// clients that have only doubles write them. `None` for other values. Beyond 2⁵³, where a double is not exact, only
-/// texts such as `2.0` are converted.
+/// numbers written like `2.0` are converted.
 pub fn plain_integer(json: &str) -> Option<String> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let number = serde_json::from_str::<f64>(json).ok()?;
     let json = json.trim();
-    // Check a fraction without an exponent as text, since a double could round it away.
+    // A fraction without an exponent is checked as text, since a double could round it away.
     if let Some((whole, fraction)) = json.split_once('.').filter(|_| !json.contains(['e', 'E'])) {
         let is_integer = fraction.bytes().all(|digit| digit == b'0');
         return is_integer.then(|| if whole == "-0" { "0".to_owned() } else { whole.to_owned() });
@@ -217,7 +217,7 @@ pub fn without_byte_order_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
-/// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds other faults.
+/// Whether brackets outside of strings nest deeper than the limit. The JSON parser finds all other faults.
 fn nests_deeper_than(limit: usize, json: &str) -> bool {
     let mut depth = 0usize;
     let mut in_string = false;

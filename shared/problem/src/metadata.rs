@@ -1,4 +1,4 @@
-//! Metadata: texts by which an integrator finds an object of this service in its own systems. The service stores and
+//! Metadata: strings by which an integrator finds this service's objects in its own systems. The service stores and
 //! shows them, and never interprets them.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const MAX_MEMBERS: usize = 20;
 const MAX_NAME: usize = 40;
 /// The longest value, in characters.
 const MAX_VALUE: usize = 500;
-/// The maximum size of all members as JSON, in bytes. Every publication reads all webhooks of its entity, and one
+/// The maximum size of all members as JSON, in bytes. Every publication reads all of its entity's webhooks, and one
 /// response lists them.
 const MAX_TOGETHER: usize = 2 * 1024;
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn all_members_together_are_limited_as_json() {
-        // `{"a":"…","b":"…",…}`: seven bytes in addition to each value, and one more.
+        // `{"a":"…","b":"…",…}`: seven bytes per value, and one more.
         let with_last = |length: usize| {
             let first = ["a", "b", "c", "d"].map(|name| (name.to_owned(), json!("x".repeat(MAX_VALUE - 10))));
             let last = ("e".to_owned(), json!("x".repeat(length)));

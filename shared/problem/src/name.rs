@@ -3,8 +3,8 @@
 use crate::unseen::is_unseen;
 
 /// Checks a name of at most `longest` characters. Invisible characters, and characters that change the direction of the
-/// text, are refused, since they could make one name look like another. The joiners and selectors of some languages and
-/// emoji are accepted in their usual positions.
+/// text, are refused: they could make one name look like another. The joiners and selectors of some languages and emoji
+/// are accepted in their usual positions.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.

@@ -2,18 +2,18 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// The maximum number of unknown names of one request that are compared with the known ones. Comparing one with a whole
-/// catalogue takes a millisecond.
+/// The maximum number of unknown names of one request that are compared with the known ones. Comparing a name with a
+/// whole catalogue takes a millisecond.
 pub const MAX_COMPARED: usize = 10;
 /// The maximum number of names that a message suggests.
 const SUGGESTED: usize = 3;
 /// The minimum similarity of a suggestion: the percentage of shared pairs of letters.
 const ALIKE: u32 = 50;
-/// The maximum length of a text that gets suggestions, in characters. All known names are shorter. A longer text is cut
-/// in the message.
+/// The maximum length of a string that gets suggestions, in characters. All known names are shorter. A longer string is
+/// cut in the message.
 const MAX_LENGTH: usize = 60;
 
-/// The names that are most similar to a text, regardless of case, the most similar first.
+/// The names that are most similar to a string, ignoring case, most similar first.
 pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item = N>) -> Vec<N> {
     if given.chars().nth(MAX_LENGTH).is_some() {
         return Vec::new();
@@ -25,8 +25,8 @@ pub fn nearest<N: AsRef<str> + Ord>(given: &str, names: impl IntoIterator<Item =
     alike.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// The message about a text that is none of these names: the rule `what`, the text, suggestions, and a clause that says
-/// where all names are listed.
+/// The message about a string that is none of these names: the rule `what`, the string, suggestions, and a clause that
+/// says where all names are listed.
 pub fn none_of<N: AsRef<str> + Ord>(
     what: &str,
     given: &str,

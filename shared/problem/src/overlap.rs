@@ -1,4 +1,4 @@
-//! The overlap of a rotation: how long the replaced secret stays valid, from the request for the new one.
+//! The overlap of a rotation: how long the replaced secret stays valid after the new one is requested.
 
 use std::time::Duration;
 

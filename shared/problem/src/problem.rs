@@ -1,6 +1,6 @@
 //! Problems: the format of errors on the wire (RFC 9457).
 //!
-//! Everything but a Problem's cause is public. The gate logs the cause, and never sends it.
+//! Everything but a Problem's cause is public. The gate logs the cause and never sends it.
 
 use std::error::Error;
 
@@ -26,13 +26,13 @@ pub struct Problem {
     pub properties: Map<String, Value>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// A text for people, if the kind's text does not say enough.
+    /// Text for people, if the kind's text does not say enough.
     pub explanation: Option<Box<Explanation>>,
     /// The cause, for the log only.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The texts of an error page, all of them plain text.
+/// The content of an error page, all of it plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// What happened, in a few words.
@@ -67,7 +67,7 @@ impl Problem {
 
     /// Adds a header.
     pub fn with_header(mut self, name: HeaderName, value: impl AsRef<str>) -> Self {
-        // Values are internal texts such as scopes, verbs and numbers. An invalid one is dropped.
+        // Values are internal strings such as scopes, verbs and numbers. An invalid one is dropped.
         self.headers.extend(HeaderValue::from_str(value.as_ref()).ok().map(|value| (name, value)));
         self
     }
@@ -83,7 +83,7 @@ impl Problem {
         self
     }
 
-    /// Adds a human-readable text.
+    /// Adds text for people.
     pub fn explained(mut self, explanation: Explanation) -> Self {
         self.explanation = Some(Box::new(explanation));
         self

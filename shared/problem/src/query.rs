@@ -1,5 +1,5 @@
 //! A query's parameters, taken one by one, so that all violations are reported at once. Unknown parameters are
-//! violations, since a misspelt filter must not look like no filter.
+//! violations, since a misspelt filter must not pass for no filter.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
-    /// The names that the reader has asked for.
+    /// The names that the reader was asked for.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The response to a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Removed {
-    /// The identifier of the resource that was removed entirely or in part.
+    /// The identifier of the resource that was removed, entirely or in part.
     pub id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     success: Option<bool>,

@@ -8,13 +8,13 @@ use crate::Pointer;
 pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
-/// The maximum number of reported texts, the maximum length of a name in a pointer, in characters, and the maximum
+/// The maximum number of reported strings, the maximum length of a name in a pointer, in characters, and the maximum
 /// number of steps of a pointer.
 const MOST: usize = 100;
 /// The bytes of the longest escape of a character: a pair of surrogates.
 const LONGEST_ESCAPE: usize = 12;
 
-/// An array or object around the text that is read.
+/// An array or object around the string that is read.
 enum Level<'a> {
     /// With the name of the current member, as written.
     Object(&'a str),
@@ -22,12 +22,12 @@ enum Level<'a> {
     Array(usize),
 }
 
-/// Pointers to the first texts with an unpaired surrogate in well-formed JSON: names of members, and values. A name
+/// Pointers to the first strings with an unpaired surrogate in well-formed JSON: names of members, and values. A name
 /// with an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its
-/// depth, up to this many texts.
+/// depth, up to this many strings.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
     let mut found: Vec<Pointer> = Vec::new();
-    // Texts with the same pointer are counted as well, since a pointer costs more than its text.
+    // Strings with the same pointer are counted as well, since a pointer costs more than its string.
     let mut texts = 0;
     if !has_surrogates(json) {
         return found;
@@ -63,13 +63,13 @@ pub fn unpaired(json: &str) -> Vec<Pointer> {
                 }
             }
         }
-        // A name follows the beginning of an object, and each of its commas.
+        // A name follows the beginning of an object and each of the object's commas.
         is_name = matches!((sign, levels.last()), ("{" | ",", Some(Level::Object(_))));
     }
     found
 }
 
-/// Whether JSON may have an escaped surrogate, paired or not.
+/// Whether the JSON may contain an escaped surrogate, paired or not.
 fn has_surrogates(json: &str) -> bool {
     json.as_bytes().windows(4).any(|letters| letters.starts_with(b"\\u") && is_surrogate_digits(&letters[2..]))
 }

@@ -1,4 +1,4 @@
-//! Times in requests, and one message about all invalid ones.
+//! Times in requests, with one message about all invalid ones.
 
 use base::Time;
 

@@ -1,4 +1,4 @@
-//! Invisible characters, with which a text can carry a message to a program or a model that people do not see.
+//! Invisible characters, which can carry a message to a program or a model without people seeing it.
 
 use std::ops::RangeInclusive;
 
@@ -33,7 +33,7 @@ const UNSEEN: [RangeInclusive<char>; 19] = [
     '\u{feff}'..='\u{feff}',
     // The half-width Hangul filler.
     '\u{ffa0}'..='\u{ffa0}',
-    // Reserved code points that are ignored, and the marks of interlinear annotations.
+    // Reserved code points that are ignored, and interlinear annotation marks.
     '\u{fff0}'..='\u{fffb}',
     // Egyptian controls position their neighbours.
     '\u{13430}'..='\u{1343f}',

@@ -21,7 +21,7 @@ pub struct Violation {
     /// The rule, for programs.
     #[serde(rename = "code")]
     pub rule: Rule,
-    /// The rule for people, as the end of a sentence that begins with the name of the value.
+    /// The rule for people, as the end of a sentence that begins with the value's name.
     pub detail: String,
 }
 
@@ -29,7 +29,7 @@ pub struct Violation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputPart {
-    /// The request body; the arguments of a call of a tool.
+    /// The request body; the arguments of a tool call.
     #[default]
     Body,
     /// The request's query.
@@ -42,7 +42,7 @@ pub enum InputPart {
     Data,
 }
 
-/// The rule that a value breaks. The list may grow, so clients treat an unknown code as [`Rule::Invalid`].
+/// The rule that a value breaks. The list may grow, so clients should treat an unknown code as [`Rule::Invalid`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -54,7 +54,7 @@ pub enum Rule {
     Duplicate,
     /// The value has another type.
     InvalidType,
-    /// The text has another form.
+    /// The string has another form.
     InvalidFormat,
     /// The value is not one of the known values.
     UnknownValue,
@@ -62,7 +62,7 @@ pub enum Rule {
     OutOfRange,
     /// The value has more characters, bytes, elements or levels than are allowed.
     TooLong,
-    /// The value is well-formed, but this request must not have it.
+    /// The value is well-formed, but not allowed in this request.
     NotAllowed,
     /// The value contradicts another value of the request.
     Inconsistent,
@@ -71,7 +71,7 @@ pub enum Rule {
     Invalid,
 }
 
-/// A JSON Pointer (RFC 6901); empty for the whole.
+/// A JSON Pointer (RFC 6901); empty for the whole part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pointer(String);
@@ -131,7 +131,7 @@ impl Pointer {
         Self(format!("{}/{index}", self.0))
     }
 
-    /// The pointer with this text, which is a JSON Pointer already.
+    /// The pointer written as this string, which is already a JSON Pointer.
     pub fn of_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -170,7 +170,7 @@ impl fmt::Display for Pointer {
     }
 }
 
-/// A text of at most `longest` bytes: the beginning of a longer one, with a mark.
+/// A string of at most `longest` bytes: the beginning of a longer one, with a mark.
 pub fn cut(text: &str, longest: usize) -> String {
     match text.len() {
         length if length <= longest => text.to_owned(),

@@ -32,7 +32,7 @@ impl Violations {
         }
     }
 
-    /// Returns a checked value, or adds the error as a violation.
+    /// Returns a checked value, or adds its error as a violation.
     pub fn note<T, E: fmt::Display>(
         &mut self,
         pointer: impl Into<Pointer>,
@@ -42,8 +42,8 @@ impl Violations {
         checked.map_err(|error| self.add(pointer, rule, error.to_string())).ok()
     }
 
-    /// Adds a violation for each text of a member's JSON that has an unpaired surrogate, and returns whether there are
-    /// any.
+    /// Adds a violation for each string in a member's JSON that has an unpaired surrogate, and returns whether there
+    /// are any.
     pub fn note_surrogates(&mut self, name: &str, json: &str) -> bool {
         let unpaired = surrogates::unpaired(json);
         for pointer in &unpaired {

@@ -103,10 +103,10 @@ pub fn headers(document: &Value) -> String {
     written + "</dl>\n"
 }
 
-/// The minimum number of equal members for which a schema refers to another one.
+/// The minimum number of equal members that makes a schema refer to another one.
 const MANY: usize = 5;
 
-/// Every schema. If it has many members in common with an earlier schema, they are named and not described again.
+/// Every schema. If it has many members in common with an earlier schema, they are named, but not described again.
 pub fn schemas(document: &Value) -> String {
     let mut written = String::new();
     let mut described = Vec::<(&str, &Value)>::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// A path's methods, in the order of the reference.
 const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
-/// One operation: a request to the service, or a request of the service to an endpoint.
+/// One operation: a request to the service, or the service's request to an endpoint.
 pub struct Operation<'a> {
     /// Its name, and its anchor in the reference.
     pub id: &'a str,

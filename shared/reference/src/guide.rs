@@ -4,7 +4,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::markdown::is_permitted;
 
-/// The files of `docs` that a deployment serves as one page, the guide for receivers, and the address of each.
+/// The files of `docs` that a deployment serves together as one page, the guide for receivers, each with its address.
 pub const GUIDE_FILES: [(&str, &str); 4] = [
     ("receiving-webhooks.md", "/receiving"),
     ("receivers.md", "#sample-receivers"),
@@ -25,7 +25,7 @@ pub struct Guide {
     pub content: String,
 }
 
-/// Converts a Markdown text to a page. Headings get GitHub's anchors, since the text links to them.
+/// Converts Markdown to a page. Headings get GitHub's anchors, since the text links to them.
 pub fn guide(text: &str) -> Guide {
     let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
     let mut events = Vec::new();

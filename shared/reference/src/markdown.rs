@@ -3,7 +3,7 @@
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
-/// A description as paragraphs, lists and tables. Its headings are moved below those of the page.
+/// A description as paragraphs, lists and tables. Its headings are nested below those of the page.
 pub fn block(text: &str) -> String {
     let options = Options::ENABLE_TABLES;
     let mut written = String::new();
@@ -34,7 +34,7 @@ pub fn escaped_content(text: &str) -> String {
     written
 }
 
-/// Replaces HTML by its text, and an image by its alternative text.
+/// Replaces HTML with its text, and an image with its alternative text.
 fn harmless(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Html(html) | Event::InlineHtml(html) => Event::Text(html),

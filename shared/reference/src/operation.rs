@@ -124,7 +124,7 @@ fn is_error(status: &str) -> bool {
 /// A successful response, or an error that is not shared.
 fn answer<'a>(document: &'a Value, status: &str, declared: &'a Value, shown: &mut Exemplified<'a>) -> String {
     let response = resolved(document, declared);
-    // Keywords next to a reference take precedence.
+    // Keywords beside a reference take precedence.
     let description = text(declared, "description").or(text(response, "description")).unwrap_or_default();
     let mut written = format!("<div><code>{}</code> {}", escaped(status), inline(description));
     let headers: Vec<String> = members(response, "headers")

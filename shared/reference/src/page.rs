@@ -59,7 +59,7 @@ pub fn content(document: &Value) -> String {
     written + "</div>\n"
 }
 
-/// The introduction without its table of all kinds of Problems, which each have a page.
+/// The introduction without its table of all kinds of Problem, since each has its own page.
 fn introduction(info: &Value) -> String {
     let lines = text(info, "description").unwrap_or_default().lines().filter(|line| !line.starts_with('|'));
     block(&lines.fold(String::new(), |text, line| text + line + "\n"))
@@ -139,7 +139,7 @@ mod tests {
         for forbidden in ["<script", "style=", "javascript:", "<img", "<iframe"] {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
-        // With the frame of the page below 350 000 bytes.
+        // Including the page's frame, below 350 000 bytes.
         assert!(html.len() < 344_000, "{}", html.len());
     }
 

@@ -21,7 +21,7 @@ pub fn common_errors(document: &Value) -> BTreeSet<&str> {
     uses.into_iter().filter(|(_, count)| *count >= COMMON).map(|(name, _)| name).collect()
 }
 
-/// The references of operations to errors, each with its status and name.
+/// Operations' references to errors, each with its status and name.
 pub fn references(document: &Value) -> Vec<(&str, &str)> {
     let of_operations = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));
     of_operations

@@ -89,7 +89,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// All keywords that are shown literally, after a comma. The pattern of the known values adds nothing to them.
+/// All keywords that are shown literally, after a comma. The pattern of known values adds nothing.
 fn limits(schema: &Value) -> String {
     let has_known_values = schema["examples"].is_array();
     let is_shown = |name: &str| !(IN_WORDS.contains(&name) || name == "pattern" && has_known_values);

@@ -1,4 +1,4 @@
-//! Rate limits per hour, minute or ten seconds, counted in the table by the kind of action and the account.
+//! Rate limits per hour, minute or ten seconds, counted in the table by kind of action and account.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -17,7 +17,7 @@ const HOUR: u32 = 60 * MINUTE;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowance {
     /// Applications, secrets and keys created for a managing entity. Removing one adds an entry to the list of
-    /// revocations and is never refused, so their creation is limited instead.
+    /// revocations and is never refused, so creating them is limited instead.
     Credentials,
     /// Revocations of single tokens of an application.
     OwnTokens,
@@ -26,7 +26,7 @@ pub enum Allowance {
     /// Panel links created for a managing entity. One response lists all valid links, and removing one adds an entry to
     /// the list of revocations.
     PanelLinks,
-    /// Recoveries of a managing entity's deliveries, and pauses that it ends. Each may cause thousands of attempts.
+    /// Recoveries of a managing entity's deliveries, and the pauses that it ends. Each may cause thousands of attempts.
     Recoveries,
     /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events
     /// and cause thousands of attempts.
@@ -37,8 +37,8 @@ pub enum Allowance {
     Resends,
     /// Dry runs of a managing entity's filters. Each may read a hundred bodies of 256 KiB.
     FilterChecks,
-    /// Webhooks whose open deliveries a managing entity lists together. A page reads three parts of an index for each
-    /// webhook.
+    /// Webhooks whose open deliveries a managing entity lists together. For each webhook, a page reads three parts of
+    /// an index.
     OpenLists,
     /// Requests of a managing entity that read feeds.
     FeedReads,
@@ -84,7 +84,7 @@ impl Allowance {
             Self::PanelLinks | Self::Tests | Self::FilterChecks => 60,
             Self::Recoveries | Self::Replays => 20,
             Self::Resends => 300,
-            // 60 pages of an entity with 200 webhooks.
+            // 60 pages for an entity with 200 webhooks.
             Self::OpenLists => 12_000,
             Self::FeedReads => 1_200,
             Self::FeedWaits | Self::LineWaits => 200,
@@ -124,11 +124,11 @@ impl Allowances {
         Self(table)
     }
 
-    /// Counts `many` more actions of an account. If they exceed the limit, counts nothing and returns the beginning of
-    /// the next window.
+    /// Counts `many` more actions for an account. If that would exceed the limit, counts nothing and returns the
+    /// beginning of the next window.
     ///
-    /// The count and the action are not in one transaction, since the transactions of one account would cancel each
-    /// other. So an action that fails later remains counted.
+    /// The count and the action are not in one transaction, since one account's transactions would cancel each other.
+    /// So an action that fails later is still counted.
     pub async fn spend(
         &self,
         what: Allowance,
@@ -174,7 +174,7 @@ mod tests {
         const OF_ACCOUNT: i64 = 1_000;
         const LONGEST_WAIT: i64 = 10;
         let waits = Allowance::FeedWaits;
-        // Waits that begin at the end of a window overlap those of the next one.
+        // Waits that begin at the end of a window overlap with those of the next.
         let windows = LONGEST_WAIT / i64::from(waits.window()) + 1;
         assert!(windows * i64::from(waits.limit()) < OF_ACCOUNT / 2);
     }

@@ -1,8 +1,8 @@
 //! Sealing: encrypts customers' secrets in the table, and binds them to their items.
 //!
-//! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so
-//! that a copy in another item cannot be opened. The data key's name precedes the sealed bytes, so that keys can
-//! rotate: new keys seal, old ones still open.
+//! AES-256-GCM with a random nonce. The context (kind of item, entity, identifier) is authenticated with the text, so a
+//! copy in another item cannot be opened. The data key's name precedes the sealed bytes, so that keys can be rotated:
+//! new keys seal, old ones still open.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ use problem::Problem;
 /// The secret with the key ring.
 pub const SECRET: &str = "data-keys";
 
-/// Minimum time between two reads of the ring because a key is missing from it. A key is in the secret before it seals
-/// anything, so only texts of removed keys are affected.
+/// Minimum time between two reads of the ring made because a key is missing from it. A key is in the secret before it
+/// seals anything, so only texts sealed with removed keys are affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 /// How long a text may wait for its key: shorter than the lease of a delivery waiting for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
@@ -143,7 +143,7 @@ impl KeyRing {
     }
 
     fn knows_key_of(&self, sealed: &str) -> bool {
-        // A text without a key's name is not sealed; another ring would not help.
+        // Text without a key's name is not sealed; another ring would not help.
         key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
     }
 

@@ -11,7 +11,7 @@ pub enum TemplateError {
     /// A required part is missing.
     #[error("the template has no `{0}`")]
     Section(&'static str),
-    /// A member of a resource is missing or has an unsupported form.
+    /// A resource's member is missing or has an unsupported form.
     #[error("{resource}: missing or not understood: {what}")]
     Member {
         /// The resource's logical id.

@@ -58,9 +58,9 @@ pub struct QueueTrigger {
     pub queue: String,
     /// The maximum number of messages in one invocation.
     pub batch_size: u32,
-    /// How long Lambda collects messages for a batch; not at all by default.
+    /// How long Lambda collects messages for a batch; by default, not at all.
     pub batching_window: Duration,
-    /// Whether the response names the failed messages, rather than all or none.
+    /// Whether the response names the messages that failed, rather than all or none.
     pub reports_failures: bool,
     /// The maximum number of concurrent batches of this queue.
     pub maximum_concurrency: u32,
@@ -71,7 +71,7 @@ pub struct QueueTrigger {
 pub struct ScheduleTrigger {
     /// The time between two invocations.
     pub every: Duration,
-    /// The event for the function; by default the scheduler's own.
+    /// The event for the function; by default, the scheduler's.
     pub input: Option<Value>,
 }
 
@@ -146,10 +146,10 @@ impl Function {
                     return Err(fault("a second ScheduleV2 event"));
                 }
             }
-            // SAM's SQS event would let the function read every queue of the account; a separate mapping needs a grant
+            // SAM's SQS event would let the function read every queue in the account; a separate mapping needs a grant
             // for its queue.
             Some("SQS") => return Err(fault("an SQS event, in place of an AWS::Lambda::EventSourceMapping")),
-            // A local deployment has no bus: tests invoke the function instead.
+            // A local deployment has no bus, so tests invoke the function instead.
             Some("EventBridgeRule") => self.bus = true,
             _ => return Err(fault("an event of an unknown Type")),
         }

@@ -17,7 +17,7 @@ pub struct ScheduleError(String);
 /// Reads a schedule's interval: `rate(5 minutes)`, or once a day, `cron(15 4 * * ? *)`.
 ///
 /// # Errors
-/// If the text is anything else: other crons have no fixed interval.
+/// If the string is anything else: other crons have no fixed interval.
 pub(crate) fn interval(expression: &str) -> Result<Duration, ScheduleError> {
     let seconds = expression.strip_suffix(')').and_then(|expression| {
         let (kind, inner) = expression.split_once('(')?;

@@ -1,4 +1,4 @@
-//! The table and the queues, in the form in which they are created.
+//! The table and the queues, in the form needed to create them.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub struct Queue {
     pub logical_id: String,
     /// Its properties, with references yet to be resolved.
     pub properties: Value,
-    /// The dead-letter queue, by logical id, and the number of receives before it.
+    /// The dead-letter queue, by logical id, and the number of receives before a message goes there.
     pub dead_letter: Option<(String, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! template.yaml as a typed view: the functions, their routes, the table, the queues and the parameters' defaults.
+//! A typed view of template.yaml: the functions, their routes, the table, the queues and the parameters' defaults.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl Template {
         &self.functions
     }
 
-    /// The function of this name.
+    /// The function with this name.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
@@ -101,7 +101,7 @@ impl Template {
         &self.resources
     }
 
-    /// The parameters with a default, and the default.
+    /// The parameters that have a default, with it.
     #[must_use]
     pub fn defaults(&self) -> &BTreeMap<String, String> {
         &self.defaults

@@ -10,7 +10,7 @@ pub enum YamlError {
     /// The text is not YAML.
     #[error("not valid YAML")]
     Syntax(#[source] saphyr::ScanError),
-    /// None or several documents.
+    /// It has no document or several.
     #[error("one YAML document expected, {0} found")]
     NotOneDocument(usize),
     /// JSON has only string keys.
@@ -44,7 +44,7 @@ fn convert(node: &Yaml<'_>) -> Result<Value, YamlError> {
             .map(Value::Object),
         Yaml::Tagged(tag, inner) if tag.handle == "!" => Ok(intrinsic(&tag.suffix, convert(inner)?)),
         Yaml::Tagged(_, inner) => convert(inner),
-        // The loader resolves representations and aliases by default; a remaining one contradicts its tag.
+        // The loader resolves representations and aliases by default; one that remains contradicts its tag.
         Yaml::Representation(..) | Yaml::Alias(_) | Yaml::BadValue => Err(YamlError::Scalar),
     }
 }

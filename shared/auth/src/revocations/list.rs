@@ -124,7 +124,7 @@ impl RevocationList {
 
     /// Revokes a token for an application whose actions count towards this account. Never refused: once the allowance
     /// is used up, one entry revokes all of the application's tokens that were issued up to this one. The allowances
-    /// are counted in separate items, because transactions of one account would cancel each other.
+    /// are counted in separate items, because one account's transactions would cancel each other.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         const DOING: &str = "revoking a token";
         if !self.has_own_entry(claims, account, now).await? {

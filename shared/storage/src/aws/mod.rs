@@ -1,8 +1,8 @@
-//! AWS clients, optimized for a fast start, and errors of their calls as sentences.
+//! AWS clients, optimized for a fast start, and errors from their calls as sentences.
 //!
-//! Lambda sets region and credentials in the environment, so no chain of providers is needed. The certificates of AWS
+//! Lambda sets region and credentials in the environment, so no provider chain is needed. The certificates of AWS
 //! services come from Amazon's five authorities. Trusting only these, and not the system's 150, makes a cold start
-//! faster and excludes the mistakes of all others. <https://www.amazontrust.com/repository/>
+//! faster and rules out mistakes by all others. <https://www.amazontrust.com/repository/>
 
 use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 
@@ -107,7 +107,7 @@ impl Aws {
         let mut config = aws_sdk_s3::config::Builder::from(&self.config).timeout_config(timeouts);
         config.set_endpoint_url(self.settings.s3_endpoint.clone());
         config.set_retry_partition(self.retries());
-        // An emulator has no host name per bucket.
+        // An emulator does not have a host name per bucket.
         config.set_force_path_style(Some(self.settings.s3_endpoint.is_some()));
         aws_sdk_s3::Client::from_conf(config.build())
     }
@@ -197,7 +197,7 @@ impl FromEnvironment for AwsSettings {
     }
 }
 
-/// An error of a call to AWS: AWS's code and message, or why there was no response. The SDK would display an unknown
+/// An error from a call to AWS: AWS's code and message, or why there was no response. The SDK would display an unknown
 /// error in Rust's debug format, with the whole response.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(of("../lib.rs"), Err("a file without certificates".to_owned()));
     }
 
-    /// The first client would panic at each of these certificates.
+    /// Each of these certificates would make the first client panic.
     #[test]
     fn an_unreadable_certificate_is_a_fault_with_its_number() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -14,13 +14,13 @@ use base::Time;
 #[derive(Clone, Copy)]
 pub struct Once<'a>(Option<(&'a IdempotencyStore, &'a IdempotentRequest)>);
 
-/// The state of a resource after a change that may have been made before.
+/// A resource's state after a change, which may have been made before.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Changed<T> {
     /// The state at this moment.
     pub state: T,
-    /// Whether an earlier request with the key made the change.
+    /// Whether an earlier request with the same key made the change.
     #[serde(skip)]
     pub is_repeated: bool,
 }

@@ -16,7 +16,7 @@ use problem::{Problem, ProblemKind, canonical};
 
 /// How long a key is remembered.
 pub const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a response with a secret is repeated. A replaced data key is kept for longer, so that it can open the
+/// How long a response with a secret can be repeated. A replaced data key is kept for longer, so that it can open the
 /// response.
 pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 
@@ -24,13 +24,13 @@ pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 const MAX_KEY_LENGTH: usize = 255;
 /// The sort key of the plans of publications.
 const PUBLICATION: &str = "PUBLICATION";
-/// The sort key of the batches of reads of feeds.
+/// The sort key of the batches of feed reads.
 const BATCH: &str = "BATCH";
 
 const CLAIMING: &str = "claiming an idempotency key";
 const LOOKING: &str = "looking for a claimed idempotency key";
 
-/// The text of an `Idempotency-Key`.
+/// The value of an `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyKey<'a>(&'a str);
 
@@ -73,7 +73,7 @@ pub struct IdempotentRequest {
     partition: String,
     /// SHA-256 of the body's canonical form, in Base64. It must be equal whenever the request is repeated.
     request_hash: String,
-    /// SHA-256 of the body's bytes. Records of release 1.0.0 have it, and live for a day.
+    /// SHA-256 of the body's bytes. Records from release 1.0.0 have it, and live for a day.
     hash_of_bytes: String,
 }
 
@@ -99,7 +99,7 @@ impl<T> RecordItem<T> {
 impl IdempotentRequest {
     /// A sender's request with this key and this body.
     pub fn of_request(Sender { entity, client, path }: Sender<'_>, key: IdempotencyKey<'_>, body: &[u8]) -> Self {
-        // No part contains a line break, so that different parts always give different texts.
+        // No part contains a line break, so that different parts always give different strings.
         let text = format!("{client}\n{path}\n{}", key.0);
         let form = canonical::of_body(body);
         Self {
@@ -109,7 +109,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// An event of the event bus, by its identifier there, for this managing entity.
+    /// An event from the event bus, by its identifier there, for this managing entity.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
         let hash_of_bytes = hash(content);
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }
@@ -137,7 +137,7 @@ impl IdempotentRequest {
     }
 
     /// Writes and returns a plan, or returns that of an earlier request with the key; `None` if that request had a
-    /// different body. Of several concurrent requests the first wins, and all continue with its plan.
+    /// different body. Of several concurrent requests, the first wins, and all of them continue with its plan.
     pub async fn claim<T>(&self, table: &Table, plan: T, now: Time) -> Result<Option<T>, TableError>
     where
         T: Serialize + DeserializeOwned,
@@ -238,8 +238,8 @@ pub enum IdempotencyError {
         /// The identifier of the resource that the request created.
         id: String,
     },
-    /// A concurrent repetition of the request was the first to write its record. [`super::IdempotencyStore::once`]
-    /// turns this error into the response of that repetition.
+    /// A concurrent repeat of the request wrote its record first. [`super::IdempotencyStore::once`] turns this error
+    /// into that request's response.
     #[error("a repeated request ran at the same time")]
     Overtaken,
     /// A response could not be serialized or parsed.
@@ -254,8 +254,8 @@ pub enum IdempotencyError {
 }
 
 impl IdempotencyError {
-    /// The Problem. `another` describes how a client that lost a secret gets another one; its argument is the
-    /// identifier of the resource that the request created.
+    /// The Problem. `another` describes how a client that lost a secret gets another; its argument is the identifier of
+    /// the resource that the request created.
     pub fn into_problem(self, another: impl FnOnce(&str) -> String) -> Problem {
         match self {
             Self::Conflict => {

@@ -38,9 +38,9 @@ pub struct Record(Put);
 /// The response to a request, new or repeated.
 #[derive(Debug)]
 pub enum Answered<T> {
-    /// The response of a request that was carried out now.
+    /// The response to a request that was carried out now.
     First(T),
-    /// The first response of a request that was carried out before.
+    /// The first response to a request that was carried out before.
     Again(FirstResponse),
 }
 
@@ -81,7 +81,7 @@ impl IdempotencyStore {
     /// Carries out a request, or repeats its first response. The work must write the [`Record`] of the request with the
     /// items that it creates; a request without a key has no record.
     ///
-    /// If the work fails because a concurrent repetition was faster, returns the response of that repetition.
+    /// If the work fails because a concurrent repeat of the request was faster, returns that request's response.
     pub async fn once<T, E>(
         &self,
         request: Option<&IdempotentRequest>,
@@ -114,7 +114,7 @@ impl IdempotencyStore {
         self.record_of(request, json, made.to_string(), now).await.map(Some)
     }
 
-    // Boxed like the futures of `Table`, so that their code is compiled here and not in each function's binary.
+    // Boxed like the futures of `Table`, so that their code is compiled here rather than in each function's binary.
     fn record_of<'a>(
         &'a self,
         request: &'a IdempotentRequest,
@@ -216,7 +216,7 @@ impl<T> Answered<T> {
     }
 }
 
-/// A repeated body equals the first one, byte for byte.
+/// A repeated response equals the first one, byte for byte.
 impl<T: Serialize> Serialize for Answered<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

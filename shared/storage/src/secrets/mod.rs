@@ -20,7 +20,7 @@ use base::{Environment, FromEnvironment};
 use problem::Problem;
 
 /// Secret bytes: without `Display`, with a `Debug` that hides them, and wiped from memory when dropped. There is no
-/// `==`, whose duration would reveal the bytes: compare in constant time. In JSON they are Base64.
+/// `==`, since its duration would reveal the bytes: compare in constant time. In JSON they are Base64.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct SecretBytes(Vec<u8>);
 
@@ -30,7 +30,7 @@ impl SecretBytes {
         Self(bytes)
     }
 
-    /// The bytes, for a computation with them.
+    /// The bytes, to compute with.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -115,7 +115,7 @@ impl Secrets {
         Self::new(aws.secrets_manager(), prefix)
     }
 
-    /// The secrets whose names begin with the prefix, read by this client: for programs outside of Lambda.
+    /// The secrets whose names begin with the prefix, read by this client, for programs outside of Lambda.
     pub fn new(client: Client, prefix: impl Into<String>) -> Self {
         Self { client, prefix: prefix.into() }
     }
@@ -168,13 +168,13 @@ impl Secrets {
     }
 }
 
-/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, during which a read
-/// is an invalid request. <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
+/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, and reading it is
+/// then an invalid request. <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }
 
-/// The reason of an error for the log, without the response, which could contain the secret.
+/// The reason for an error, for the log, without the response, which could contain the secret.
 fn reason<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> String {
     match error {
         SdkError::ServiceError(_) => CallError::of(error).to_string(),

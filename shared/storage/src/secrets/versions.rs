@@ -15,7 +15,7 @@ use super::{SecretError, Secrets, reason};
 
 /// The label of the current version.
 pub const CURRENT: &str = "AWSCURRENT";
-/// The label of the new version of a rotation.
+/// The label of a rotation's new version.
 pub const PENDING: &str = "AWSPENDING";
 
 /// One version.
@@ -56,7 +56,7 @@ pub trait Versioned: Send + Sync {
     /// Creates a version with this name and only this label. Fails if it exists with another value.
     fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Makes this version the current one, on condition that `previous` is current.
+    /// Makes this version the current one, on condition that `previous` is the current one.
     fn make_current(&self, id: &str, previous: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
     /// The version with a rotation's label, whether the rotation is finished or not.

@@ -1,4 +1,4 @@
-//! Errors of the table, translated from DynamoDB's.
+//! The table's errors, translated from DynamoDB's.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use problem::Problem;
 use super::key::Key;
 use crate::aws::CallError;
 
-/// A failed call of the table.
+/// A failed call to the table.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TableError {
     /// DynamoDB was unreachable, throttled the request or failed, after the SDK's retries.
@@ -100,7 +100,7 @@ impl TableError {
         }
     }
 
-    /// A request without a response before the caller's deadline.
+    /// A request that got no response before the caller's deadline.
     pub fn late() -> Self {
         let source = Box::<dyn std::error::Error + Send + Sync>::from("no response before the deadline").into();
         Self::Unavailable { doing: "waiting for the table", throttled: false, source }

@@ -20,7 +20,7 @@ pub struct Expressions {
 }
 
 impl Expressions {
-    /// The update expression of these assignments; `None` if there are none.
+    /// The update expression for these assignments; `None` if there are none.
     pub fn update(&mut self, assignments: &[Assignment]) -> Option<String> {
         let mut sets = Vec::new();
         let mut adds = Vec::new();
@@ -69,7 +69,7 @@ impl Expressions {
         text
     }
 
-    /// The projection expression of these attributes.
+    /// The projection expression for these attributes.
     pub fn projection(&mut self, attributes: &[&str]) -> String {
         let names: Vec<_> = attributes.iter().map(|attribute| self.placeholder(attribute)).collect();
         names.join(", ")

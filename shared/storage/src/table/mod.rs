@@ -53,7 +53,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of this name, for a program outside of Lambda: with these credentials, at AWS or at this endpoint.
+    /// The table with this name, for a program outside of Lambda: with these credentials, at AWS or at this endpoint.
     pub fn connect(aws: &SdkConfig, endpoint: Option<&str>, name: impl Into<String>) -> Self {
         let mut config = aws_sdk_dynamodb::config::Builder::from(aws);
         if let Some(endpoint) = endpoint {
@@ -62,7 +62,7 @@ impl Table {
         Self::new(Client::from_conf(config.build()), name)
     }
 
-    /// The table of this name.
+    /// The table with this name.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let name = name.into();
         let writes = Batcher::new(Writes { client: without_retries(&client), table: name.clone() });

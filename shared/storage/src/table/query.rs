@@ -72,8 +72,7 @@ pub struct Count {
 }
 
 impl Query {
-    /// A partition of the table, read consistently: includes every write that was acknowledged before, at twice the
-    /// price.
+    /// A partition of the table, read consistently: includes every previously acknowledged write, at twice the price.
     pub fn partition(partition: impl Into<Value>) -> Self {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }
@@ -124,7 +123,7 @@ impl Query {
         Self { range: Some(Range::BeginsWith(attribute, prefix.into())), ..self }
     }
 
-    /// Only items that match this filter. The others are still read and paid for.
+    /// Only items that match this filter. The rest are still read and paid for.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self
@@ -140,7 +139,7 @@ impl Query {
         Self { limit: Some(limit), ..self }
     }
 
-    /// The largest sort key first.
+    /// Largest sort key first.
     pub fn newest_first(self) -> Self {
         Self { newest_first: true, ..self }
     }

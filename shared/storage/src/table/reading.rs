@@ -39,7 +39,7 @@ impl Table {
 
     /// Reads one item by its key in a separate call.
     ///
-    /// A consistent read includes every write that was acknowledged before it, at twice the price.
+    /// A consistent read includes every previously acknowledged write, at twice the price.
     pub async fn get<T: DeserializeOwned>(
         &self,
         key: impl Into<Key>,
@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// Reads the items of a partition whose sort keys have this prefix, in their order, consistently. Callers that
-    /// request the same items during a read share the next one.
+    /// request the same items while a read is under way share the next one.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,

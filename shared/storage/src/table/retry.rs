@@ -12,8 +12,8 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// How long a request without a deadline is repeated after its first response. Most of these requests have a waiting
-/// client, which can repeat them itself after a 503.
+/// How long a request without a deadline is repeated after its first response. For most of these, a client is waiting,
+/// which can repeat them itself after a 503.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -57,7 +57,7 @@ impl<T> TableResponse<T> {
 /// Repeats a request until it has a final result. Returns the last error if the next backoff would exceed the deadline.
 ///
 /// A request that may have been carried out is repeated only if the caller gave a deadline (`Table::until`), and so
-/// ensures that a second execution changes nothing. Without a deadline, the SDK has already repeated it.
+/// guarantees that a second execution changes nothing. Without a deadline, the SDK has already repeated it.
 pub async fn until_decided<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where
     R: Future<Output = TableResponse<T>>,

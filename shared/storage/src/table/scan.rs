@@ -1,4 +1,4 @@
-//! Scans of the whole table, for operators' programs. No function scans.
+//! Scans of the whole table, for operators' programs. Functions never scan.
 
 use aws_sdk_dynamodb::{
     Client,
@@ -36,7 +36,7 @@ pub struct Scanned<T> {
 }
 
 impl Scan {
-    /// Only items that match this filter. The others are still read and paid for.
+    /// Only items that match this filter. The rest are still read and paid for.
     pub fn only(mut self, filter: Condition) -> Self {
         self.filter.push(filter);
         self

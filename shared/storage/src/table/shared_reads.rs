@@ -26,7 +26,7 @@ const READING: &str = "reading items";
 pub struct Reads {
     pub(super) client: Client,
     pub(super) table: String,
-    /// Whether the reads include every write that was acknowledged before, at twice the price.
+    /// Whether the reads include every previously acknowledged write, at twice the price.
     pub(super) consistent: bool,
 }
 
@@ -78,7 +78,7 @@ fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Opti
 }
 
 /// Consistent reads of partitions, by a prefix of the sort keys. A busy publisher often reads the same partition, so
-/// requests that arrive during a read share the next one.
+/// requests that arrive while a read is under way share the next one.
 pub struct Partitions {
     pub(super) client: Client,
     pub(super) table: String,
@@ -88,7 +88,7 @@ impl Calls for Partitions {
     /// The partition key, and the prefix of the sort keys.
     type Request = (String, String);
     type Response = Result<Arc<Vec<Item>>, TableError>;
-    /// Each request is a separate query. This limits the concurrent ones.
+    /// Each request is a separate query. This limits how many run concurrently.
     const LIMIT: usize = 16;
     const STAGE: &'static str = "calls: queries";
 

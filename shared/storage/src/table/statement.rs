@@ -49,7 +49,7 @@ impl Statement {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
         let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), false);
         let mut members: Vec<_> = item.into_iter().collect();
-        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // a stable text for equal shapes
+        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // the same text for equal shapes
         let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
         statement.changes = names.join(", ");
         statement.changed = members.into_iter().map(|(_, value)| value).collect();
@@ -66,8 +66,8 @@ impl Statement {
     }
 
     /// A write in PartiQL; `None` for writes that are sent alone: additions, attributes set only if absent, removals of
-    /// items, puts unless the only condition is that the item is new, and changes without a condition. An UPDATE would
-    /// not create a missing item.
+    /// items, puts other than those whose only condition is that the item is new, and changes without a condition. An
+    /// UPDATE would not create a missing item.
     pub(super) fn of(write: &Write, read: bool) -> Option<Self> {
         match write {
             Write::Put(Put { item, conditions }) if *conditions == [is_new()] => Some(Self::insert(item.clone())),

@@ -21,7 +21,7 @@ const DONE: (u16, &str) = (200, "{}");
 const ENOUGH: Duration = Duration::from_secs(3_600);
 const BATCH_DONE: (u16, &str) = (200, r#"{"Responses":[{}]}"#);
 
-/// A table whose calls get these responses, in their order, each on a new connection.
+/// A table whose calls get these responses, in order, each on a new connection.
 fn table(responses: Vec<(u16, &'static str)>) -> Table {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("its address");

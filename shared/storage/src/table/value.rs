@@ -152,7 +152,7 @@ impl Row {
     }
 }
 
-/// Parses an item. The error names the item's key, so that an operator finds it.
+/// Parses an item. The error names the item's key, so that an operator can find it.
 pub(super) fn read_item<T: DeserializeOwned>(item: Item, doing: &'static str) -> Result<T, TableError> {
     let key = Key::of(&item);
     serde_dynamo::from_item(item).map_err(|source| TableError::Item { doing, key, source: Arc::new(source) })

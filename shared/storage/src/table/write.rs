@@ -74,7 +74,7 @@ impl Change {
         self
     }
 
-    /// Whether it sets and removes nothing, which the table refuses.
+    /// Whether it neither sets nor removes anything, which the table refuses.
     pub fn is_empty(&self) -> bool {
         self.assignments.is_empty()
     }
@@ -96,7 +96,7 @@ impl Change {
         Ok(old.into_keys().collect::<BTreeSet<_>>().into_iter().fold(change, Self::remove))
     }
 
-    /// The item after this change, as the table would leave it. The change may only set and remove attributes.
+    /// The item after this change, as it would be in the table. The change may only set and remove attributes.
     #[cfg(any(test, feature = "testing"))]
     pub fn applied<T: Serialize + DeserializeOwned>(&self, item: &T) -> T {
         let mut item = write_item(item, "applying a change").expect("an item");
@@ -111,7 +111,7 @@ impl Change {
     }
 }
 
-/// A whole item, which replaces any item with its key.
+/// A whole item, which replaces any item with the same key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Put {
     pub(super) item: Item,
@@ -202,7 +202,7 @@ impl<T> Written<T> {
         matches!(self, Self::Done(_))
     }
 
-    /// The write counts as done, too, if the existing item is as the write left it: it was carried out twice, since the
+    /// The write also counts as done if the existing item is as the write left it: it was carried out twice because the
     /// first response was lost.
     pub fn or_own(self, is_own: impl FnOnce(&T) -> bool) -> Self {
         match self {
@@ -228,7 +228,7 @@ impl<T> Written<T> {
     }
 }
 
-/// Writes of several items, all or none.
+/// Writes to several items, all or none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transaction(pub(crate) Vec<Write>);
 

@@ -207,7 +207,7 @@ impl Table {
     }
 }
 
-/// Drops the item of an outcome.
+/// Drops an outcome's item.
 fn unread(written: Written<Item>) -> Written<()> {
     match written {
         Written::Done(_) => Written::Done(()),

@@ -1,5 +1,5 @@
 //! The canary: every few minutes, the deployment publishes an event and receives it as a customer would, so that
-//! failures are noticed even while no customer sends events.
+//! failures are noticed even when no customer sends events.
 //!
 //! The canary has a separate managing entity, with a random identifier that no customer's entity shares. Only the
 //! canary's token and tokens for every entity are valid for it. `waypost-admin provision` creates its secret,

@@ -14,7 +14,7 @@ use base::{EventId, SharedClock, Time, refreshed::Refreshed};
 use problem::{Problem, ProblemKind};
 use storage::{SecretError, Secrets, Table, TableError};
 
-/// The maximum accepted difference between a delivery's timestamp and the receiver's clock.
+/// The maximum difference accepted between a delivery's timestamp and the receiver's clock.
 const TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The minimum time between two reads of the secret, which limits the reads that forged calls can cause.
 const READ_AT_MOST_EVERY: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub struct CanaryReceiver {
     clock: SharedClock,
 }
 
-/// A received delivery before its verification.
+/// A received delivery that has not been verified.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// The header `webhook-id`.

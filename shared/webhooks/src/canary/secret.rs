@@ -30,7 +30,7 @@ pub struct CanarySecret {
     pub client_secret: SecretText,
     /// The canary's managing entity.
     pub managing_entity_identifier: EntityId,
-    /// The webhook of its receiver.
+    /// Its receiver's webhook.
     pub webhook_identifier: WebhookId,
     /// The key that signs the webhook's deliveries, in base 64.
     pub signing_key: SecretBytes,
@@ -45,7 +45,7 @@ pub fn fresh_signing_key(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<32>(random))
 }
 
-/// Source of the secret; `None` where the canary is not provisioned.
+/// The source of the secret; `None` if the canary is not provisioned.
 pub(super) struct SecretSource(pub Secrets);
 
 impl Source for SecretSource {

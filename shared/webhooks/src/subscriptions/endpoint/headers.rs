@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn headers_that_are_too_large_together_are_refused_as_a_whole() {
-        // `{"X-0":"…","X-1":"…"}`: nine bytes in addition to each value, and one more.
+        // `{"X-0":"…","X-1":"…"}`: nine bytes per value, and one more.
         let value = "x".repeat(2_038);
         let three: Vec<_> = ["X-0", "X-1", "X-2"].map(|name| (name, value.as_str())).to_vec();
         assert!(!refused(&three));
