@@ -1,5 +1,5 @@
-//! Recognises files that mirrors serve with status 200 instead of a database, so that the message says what was
-//! received and what to do.
+//! Recognises files that mirrors serve with status 200 instead of a database, so that the message can name the kind of
+//! file and say what to do.
 
 /// The number of bytes that are examined.
 pub const EXAMINED: usize = 512;

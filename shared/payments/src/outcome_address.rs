@@ -54,7 +54,7 @@ pub struct Arrival<'a> {
     pub error: Option<ErrorCode<'a>>,
 }
 
-/// What the page may show.
+/// The facts that the page may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomePage<'a> {
     /// The provider that the address names.

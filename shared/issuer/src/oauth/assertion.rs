@@ -62,7 +62,7 @@ pub enum AssertionFault {
     /// It is another kind of JWT.
     #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
-    /// Its issuer, its subject and the requesting client are not all the same.
+    /// Its issuer, its subject and the requesting client are not one and the same.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
     /// It has another audience, either alone or in addition to this issuer.

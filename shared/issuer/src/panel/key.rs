@@ -29,7 +29,7 @@ impl PanelKey {
         Self { entity, link, secret: SecretText::new(random_secret(random)) }
     }
 
-    /// Parses a key; `None` if the text has another form.
+    /// Parses a key; `None` if the string has another form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let entity = parts.next()?;

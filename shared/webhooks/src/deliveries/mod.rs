@@ -1,6 +1,6 @@
 //! Deliveries: each is one event on its way to one webhook, with every attempt to deliver it. The table is the source
-//! of truth; queue messages are only hints. A lost or late message only costs time, and a repeated one at worst
-//! delivers an event twice.
+//! of truth; queue messages are only hints. A lost or late message only costs time, and a repeated one delivers an
+//! event twice at worst.
 //!
 //! | module | contents |
 //! |---|---|

@@ -33,7 +33,7 @@ pub struct Testing {
     pub validator: DataValidator,
     /// The clock for the event.
     pub clock: SharedClock,
-    /// Random source of the event's identifier.
+    /// The random source for the event's identifier.
     pub random: SharedRandom,
 }
 

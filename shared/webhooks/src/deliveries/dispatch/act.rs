@@ -34,7 +34,7 @@ impl Dispatcher {
         Ok(decide(facts, open_before))
     }
 
-    /// Makes the attempt, or carries out the decision that replaces it.
+    /// Makes the attempt, or does what was decided instead.
     pub(super) async fn act(
         &self,
         turn: Turn<'_>,
@@ -79,7 +79,7 @@ impl Dispatcher {
                     return self.send(turn, Ready { webhook, event, health }).await;
                 }
             }
-            // It is final, or the decision was made with values that were not read.
+            // It is final, or the decision was based on values that were not read.
             (_, _, _) => self.deliveries.release(claimed).await?,
         }
         Ok(None)
@@ -97,7 +97,7 @@ impl Dispatcher {
         Ok(outcome.map(|outcome| turn.recorded(outcome, health)))
     }
 
-    /// Cancels a claimed delivery. Wakes the next delivery about its subject unless the webhook was removed.
+    /// Cancels a claimed delivery. Wakes the next delivery about the same subject unless the webhook was removed.
     pub(super) async fn cancel(
         &self,
         claimed: &Claimed,
@@ -113,7 +113,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends a claim: the delivery waits until this time. A message announces it then, if the end of the wait is known.
+    /// Ends a claim: the delivery waits until this time. If the end of the wait is known, a message announces it at
+    /// that time.
     pub(super) async fn wait(
         &self,
         claimed: &Claimed,
@@ -132,7 +133,7 @@ impl Dispatcher {
                 "postponed: its content cannot be read. The dispatcher will read it again; if an error names the \
                  cause, fix it"
             ),
-            // A log line for each delivery waiting for a rate limit would be too many.
+            // One log line for each delivery waiting for a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
             _ => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),

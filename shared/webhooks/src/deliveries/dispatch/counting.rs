@@ -1,4 +1,4 @@
-//! Counting attempts for the health and the statistics of their webhooks.
+//! Counting attempts for their webhooks' health and statistics.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::subscriptions::{
 use auth::AuthorizedEntity;
 use base::{Time, WebhookId, logging};
 
-/// A recorded attempt that still has to be counted.
+/// A recorded attempt that has yet to be counted.
 pub(crate) struct RecordedAttempt {
     pub(crate) entity: AuthorizedEntity,
     pub(crate) webhook: WebhookId,
@@ -39,7 +39,7 @@ pub(crate) async fn count(
     join_all(counted).await.into_iter().filter(|opened| *opened).count()
 }
 
-/// Counts attempts of one webhook, and returns whether its breaker opened.
+/// Counts one webhook's attempts, and returns whether its breaker opened.
 async fn count_for(
     webhook: WebhookId,
     recorded: Vec<RecordedAttempt>,
@@ -49,7 +49,7 @@ async fn count_for(
 ) -> bool {
     let Some(entity) = recorded.first().map(|attempt| attempt.entity.clone()) else { return false };
     let for_health = || recorded.iter().filter(|attempt| !attempt.operational && !attempt.outcome.interrupted);
-    // If the batch contains a probe, use the health that the probe saw: the other attempts saw a closed breaker.
+    // If the batch contains a probe, the health that the probe saw is used: the other attempts saw a closed breaker.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
     let seen = seen.max_by_key(|health| health.open_until).cloned();
     let for_health: Vec<_> = for_health().map(|attempt| attempt.outcome.clone()).collect();

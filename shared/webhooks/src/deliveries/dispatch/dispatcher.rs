@@ -52,7 +52,7 @@ pub struct Dispatcher {
     pub(crate) events: Events,
     pub(crate) webhooks: Webhooks,
     pub(crate) queue: Queue,
-    /// The limiters of the quick lane and of the slow lane.
+    /// The limiters for the quick lane and the slow lane.
     pub(crate) inboxes: [Inbox; 2],
     pub(crate) health_tracker: HealthTracker,
     pub(crate) stats: Stats,
@@ -170,7 +170,7 @@ impl Dispatcher {
         );
         let now = self.clock.now();
         let until = after_pause(claimed.delivery().created_date, now);
-        // A wait would end the claim without recording the earlier attempt.
+        // Waiting would end the claim without recording the earlier attempt.
         let waits = if claimed.unknown().is_some() {
             self.release_or_log(claimed).await;
             return Ok(());
@@ -199,7 +199,7 @@ impl Dispatcher {
     }
 
     /// Claims the attempt that a message announces, and prefetches its inputs. If the delivery is final, its last
-    /// worker may have died before it woke the next delivery in the line, so this worker wakes it.
+    /// worker may have died before it woke the next delivery in the line, so this worker does.
     async fn claim(&self, message: &AttemptMessage, lane: Lane) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
         let (outcome, prefetch) = self.claim_announced(message, lane).await?;
         if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook())
@@ -288,7 +288,7 @@ impl Dispatcher {
         Sources { webhooks: &self.webhooks, events: &self.events, healths: &self.health_tracker.healths }
     }
 
-    /// Counts attempts for the health and the statistics of their webhooks.
+    /// Counts attempts for their webhooks' health and statistics.
     pub(crate) async fn count(&self, recorded: Vec<RecordedAttempt>) {
         let counting = counting::count(recorded, &self.health_tracker, &self.stats, self.clock.now());
         let opened = timed("count", counting).await;

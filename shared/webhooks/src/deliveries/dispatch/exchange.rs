@@ -33,7 +33,7 @@ use base::{Random, Time, logging, random, stage::timed, trace::Trace};
 use outbound::{AttemptError, HttpResponse};
 use storage::SealError;
 
-/// Time limit for each optional step between the exchange and its record.
+/// The time limit for each optional step between an exchange and its record.
 const STEP_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum age of a webhook's values when a request is sent: the owner may have removed, disabled or changed the
 /// webhook since. The limit is short because an eventually consistent read may return values that are already a second
@@ -96,18 +96,18 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the request. Returns the outcome, its time, and whether the exchange was slow. A webhook is marked as slow
-    /// while the exchange is still running, so that its other attempts use the slow lane from then on.
+    /// Sends the request. Returns the outcome, when it was known, and whether the exchange was slow. A webhook is
+    /// marked as slow while the exchange is still running, so that its other attempts use the slow lane from then on.
     async fn exchange(
         &self,
         entity: &AuthorizedEntity,
         webhook: &SigningWebhook,
         prepared: Prepared,
     ) -> (Result<HttpResponse, AttemptError>, Time, bool) {
-        // The end is measured here, since the mark may take longer than the exchange.
+        // The end is measured here, since setting the mark may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            // A webhook's timeout may be no longer than the duration from which an exchange counts as slow.
+            // A webhook's timeout may be no longer than the time after which an exchange counts as slow.
             Ok((outcome @ Err(AttemptError::Timeout(_)), ended)) => {
                 self.note_slow(entity, webhook).await;
                 (outcome, ended, true)
@@ -225,7 +225,7 @@ impl Dispatcher {
         }
     }
 
-    /// Decides on the next step after an outcome, using the webhook's retries at the time of the request.
+    /// Decides on the next step after an outcome, using the webhook's `retries` setting at the time of the request.
     fn next(
         &self,
         claimed: &Claimed,
@@ -242,7 +242,7 @@ impl Dispatcher {
 }
 
 /// The event about a delivery whose last attempt failed; `None` if there is none to publish. A test needs no event,
-/// since the person who requested it watches its delivery.
+/// since the person who requested it is watching the delivery.
 pub(crate) fn exhausted(
     claimed: &Claimed,
     attempt: &Attempt,

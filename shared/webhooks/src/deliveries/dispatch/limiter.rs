@@ -1,8 +1,8 @@
 //! Limits on the concurrent attempts of one dispatcher invocation: in total, per entity and per webhook.
 //!
-//! An invocation waiting for slow endpoints continues to receive (`run.rs`), so permits are the scarce resource, not
-//! invocations. One entity alone can never take all permits of an invocation; several together can. Permits are counted
-//! in memory: they cost no writes, and none is lost when a worker dies.
+//! An invocation waiting for slow endpoints continues to receive (`run.rs`), so permits, not invocations, are the
+//! scarce resource. One entity alone can never take all permits of an invocation; several together can. Permits are
+//! counted in memory: they cost no writes, and none is lost when a worker dies.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ const MAX_OF_ENTITY: usize = 40;
 // A batch must not announce more: the other attempts of a burst would have to wait for a permit, and would move to the
 // slow lane.
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
-/// Maximum number for one webhook: half, so that the other webhooks of its entity have the rest.
+/// Maximum number for one webhook: half, so that the entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
 /// A webhook counts as quick if its last attempt held its permit for less than this.
 const QUICK: Duration = Duration::from_millis(250);
@@ -58,7 +58,7 @@ struct PermitCounts {
     /// How long the last attempt of each webhook held its permit.
     kept_for: HashMap<WebhookId, Duration>,
     waiting: usize,
-    /// How many deliveries of each entity were sent back to the queue, less the entity's attempts that have ended
+    /// How many of each entity's deliveries were sent back to the queue, less the entity's attempts that have ended
     /// since.
     sent_back: HashMap<EntityId, usize>,
 }
@@ -152,7 +152,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Counts a delivery that is sent back to the queue. Returns how many of its entity's deliveries were sent back
-    /// before, less the entity's attempts that have ended since. If these are `most`, returns `None` and does not count
+    /// before, less the entity's attempts that have ended since. If that is `most`, returns `None` and does not count
     /// the delivery.
     pub fn send_back(&self, entity: &EntityId, most: usize) -> Option<usize> {
         let mut counts = self.counts();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// However many webhooks it has, one entity leaves room for others, and no permit is lost.
+        /// However many webhooks an entity has, it leaves room for others, and no permit is lost.
         #[test]
         fn no_entity_ever_has_all_permits(steps in proptest::collection::vec((0..60usize, any::<bool>(), any::<bool>()), 0..300)) {
             let limiter = ConcurrencyLimiter::new(Lane::Quick);

@@ -1,5 +1,5 @@
-//! The dispatcher's metrics, counted in memory until a run ends. Each run writes one log line, so a delivery adds a few
-//! characters to the log, and costs no read or write of the table.
+//! The dispatcher's metrics, counted in memory until a run ends. Each run writes one log line, so a delivery adds only
+//! a few characters to the log, and costs no read or write of the table.
 
 use std::{
     mem,
@@ -11,8 +11,8 @@ use crate::deliveries::{queue::Lane, state::schedule::Next, store::claim::Claime
 use base::Time;
 use base::metric::{Metrics, Name, Number};
 
-/// Counts the attempts of all runs of this process. A run that ends also publishes the numbers of concurrent runs; the
-/// sum stays the same.
+/// Counts the attempts of all runs in this process. A run that ends also publishes the numbers of concurrent runs; the
+/// total stays the same.
 #[derive(Debug)]
 pub(crate) struct Meter {
     environment: String,

@@ -2,8 +2,8 @@
 //!
 //! 1. `run`: one invocation receives messages; `limiter` gives each attempt a permit.
 //! 2. `dispatcher`: `prefetch` reads the webhook, its health and the event, and `store::claim` claims the delivery: a
-//!    first claim after the prefetch, since it inserts the head from the event; a later one at the same time.
-//! 3. `act`: carries out what `state::decide` says; `order`, `pulled`, `probe` and `rate` are its larger actions.
+//!    first claim follows the prefetch, since it inserts the head from the event; a later one runs at the same time.
+//! 3. `act`: carries out what `state::decide` says; its larger actions are in `order`, `pulled`, `probe` and `rate`.
 //! 4. `exchange`: `request` and `signature` build the request, and the endpoint answers.
 //! 5. `counting` and `metrics` count the attempt for its webhook's health and statistics, and for the metrics.
 

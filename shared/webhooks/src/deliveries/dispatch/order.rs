@@ -1,5 +1,5 @@
 //! The order of a webhook's deliveries. Before its first attempt, a delivery is held until all earlier deliveries about
-//! its subject are final. The attempt after an interrupted one is held as well, since the interrupted request may not
+//! its subject are final. The attempt after an interrupted one is held as well, since the interrupted request may never
 //! have been sent. Other retries and requested attempts are not held.
 
 use crate::{
@@ -54,7 +54,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Wakes and announces the delivery that was held by one that has ended.
+    /// Wakes and announces the delivery held by one that has ended.
     pub(super) async fn wake_next(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) {
         let woken = self.deliveries.wake_next_or_log(ended, webhook, now).await;
         self.announce_woken(woken, webhook, now).await;

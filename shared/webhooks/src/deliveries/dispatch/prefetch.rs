@@ -1,6 +1,6 @@
-//! Prefetch: webhook, health and event of an attempt, read concurrently with its claim, so that the claim adds no round
-//! trip. A prefetch is an eventually consistent read: it costs half, and may return stale values. Some values are read
-//! again after the claim: a webhook that is older than the change named by the message, a disabled or paused webhook,
+//! Prefetch: an attempt's webhook, health and event, read concurrently with its claim, so that the claim adds no round
+//! trip. A prefetch is an eventually consistent read: it costs half as much, and may return stale values. Some values
+//! are read again after the claim: a webhook older than the change named by the message, a disabled or paused webhook,
 //! an open breaker, and missing values.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) struct CurrentWebhook {
     pub(crate) read: Instant,
 }
 
-/// The inputs of an attempt besides its head. An attempt needs both webhook and event.
+/// An attempt's inputs, other than its head. An attempt needs both webhook and event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
     pub(crate) event: Option<Arc<StoredEvent>>,
@@ -75,7 +75,7 @@ impl Sources<'_> {
         let read = Instant::now();
         let (webhook, event, health) = join!(self.webhooks.read_eventual(&entity, &owner.webhook), event, health);
         // A disabled or paused webhook is read again: the owner may have just enabled or resumed it, and the delivery
-        // would be cancelled, or wait for a long time.
+        // would otherwise be cancelled, or wait for a long time.
         let is_current = |found: &SigningWebhook| {
             let webhook = &found.webhook;
             let is_sent_to = webhook.enabled && webhook.pause.is_none();

@@ -1,4 +1,4 @@
-//! The probe of an open breaker: one attempt that shows whether the endpoint answers again.
+//! An open breaker's probe: one attempt that shows whether the endpoint is responding again.
 
 use crate::{
     deliveries::{
@@ -14,7 +14,7 @@ use crate::{
 use base::{Time, logging};
 
 impl Dispatcher {
-    /// Makes the attempt as the probe, unless another delivery already is the probe.
+    /// Makes the attempt as the probe, unless another delivery is already the probe.
     pub(super) async fn probe(
         &self,
         turn: Turn<'_>,

@@ -1,5 +1,5 @@
 //! Deliveries of pull webhooks. The dispatcher puts them into their webhook's feed instead of sending them. It checks
-//! unread ones from time to time, since the webhook may be removed or changed in the meantime.
+//! unread deliveries from time to time, since the webhook may be removed or changed in the meantime.
 
 use crate::{
     deliveries::{
@@ -24,8 +24,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a claimed delivery into its webhook's feed. If the delivery has been there unread for long, this publishes
-    /// an event.
+    /// Puts a claimed delivery into its webhook's feed. If the delivery has been there unread for a long time, this
+    /// publishes an event.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,

@@ -1,7 +1,7 @@
 //! A webhook's rate limit: each attempt reserves the webhook's next free slot, and waits for it.
 //!
 //! A slot is a moment; slots are as far apart as the limit requires (`store::rate`). An attempt waits for up to a
-//! second in memory. For a longer wait its claim is released, so that it holds neither a permit nor a worker, and does
+//! second in memory. For a longer wait, its claim is released, so that it holds neither a permit nor a worker and does
 //! not delay other webhooks. A delivery keeps its slot, and thus its turn; it reserves another one if it missed the
 //! slot, or if the limit was changed. A test event does not wait for its slot.
 
@@ -32,7 +32,7 @@ impl Dispatcher {
             pause(wait).await;
             return Ok(true);
         }
-        // Messages are delayed by whole seconds. This one arrives up to a second before the slot, and never after it.
+        // Messages are delayed by whole seconds. This one arrives up to a second before the slot, never after it.
         let until = slot.claimable_at(now);
         self.wait(claimed, Wait::Slot(slot), (until, Some(webhook)), now).await?;
         Ok(false)

@@ -25,7 +25,7 @@ use storage::{KeyRings, SealError};
 
 /// The signed request of an attempt, or why it must not be sent.
 pub(crate) struct Prepared {
-    /// The time of the signature. It is also the attempt's date, so that the history agrees with `webhook-timestamp`.
+    /// The time of the signature. It is also the attempt's date, so that the history matches `webhook-timestamp`.
     pub(crate) signed: Time,
     request: Result<Request, AttemptError>,
 }
@@ -49,7 +49,7 @@ impl Prepared {
         clock: &SharedClock,
     ) -> Result<Self, SealError> {
         let secrets = webhook.live_secrets(rings, clock.now()).await?;
-        // The webhook's current URL: an owner who changed it wants no more deliveries at the old address.
+        // The webhook's current URL: an owner who changed it wants no more deliveries to the old address.
         let (url, custom) = webhook.endpoint(rings).await?;
         // Opening sealed values may take time.
         let signed = clock.now();
@@ -74,7 +74,7 @@ impl Prepared {
         SentTo { url: webhook.webhook.endpoint.shown_url(), headers, payload: webhook.webhook.payload }
     }
 
-    /// Exchanges request and response with the endpoint, on a connection that only this entity uses.
+    /// Exchanges a request and a response with the endpoint, on a connection that only this entity uses.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         let Request { timeout, url, headers, body } = self.request?;
         // A clone shares the kept connections.
@@ -107,7 +107,7 @@ pub(crate) fn signed_headers(
     ];
     let own = own.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
     let mut headers: Vec<_> = own.chain(trace.headers()).chain(headers::to_send(custom)).collect();
-    // Some servers answer 406 to a request without this header. An owner may set another value.
+    // Some servers respond with 406 to a request without this header. An owner may set another value.
     if headers.iter().all(|(name, _)| name != header::ACCEPT) {
         headers.push((header::ACCEPT, HeaderValue::from_static("*/*")));
     }

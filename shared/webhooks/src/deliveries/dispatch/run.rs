@@ -1,11 +1,11 @@
 //! A dispatch run: one invocation of the dispatcher, from its batch until all of its work is done.
 //!
 //! AWS limits how many invocations run at once, and each lasts as long as its slowest exchange. So an invocation
-//! waiting for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one permit of
-//! many (`limiter.rs`) instead of a whole invocation. A run of fast exchanges ends before it would receive. While
-//! several deliveries are waiting for a permit, a run leaves other messages on the queue. A run deletes the messages
-//! that it received itself. If it dies, these messages become visible again after their visibility timeout, like those
-//! of its batch; the sweep announces their deliveries sooner.
+//! waiting for an endpoint continues to receive from its lane's queue: an endpoint that takes 15 s holds one of many
+//! permits (`limiter.rs`) instead of a whole invocation. A run whose exchanges are fast ends before it would receive.
+//! While several deliveries are waiting for a permit, a run leaves other messages on the queue. A run deletes the
+//! messages that it received itself. If it dies, these messages become visible again after their visibility timeout,
+//! like those of its batch; the sweep announces their deliveries sooner.
 
 use std::{
     mem,
@@ -51,19 +51,19 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// run may have a free permit: the queue does not spread messages evenly over its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
-/// returning deliveries of an entity per second.
+/// returning deliveries per entity and second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 /// How many of an entity's deliveries may wait like this, for up to half a minute. The sweep announces the others. It
 /// would also announce deliveries that waited longer, and they would have several messages.
 const MAX_SENT_BACK: usize = 600;
-/// How long a delivery of the quick lane waits in memory for a permit. Where exchanges are fast it gets one; otherwise
+/// How long a delivery of the quick lane waits in memory for a permit. If exchanges are fast, it gets one; otherwise,
 /// it moves to the slow lane.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many deliveries may wait in memory before a run stops receiving, unless it has room.
 const MAX_WAITING: usize = MESSAGES_AT_ONCE / 2;
 
-/// The result of a message. After an error, the queue delivers the message again, and attempts that were already made
-/// are skipped.
+/// The result of handling a message. After an error, the queue delivers the message again, and attempts that were
+/// already made are skipped.
 type Handled = Result<(), DispatchError>;
 
 /// A random duration between `least` and `least + more`.
@@ -80,7 +80,7 @@ impl Spread {
 
 /// A completed step of a run.
 enum Step {
-    /// A message of the batch, with its identifier, was handled.
+    /// A message of the batch, with this identifier, was handled.
     BatchMessage(String, Handled),
     /// A message that the run received by itself was handled.
     Received(Handled),
@@ -88,7 +88,7 @@ enum Step {
 }
 
 impl Step {
-    /// The identifier of a message of the batch that was not handled. Errors of all messages are logged.
+    /// The identifier of a message of the batch that was not handled. Errors with any message are logged.
     fn not_handled(self) -> Option<String> {
         let (message_id, handled) = match self {
             Self::BatchMessage(message_id, handled) => (Some(message_id), handled),
@@ -106,7 +106,7 @@ struct DispatchRun<'a> {
     dispatcher: &'a Dispatcher,
     inbox: &'a Inbox,
     limiter: ConcurrencyLimiter,
-    /// Recorded attempts that are still to be counted. They do not wait for slower attempts of the same message.
+    /// Recorded attempts that have yet to be counted. They do not wait for slower attempts from the same message.
     recorded: Mutex<Vec<RecordedAttempt>>,
 }
 
@@ -263,9 +263,9 @@ impl DispatchRun<'_> {
         self.limiter.take_within(limit, owner, has_waited).await
     }
 
-    /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There its message is delayed,
-    /// for longer if more deliveries of its entity wait. If too many wait, the message is dropped, and the sweep
-    /// announces the delivery.
+    /// Makes a delivery without a permit wait. The quick lane passes it to the slow lane. There, its message is
+    /// delayed, for longer if more of its entity's deliveries are waiting. If too many are waiting, the message is
+    /// dropped, and the sweep announces the delivery.
     async fn wait(&self, message: AttemptMessage) {
         let now = self.dispatcher.clock.now();
         let (message, then) = match self.inbox.lane() {

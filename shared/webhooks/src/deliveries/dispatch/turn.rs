@@ -15,7 +15,7 @@ use crate::{
 use auth::AuthorizedEntity;
 use base::Time;
 
-/// Webhook, event and health of a delivery that can be sent.
+/// The webhook, event and health of a delivery that can be sent.
 pub(super) struct Ready {
     pub(super) webhook: CurrentWebhook,
     pub(super) event: Arc<StoredEvent>,
@@ -50,7 +50,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The recorded attempt, which is still to be counted.
+    /// The recorded attempt, which has yet to be counted.
     pub(super) fn recorded(self, outcome: AttemptOutcome, health_before: Option<HealthItem>) -> RecordedAttempt {
         let delivery = self.claimed.delivery();
         RecordedAttempt {

@@ -1,8 +1,8 @@
 //! The answers of readers: each answer confirms a delivery, or reports why it failed.
 //!
 //! A request has a few seconds to record its answers, which leaves its function time to count them and to wake the
-//! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request. Answers
-//! that were already recorded are counted then, and have the same result.
+//! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request, which
+//! counts the answers that were already recorded, with the same result.
 
 use std::time::Duration;
 
@@ -159,7 +159,7 @@ impl Feeds {
         let answered = answers
             .into_iter()
             .map(|(receipt, outcome)| async move { self.answer(entity, read, &receipt, &outcome, until).await });
-        // Await all of them: a recorded attempt must be counted, even if another answer fails.
+        // All of them are awaited: a recorded attempt must be counted, even if another answer fails.
         let answered: Vec<_> = stream::iter(answered).buffered(PARALLEL).collect().await;
         let (mut items, mut recorded, mut finals, mut failed) = (Vec::new(), Vec::new(), Vec::new(), None);
         for answered in answered {
@@ -230,7 +230,7 @@ impl Feeds {
         Ok(Answered { result: result(recorded, next), recorded: None, ended: next.is_none().then_some(head) })
     }
 
-    /// Counts attempts of a webhook's readers, with their deliveries, for the webhook's health and statistics.
+    /// Counts attempts by a webhook's readers, with their deliveries, for the webhook's health and statistics.
     pub(super) async fn count(&self, recorded: Vec<(Delivery, AttemptOutcome)>) {
         let Some((delivery, _)) = recorded.first() else { return };
         let entity = AuthorizedEntity::owning_delivery(delivery.owner_identifier.clone());

@@ -61,7 +61,7 @@ impl Batch {
 }
 
 impl Feeds {
-    /// Hands the deliveries of its batch to a reader again.
+    /// Hands a reader the deliveries of its batch again.
     pub(super) async fn give_again(
         &self,
         entity: &AuthorizedEntity,

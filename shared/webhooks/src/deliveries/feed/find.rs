@@ -1,5 +1,5 @@
-//! Finds the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not block those
-//! behind them.
+//! Finds the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not block the
+//! ones behind them.
 
 use std::{collections::HashMap, iter, time::Duration};
 
@@ -19,19 +19,19 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging, random};
 use storage::TableError;
 
-/// How many deliveries of a feed a look reads, and thus how many its readers can hold at once.
+/// How many of a feed's deliveries a look reads, and thus how many its readers can hold at once.
 const MAX_LOOKED_AT: usize = 1_000;
 /// The maximum number of deliveries that one call reads from a feed.
 const MAX_PAGE: usize = 200;
-/// Time limit for recording the attempt of an earlier reader that did not answer. When it is over, a later reader or
-/// the dispatcher records the attempt.
+/// Time limit for recording the attempt of an earlier reader that did not answer. After that, a later reader or the
+/// dispatcher records the attempt.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The maximum total size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a
 /// JSON string within a response that is itself a JSON string. A function's response has at most 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
-/// How many waiting or held deliveries each look reads again, at half a read unit each. They may be due earlier than
-/// before, after a resend or their reader's answer. At two looks a second, twice as many are read in each second. The
-/// number is small because a managing entity may have two hundred waiting requests.
+/// How many waiting or held deliveries each look reads again, at half a read unit each: a resend or their reader's
+/// answer may have made them due earlier. At two looks a second, twice as many are read per second. The number is small
+/// because a managing entity may have two hundred waiting requests.
 const MAX_READ_AGAIN: usize = 8;
 
 /// The deliveries that a request skips, so that not every look at the feed reads all of them again.
@@ -66,8 +66,8 @@ impl Passed {
         self.0.insert(head.delivery.id.clone(), passed);
     }
 
-    /// Forgets some deliveries, so that the next look reads their heads again: first those without a holder, then those
-    /// that were read longest ago.
+    /// Forgets some deliveries, so that the next look reads their heads again: first the ones without a holder, then
+    /// the ones read longest ago.
     fn forget_some(&mut self) {
         let times = self.0.iter().filter_map(|(id, passed)| match *passed {
             PassedOver::ForGood => None,
@@ -177,7 +177,8 @@ impl Feeds {
             let Some(end) = page.end else { break };
             range = range.after(&end);
         }
-        // A feed that was not read for long begins with expired deliveries, which the table removes only days later.
+        // A feed that has not been read for a long time begins with expired deliveries, which the table removes only
+        // days later.
         let now = self.clock.now();
         let aside = expired.into_iter().map(|head| async move { self.deliveries.set_aside(&head, now).await });
         let aside: Vec<_> = stream::iter(aside).buffer_unordered(PARALLEL).collect().await;
@@ -208,7 +209,7 @@ impl Feeds {
         let (mut chosen, mut count, mut bytes, mut unreadable) = (Vec::new(), 0, 0, Vec::new());
         while let Some((head, event)) = events.next().await {
             let event = match event {
-                // Without its event the delivery waits: a late publication opens its deliveries before it writes the
+                // Without its event, the delivery waits: a late publication opens its deliveries before it writes the
                 // event.
                 Ok(event) => event.filter(|event| Self::is_readable(entity, &head, event)),
                 Err(error) => {

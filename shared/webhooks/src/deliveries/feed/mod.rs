@@ -2,8 +2,8 @@
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The reader's
-//! answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's answer. A reader
-//! can extend its lease. When the lease is over, another reader gets the delivery, and the attempt without an answer is
+//! answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's response. A reader
+//! can extend its lease. When the lease is over, another reader gets the delivery, and the unanswered attempt is
 //! recorded as `unconfirmed`.
 
 pub mod acknowledge;
@@ -90,7 +90,7 @@ impl Feeds {
         }
     }
 
-    /// Puts the delivery into the feed that was held by `last`, which is final.
+    /// Puts the delivery that was held by `last`, which is final, into the feed.
     async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
         // The sweep announces the delivery if its webhook was disabled or changed in the meantime.
         let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;

@@ -17,8 +17,8 @@ use crate::{
 use base::{Random, Time, random};
 use storage::TableError;
 
-/// The longest wait for which a failed delivery stays in the feed. For a longer wait it leaves the feed, so that
-/// readers need not skip it, and the sweep brings it back.
+/// The longest wait during which a failed delivery stays in the feed. For a longer wait, it leaves the feed, so that
+/// readers need not skip it, and the sweep puts it back.
 const STAYS_IN_FEED: Duration = Duration::from_secs(60);
 
 /// The outcome of a reader's attempt.

@@ -28,7 +28,7 @@ use storage::{Allowance, IdempotentRequest, KeyRings};
 
 const MAX_WAIT: u64 = 10;
 const DEFAULT_VISIBILITY: u64 = 60;
-/// The pause between two looks at a feed with no delivery for the reader. A look at an empty feed costs half a read
+/// The pause between two looks at a feed that has no delivery for the reader. A look at an empty feed costs half a read
 /// unit; waiting or held deliveries add half a unit each, up to ten units (`find::Passed`).
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum age of the webhook's values when its deliveries are handed out: the owner may have removed or disabled it
@@ -80,8 +80,8 @@ impl FeedRequest {
 
 impl Feeds {
     /// The oldest deliveries of the feed that no reader holds. While the feed is empty, it is read again until the
-    /// request's wait is over or the reader disconnects, unless too many requests of the entity are waiting. Repeating
-    /// a request with an idempotency key returns the deliveries of the first one, while their leases last.
+    /// request's wait is over or the reader disconnects, unless too many of the entity's requests are waiting.
+    /// Repeating a request with an idempotency key returns the first request's deliveries, while their leases last.
     ///
     /// # Errors [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key was used before with a different
     /// body.
@@ -113,12 +113,12 @@ impl Feeds {
                 return Ok(FeedPage::default());
             }
             if !free.is_empty() {
-                // The steps before may have taken seconds.
+                // The steps before this may have taken seconds.
                 if signing.read.elapsed() > MAX_READING_AGE {
                     signing = self.signing(rings, entity, webhook).await?;
                 }
                 let page = self.give_all(entity, &signing, free, (request.visibility, once), began).await?;
-                // The key has a batch now, even if other readers were faster.
+                // The key now has a batch, even if other readers were faster.
                 if !page.items.is_empty() || once.is_some() {
                     return Ok(page);
                 }
@@ -141,7 +141,7 @@ impl Feeds {
     }
 
     /// Hands these deliveries to the reader for this visibility timeout. With an idempotency key, their batch is stored
-    /// first. If a concurrent request with the key was faster, its deliveries are handed out again.
+    /// first. If a concurrent request with the same key was faster, its deliveries are handed out again.
     async fn give_all(
         &self,
         entity: &AuthorizedEntity,

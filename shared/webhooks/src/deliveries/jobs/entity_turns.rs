@@ -1,19 +1,19 @@
-//! Turns of entities. Every entity with jobs has one turn, regardless of how many jobs it has, so that one entity's
-//! jobs delay another's only briefly.
+//! Entities' turns. Every entity with jobs has one turn, regardless of how many jobs it has, so that one entity's jobs
+//! delay another's only briefly.
 //!
-//! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB and so a
+//! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB, and so a
 //! seventh of a processor, and the deliveries of one webhook share a key of the index `byWebhook`, for which DynamoDB
 //! accepts a thousand writes a second. An entity may have 200 webhooks. Recovering 10 000 deliveries of each takes more
 //! than half an hour of work, and thus more than an hour of sweeps. If jobs ran in the order of their due times,
-//! another entity would wait that long for the recovery of ten deliveries. If single jobs took turns, eight at once for
-//! a second each, it would wait 25 s for each of its turns. With turns of entities, it waits a second for every eight
-//! entities before it. A queue with one page per message cannot replace the turns: a FIFO queue cannot delay a single
-//! message, but jobs wait for points in time. A message that ends in the dead-letter queue would end its job, so a
+//! another entity would wait that long for a recovery of ten deliveries. If single jobs took turns, eight at once for a
+//! second each, it would wait 25 s for each of its turns. With turns for entities, it waits a second for every eight
+//! entities ahead of it. A queue with one page per message cannot replace the turns: a FIFO queue cannot delay a single
+//! message, but jobs wait for certain times. A message that ended up in the dead-letter queue would end its job, so a
 //! sweep would have to look for jobs anyway.
 //!
 //! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`. An entity's jobs are in a
-//! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one job of
-//! each entity, and puts each turn behind all others, or at the time at which the entity's next job is due. A turn is
+//! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one of each
+//! entity's jobs, and puts each turn behind all others, or at the time when the entity's next job is due. A turn is
 //! written in its job's transaction, and deleted only when sweeps have found no job for a minute. So neither a sandbox
 //! that freezes before the transaction nor a lagging index leaves a job without a turn.
 
@@ -31,7 +31,7 @@ use storage::table::{Change, Delete, Query, TableError, Written, is};
 
 /// How long a turn without a job is kept: longer than the index may lag.
 const KEPT: Duration = Duration::from_secs(60);
-/// The pause after a turn that did no work although the index shows its job as due: the index lags, or another sweep
+/// The pause after a turn that did no work even though the index shows its job as due: the index lags, or another sweep
 /// works on that job.
 const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
 /// The pause before the next turn of an entity whose job is not in the index yet.
@@ -47,7 +47,7 @@ const ENDING: &str = "ending an entity's turn";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Turn {
     pk: String,
-    /// The time since which sweeps have found no job of the entity.
+    /// The time since when sweeps have found no job for the entity.
     #[serde(default)]
     idle_since: Option<Time>,
     /// The end of the sweep's lease.
@@ -78,8 +78,8 @@ impl Jobs {
         Ok(page.entries.into_iter().next())
     }
 
-    /// Ends a turn. The entity's next turn is behind all others, or when its next job is due: the first job in the
-    /// index, or the job that this turn left unfinished. A turn that was requested in the meantime stays due.
+    /// Ends a turn. The entity's next turn is behind all others, or at the time when its next job is due: the first job
+    /// in the index, or the job that this turn left unfinished. A turn that was requested in the meantime stays due.
     ///
     /// Returns the entry of the next turn if it is due at once.
     pub(super) async fn end_turn(

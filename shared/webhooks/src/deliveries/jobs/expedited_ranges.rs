@@ -1,4 +1,4 @@
-//! The waiting deliveries of a webhook that a recovery makes due now, and the progress so far.
+//! A webhook's waiting deliveries that a recovery makes due now, and the progress so far.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::deliveries::{
 };
 use base::Time;
 
-/// The waiting deliveries of a webhook that still have to be made due.
+/// A webhook's waiting deliveries that have yet to be made due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExpeditedRanges {
@@ -24,7 +24,7 @@ impl ExpeditedRanges {
         self.ranges.is_empty() && self.put_off.is_empty()
     }
 
-    /// Schedules all postponed deliveries for now, including those of earlier pages, which may have been postponed
+    /// Schedules all postponed deliveries for now, including those on earlier pages, which may have been postponed
     /// again.
     pub(super) fn add_put_off(&mut self) {
         self.put_off = KeyRange::since(Time::from_millis(0));

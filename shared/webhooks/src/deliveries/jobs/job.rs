@@ -77,7 +77,7 @@ pub(super) enum Work {
     Release(Passes),
     /// Make the deliveries waiting for the end of their owner's pause due.
     Resume(Passes),
-    /// Remove a temporary webhook when its feed has not been read for long.
+    /// Remove a temporary webhook when its feed has not been read for a long time.
     Expire,
     /// Erase the content in an event's deliveries.
     Erase(Erasure),
@@ -95,7 +95,7 @@ pub(super) struct Erasure {
 /// The progress of a page of work. It is applied to the job's current state, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a position, or without one up to its end at the time when the page was read.
+    /// A part was recovered up to a position or, if there is none, up to its end when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
     /// A part of a replay was processed up to a position, or to its end.
     Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
@@ -149,7 +149,7 @@ pub(super) enum PageResult {
 }
 
 impl PageResult {
-    /// The result of one page of a pass, which found deliveries or none, and reached this position or the end.
+    /// The result of one page of a pass: whether it found deliveries, and the position that it reached, or the end.
     pub(super) fn of_pass(pass: Passes, found: bool, end: Option<&ListPosition>, now: Time) -> Self {
         let pass = pass.after_page(found, end);
         let is_over = pass.left.is_empty() && !pass.is_done();
@@ -206,7 +206,7 @@ pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
 }
 
 impl JobItem {
-    /// Whether the item lacks a webhook although its work needs one: a later release wrote it in another form.
+    /// Whether the item lacks a webhook even though its work needs one: a later release wrote it in another form.
     pub(super) fn lacks_webhook(&self) -> bool {
         self.webhook.is_none() && !self.is_done() && !matches!(self.work, Work::Erase(_))
     }

@@ -1,4 +1,4 @@
-//! The progress of a job on all waiting deliveries of a changed webhook. The index does not show all of them at once:
+//! The progress of a job on all of a changed webhook's waiting deliveries. The index does not show all of them at once:
 //! it lags, and a delivery whose attempt is under way may begin to wait later. So the sweep makes further passes, until
 //! one that began a few minutes after the change finds none.
 
@@ -50,7 +50,7 @@ impl Passes {
         if self.found { pause } else { pause.max(self.since + SETTLED) }
     }
 
-    /// This pass after a page that found deliveries or none, and that reached this position or the end.
+    /// This pass after a page that may have found deliveries, and that reached this position or the end.
     pub(super) fn after_page(self, found: bool, end: Option<&ListPosition>) -> Self {
         let left = match end {
             Some(position) => self.left.after(position),

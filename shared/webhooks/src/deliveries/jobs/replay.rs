@@ -11,7 +11,7 @@ use crate::deliveries::queries::{
 };
 use base::Time;
 
-/// The age at which events are replayed: by then, the index of events shows even those whose publication was slow.
+/// The age at which events are replayed: by then, the index of events shows even those that were published slowly.
 const SETTLED: Duration = INDEX_LAG.saturating_add(Duration::from_secs(30));
 
 /// The events that a replay includes, as requested: of these types, published at or after `since` and before `until`.
@@ -28,7 +28,7 @@ pub struct ReplayScope {
     pub types: Vec<String>,
 }
 
-/// The webhook already has a replay of another scope.
+/// The webhook already has a replay with another scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a replay of the events from {since} until {until} is under way")]
 pub struct ReplayUnderWay {
@@ -43,7 +43,7 @@ pub struct ReplayUnderWay {
 #[serde(rename_all = "camelCase")]
 pub(in crate::deliveries) struct Replay {
     pub(in crate::deliveries) scope: ReplayScope,
-    /// The version of the webhook with which the remaining events are compared.
+    /// The version of the webhook that the remaining events are compared with.
     webhook_version: u64,
     /// The exclusive end of the events.
     pub(in crate::deliveries) until: Time,

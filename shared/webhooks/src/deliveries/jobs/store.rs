@@ -258,12 +258,12 @@ impl Jobs {
         self.0.write(putting_off(job, now), PUTTING_OFF).await
     }
 
-    /// Writes an item on condition of the version that was read; version 0 means a new item.
+    /// Writes an item, on condition that it still has the version that was read; version 0 means a new item.
     pub(super) async fn write(&self, item: &mut JobItem) -> Result<Written<()>, TableError> {
         self.0.write(next_version(item)?, WRITING).await
     }
 
-    /// Removes an item on condition of the version that was read.
+    /// Removes an item, on condition that it still has the version that was read.
     pub(super) async fn remove(&self, item: &JobItem) -> Result<Written<()>, TableError> {
         let delete = Delete::of((item.pk.clone(), item.sk.clone())).only_if(is("version", item.version));
         self.0.write(delete, REMOVING).await
@@ -276,7 +276,7 @@ fn putting_off(job: &DueJob, now: Time) -> Change {
     change.only_if(is("dueAt", job.due_at))
 }
 
-/// The write of an item on condition of the version that was read.
+/// The write of an item, on condition that it still has the version that was read.
 fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
     let read = item.version;
     item.version += 1;

@@ -1,4 +1,4 @@
-//! The sweep's worker: takes the turns of entities and works on their jobs, page by page.
+//! The sweep's worker: takes entities' turns and works on their jobs, page by page.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub struct Worker {
     pub webhooks: Webhooks,
     /// The clock that determines which jobs are due.
     pub clock: SharedClock,
-    /// Random source of leases.
+    /// The random source for leases.
     pub random: SharedRandom,
 }
 
@@ -64,7 +64,7 @@ impl Worker {
     pub async fn work(&self, until: Time) -> Result<usize, TableError> {
         let mut made_due = 0;
         let mut failed = None;
-        // The index lags, and does not show yet the turns that this sweep has put back.
+        // The index lags, and does not yet show the turns that this sweep has put back.
         let mut put_back = Vec::new();
         loop {
             let now = self.clock.now();
@@ -83,7 +83,7 @@ impl Worker {
                         made_due += done.made_due;
                         put_back.extend(done.next);
                     }
-                    // The other jobs continue. The entity of the failed job has its next turn after the lease.
+                    // The other jobs continue. The failed job's entity has its next turn after the lease.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);
@@ -193,7 +193,7 @@ impl Worker {
         Ok(found.filter(|found| found.enabled))
     }
 
-    /// Removes a temporary webhook whose feed has not been read for long.
+    /// Removes a temporary webhook whose feed has not been read for a long time.
     async fn expire(&self, entity: &EntityId, id: &WebhookId) -> Result<PageResult, TableError> {
         let entity = AuthorizedEntity::owning_delivery(entity.clone());
         let found = self.webhooks.find(&entity, id).await?;
@@ -256,7 +256,7 @@ fn warn_of_unreadable(pk: &str, sk: &str) {
     );
 }
 
-/// The due turns: first those that the index shows, then the turns that were put back, as long as there is room.
+/// The due turns: first those that the index shows, then the turns that were put back, while there is room.
 fn due_turns(shown: Vec<DueJob>, put_back: &mut Vec<DueTurn>) -> Vec<DueTurn> {
     let is_put_back = |entry: &DueJob| put_back.iter().any(|turn| turn.entry.pk == entry.pk);
     let shown = shown.into_iter().filter(|entry| !is_put_back(entry));

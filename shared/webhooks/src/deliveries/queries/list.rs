@@ -43,7 +43,7 @@ pub struct Listing {
     pub rings: KeyRings,
     /// The clock that determines which deliveries have expired.
     pub clock: SharedClock,
-    /// Random source for the nonces of sealed cursors.
+    /// The random source for the nonces of sealed cursors.
     pub random: SharedRandom,
 }
 

@@ -1,7 +1,7 @@
 //! Makes deliveries due again. A final delivery gets a new schedule. A delivery waiting for its next attempt gets an
 //! additional attempt, which does not count in its schedule.
 //!
-//! Every change is on condition of the state that was read, so that only one of several concurrent requests has an
+//! Every change is conditional on the state that was read, so that only one of several concurrent requests has an
 //! effect.
 
 use crate::deliveries::{

@@ -2,7 +2,7 @@
 //! a target of the event and inserts its delivery's head, which is due now. So a delivery without a due time belongs to
 //! a publication, and the sweep that has passed the event need not check it again.
 //!
-//! The event is changed on condition of the targets that were read. So an event has one delivery to a webhook, and
+//! The change to the event is conditional on the targets that were read. So an event has one delivery to a webhook, and
 //! every delivery a separate number, however often pages are repeated, even concurrently.
 
 use crate::{

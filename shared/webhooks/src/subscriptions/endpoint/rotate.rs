@@ -37,7 +37,7 @@ pub struct Rotation {
     pub rings: KeyRings,
     /// The clock for the beginning of the overlap.
     pub clock: SharedClock,
-    /// Random source of the secrets.
+    /// The random source for the secrets.
     pub random: SharedRandom,
 }
 

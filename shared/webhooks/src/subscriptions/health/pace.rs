@@ -14,7 +14,7 @@ use auth::AuthorizedEntity;
 use base::{Time, WebhookId};
 use storage::table::{Change, TableError, absent, at_most, exists};
 
-/// The duration from which an exchange is slow.
+/// The duration at which an exchange counts as slow.
 pub const SLOW_EXCHANGE: Duration = Duration::from_secs(1);
 /// How long a webhook counts as slow after a slow exchange.
 const SLOW_FOR: Duration = Duration::from_secs(5 * 60);

@@ -48,7 +48,7 @@ pub struct Changing {
     pub rules: AddressRules,
     /// Seals endpoints.
     pub rings: KeyRings,
-    /// Random source of key pairs, and of the nonces for sealing.
+    /// The random source for key pairs, and for the nonces for sealing.
     pub random: SharedRandom,
 }
 

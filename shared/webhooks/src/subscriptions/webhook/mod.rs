@@ -125,7 +125,7 @@ pub struct Webhook {
     pub(crate) read_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Retries::is_default")]
     pub(crate) retries: Retries,
-    /// Whether it is removed when its feed has not been read for long.
+    /// Whether it is removed when its feed has not been read for a long time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) temporary: bool,
     #[serde(default, rename = "timeoutSeconds", skip_serializing_if = "TimeoutSeconds::is_default")]

@@ -33,7 +33,7 @@ pub struct Registration {
     pub rings: KeyRings,
     /// The clock for the webhook's dates.
     pub clock: SharedClock,
-    /// Random source of identifiers and secrets.
+    /// The random source for identifiers and secrets.
     pub random: SharedRandom,
 }
 
