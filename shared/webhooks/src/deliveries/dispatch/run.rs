@@ -82,7 +82,7 @@ impl Spread {
 enum Step {
     /// A message of the batch, with this identifier, was handled.
     BatchMessage(String, Handled),
-    /// A message that the run received by itself was handled.
+    /// A message that the run itself received was handled.
     Received(Handled),
     Counted,
 }

@@ -25,7 +25,7 @@ const BODIES_AT_ONCE: usize = 5;
 /// The minimum time per write unit of an event. All entities publish to the same 16 partitions of events, which accept
 /// 16 000 units a second, and a sweep works on eight jobs at once.
 const UNIT_TAKES: Duration = Duration::from_millis(1);
-/// The time after which a page reads no further event, so that other entities get their turns.
+/// The time after which a page reads no further events, so that other entities get their turns.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Worker {

@@ -32,7 +32,7 @@ pub enum Cause {
     Tls,
     /// The exchange took too long.
     Timeout,
-    /// The address may not be contacted.
+    /// Connecting to the address is not allowed.
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
@@ -62,7 +62,7 @@ pub enum Cause {
     Unusual,
 }
 
-/// A cause in words, for people and for programs that speak to people.
+/// A cause in words, for people and for programs that talk to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Advice {
     /// The stable code of the cause.

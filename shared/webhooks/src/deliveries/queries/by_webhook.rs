@@ -1,6 +1,6 @@
 //! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
-//! index `byWebhook`. A delivery is in its partition from the time when the sweep opens it, at the latest. Until then,
-//! its event counts as new (`store::sweep_positions`).
+//! index `byWebhook`. A delivery is in its partition once the sweep opens it, if not before. Until then, its event
+//! counts as new (`store::sweep_positions`).
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Deliveries {
         Ok(page.found.first().map(|id| id.event().time()))
     }
 
-    /// Counts deliveries of a group in a range, up to `limit`, and as far as one call to the table reaches.
+    /// Counts deliveries of a group in a range, up to `limit` and within the reach of one call to the table.
     pub(crate) async fn count_group(
         &self,
         webhook: &WebhookId,
@@ -104,7 +104,7 @@ impl Deliveries {
         let mut count = 0;
         for mut range in ranges {
             loop {
-                // One more than the reported maximum shows whether the count is exact.
+                // Counting one more than the reported maximum shows whether the count is exact.
                 let most = i32::try_from(max + 1 - count).unwrap_or(i32::MAX);
                 let page = self.count_group(webhook, group, &range, most).await?;
                 count += page.found;

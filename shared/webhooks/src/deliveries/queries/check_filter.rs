@@ -36,7 +36,7 @@ const MAX_EVENTS: u16 = 100;
 const MAX_READS: usize = 1_000;
 /// How many bodies are read concurrently: each may have 256 KiB.
 const AT_ONCE: usize = 20;
-/// The number of steps after which a dry run reads no further event: five times the maximum that publishing allows for
+/// The number of steps after which a dry run reads no further events: five times the maximum that publishing allows for
 /// one event.
 const ENOUGH_STEPS: u32 = 5 * MAX_STEPS;
 
@@ -149,8 +149,8 @@ impl FilterCheckRequest {
         catalogue::list_includes(&self.event_list, &entry.r#type)
     }
 
-    /// Removes the entries after the first `room` requested ones. Returns the position of the last remaining entry if
-    /// any were removed.
+    /// Removes the entries after the first `room` requested ones. If any were removed, returns the position of the last
+    /// remaining entry.
     fn cut(&self, entries: &mut Vec<Entry>, room: usize) -> Option<ListPosition> {
         let beyond = (0..entries.len()).filter(|at| self.wants(&entries[*at])).nth(room)?;
         entries.truncate(beyond);
@@ -160,7 +160,7 @@ impl FilterCheckRequest {
 
 impl Deliveries {
     /// Compares a filter with an entity's newest events in a range, with or without deliveries, unless the entity has
-    /// done that too often. The index of events may lag.
+    /// done so too often. The index of events may lag.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,
@@ -172,7 +172,7 @@ impl Deliveries {
         let mut check = FilterCheck::default();
         let mut range = request.range.clone();
         let mut entries = 0;
-        // One more than is compared shows whether there are more.
+        // Reading one more than is compared shows whether there are more.
         let mut look = i32::from(request.limit) + 1;
         loop {
             let queries = partitions(entity.id(), Included::All);

@@ -1,6 +1,6 @@
-//! Cursors: the beginning of the next page of a list, as an opaque text that clients send back. A cursor is sealed for
+//! Cursors: where the next page of a list begins, as an opaque string that clients send back. A cursor is sealed for
 //! one entity and its list's filters: no client can forge or change it, or use it for another list. It contains the
-//! position of a delivery or an event, so that new ones do not shift the pages, and the events that were postponed.
+//! position of a delivery or an event, so that new ones do not shift the pages, and which events were postponed.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
@@ -13,7 +13,7 @@ use storage::{KeyRing, sealing::is_sealed};
 /// An upper bound for the length of a cursor.
 const MAX_LENGTH: usize = 1024;
 
-/// The text is not a cursor of this list.
+/// The string is not a cursor of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the string is not a cursor for this list with these filters")]
 pub struct NotACursor;
@@ -46,7 +46,7 @@ pub fn write(
     BASE64_URL_SAFE_NO_PAD.encode(sealed)
 }
 
-/// A text in the form of a cursor. Only opening it shows whether it belongs to this list.
+/// A string in the form of a cursor. Only opening it shows whether it belongs to this list.
 #[derive(Debug)]
 pub struct Cursor(String);
 

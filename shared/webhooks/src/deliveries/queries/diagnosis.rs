@@ -1,4 +1,4 @@
-//! Diagnosis of a webhook: its status, its statistics, its last failures, and the remedy for each cause.
+//! Diagnosis of a webhook: its status, its statistics, its last failures, and how to remedy each cause.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -29,7 +29,7 @@ use storage::TableError;
 const FAILURES: usize = 5;
 /// How many of the oldest waiting deliveries are examined.
 const WAITING: i32 = 5;
-/// The limit up to which recoverable and waiting deliveries are counted.
+/// The maximum number of recoverable and waiting deliveries that are counted.
 const MAX_COUNT: usize = 1_000;
 
 /// Diagnoses webhooks.
@@ -59,7 +59,7 @@ pub struct Diagnosis {
     failures: Vec<FailedDelivery>,
 }
 
-/// Recoverable deliveries, and the time from which a recovery finds all of them.
+/// Recoverable deliveries, and the start of a recovery that finds all of them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Recoverable {
@@ -70,12 +70,12 @@ struct Recoverable {
     oldest_created_date: Option<Time>,
 }
 
-/// A cause, and how many of the shown failures it explains.
+/// A cause, and how many of the failures shown it explains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
     #[serde(flatten)]
     advice: Advice,
-    /// The facts about this webhook, without third-party texts.
+    /// The facts about this webhook, without text from third parties.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     failures: usize,

@@ -1,4 +1,4 @@
-//! The filters of a list of deliveries, from its query.
+//! The filters for a list of deliveries, from its query.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -60,13 +60,13 @@ impl Filters {
         if filters.are_about_failures() { filters.without_delivered() } else { filters }
     }
 
-    /// Whether every requested delivery has a failed last attempt.
+    /// Whether the last attempt of every requested delivery must have failed.
     fn are_about_failures(&self) -> bool {
         self.last_error_code.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
     }
 
-    /// Limits the list to the states of deliveries with a failed last attempt, unless it names states. These states
-    /// have indexes in which such deliveries are found without reading all others.
+    /// Unless the list names states, limits it to those of deliveries whose last attempt failed. These states have
+    /// indexes in which such deliveries can be found without reading all others.
     fn without_delivered(mut self) -> Self {
         if self.statuses.is_empty() {
             self.statuses = vec![Status::Pending, Status::Retrying, Status::Failed, Status::Cancelled];
@@ -122,7 +122,7 @@ fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     (from, to)
 }
 
-/// A text that is unique for each combination of filters.
+/// A string that is unique for each combination of filters.
 impl fmt::Display for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the subject, which comes last, can contain a `;` or a `,`.

@@ -100,7 +100,7 @@ impl Listing {
         Ok(DeliveryPage { items, next_cursor })
     }
 
-    /// The start of the page to which a cursor leads.
+    /// The start of the page that a cursor leads to.
     pub(super) async fn start(
         &self,
         list: List,
@@ -120,8 +120,8 @@ pub(super) fn range(filters: &Filters, oldest: Time) -> KeyRange {
 }
 
 impl Deliveries {
-    /// The newest deliveries of a range that pass the filters, from the start of a page: up to `limit`, or fewer if too
-    /// few are found among the entries that one page may read. Also returns the start of the next page, if there may be
+    /// The newest deliveries of a range that pass the filters, from the start of a page: up to `limit`, or fewer if the
+    /// entries that one page may read do not contain enough. Also returns the start of the next page, if there may be
     /// one.
     ///
     /// # Errors [`WebhookError::TooManyRequests`](crate::subscriptions::WebhookError::TooManyRequests) if the entity
@@ -182,7 +182,7 @@ impl Deliveries {
                 return Ok(Some(end));
             }
             range = range.before(&end);
-            // A narrow filter lets few events pass, so the calls grow.
+            // A narrow filter lets few events through, so the calls grow.
             look = (look * 4).min(MAX_ENTRIES_READ - entries);
         }
     }

@@ -105,8 +105,8 @@ impl Listing {
 }
 
 impl Deliveries {
-    /// The newest events of a range: up to `limit`, or fewer if too few are found among the entries that one page may
-    /// read. Also returns the position after which the next page begins, if there may be one.
+    /// The newest events of a range: up to `limit`, or fewer if the entries that one page may read do not contain
+    /// enough. Also returns the position after which the next page begins, if there may be one.
     async fn page_of_events(
         &self,
         entity: &AuthorizedEntity,
@@ -117,7 +117,7 @@ impl Deliveries {
     ) -> Result<(Vec<ListedEvent>, Option<ListPosition>), TableError> {
         let mut found = Vec::new();
         let mut entries = 0;
-        // One more than fits shows whether there is a next page.
+        // Reading one more than fits shows whether there is a next page.
         let mut look = limit + 1;
         let end = loop {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
@@ -134,7 +134,7 @@ impl Deliveries {
                 break Some(end);
             }
             range = range.before(&end);
-            // A narrow filter lets few events pass, so the calls grow.
+            // A narrow filter lets few events through, so the calls grow.
             look = (look * 4).min(MAX_ENTRIES_READ - entries);
         };
         // An event may have 200 deliveries, so a page may have fewer events.

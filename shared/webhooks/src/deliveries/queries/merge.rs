@@ -67,7 +67,7 @@ impl Deliveries {
         if postponed.as_ref().is_none_or(|postponed| !postponed.is_reached) {
             let before = start.map(|start| &start.before);
             let range = before.map_or_else(|| range.clone(), |before| range.clone().before(before));
-            // The first page that postpones events postpones all remaining ones.
+            // The first page to postpone events postpones all that remain.
             let (sources, new_left) = match postponed {
                 None => (sources.clone(), Some(MAX_NEW_READ)),
                 Some(_) => (sources.iter().filter(|source| !source.is_new()).cloned().collect(), None),
@@ -169,7 +169,7 @@ impl Deliveries {
         Ok(sources)
     }
 
-    /// Whether the entity has this webhook. A removed webhook is not found, nor one whose item cannot be read.
+    /// Whether the entity has this webhook. A removed webhook is not found, nor is one whose item cannot be read.
     async fn is_webhook_of(&self, entity: &AuthorizedEntity, webhook: &WebhookId) -> Result<bool, TableError> {
         match self.webhooks.read_eventual(entity, webhook).await {
             Err(TableError::Item { .. }) => Ok(false),
@@ -192,7 +192,7 @@ impl Deliveries {
         Ok(read)
     }
 
-    /// The newest deliveries of a range that a source lists, among `limit` entries.
+    /// The newest deliveries of a range among a source's `limit` newest entries.
     async fn listed(
         &self,
         filling: &Filling<'_>,

@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn the_largest_event_with_the_most_deliveries_fits_into_one_answer() {
-        /// The largest answer of a function
+        /// The largest response of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        // Quotes grow most, since the response is a string within JSON.
+        // Quotes grow most, since the response is a string inside JSON.
         let data = format!("[{}]", vec!["\"\""; 256 * 1024 / 3].join(","));
         let event: EventWithDeliveries = serde_json::from_str(&body(&data)).expect("an event");
         let delivery = DeliveryView { url: "\"".repeat(2_048), ..head().shown(NOW) };

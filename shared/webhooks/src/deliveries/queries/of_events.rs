@@ -109,8 +109,8 @@ impl Deliveries {
     }
 }
 
-/// The result of reading an event; `None` if it or its body cannot be read, which is logged: it would be no different
-/// later, and does not hold up other events.
+/// The result of reading an event; `None` if it or its body cannot be read, which is logged: a later read would be no
+/// different, and the event must not hold up others.
 pub(super) fn skip_unreadable_event<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T>, TableError> {
     match read {
         Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
@@ -135,7 +135,7 @@ pub(super) fn position(event: &EventId) -> ListPosition {
     ListPosition::of(&DeliveryId::of(event, 0))
 }
 
-/// One page of several partitions, down to the position to which all of them were read.
+/// One page of several partitions, down to the position that all of them were read to.
 fn merged(pages: Vec<Page<Vec<Entry>>>, reading: Reading) -> Page<Vec<Entry>> {
     let looked_at = pages.iter().map(|page| page.looked_at).sum();
     let ends = pages.iter().filter_map(|page| page.end.clone());
@@ -150,7 +150,7 @@ fn merged(pages: Vec<Page<Vec<Entry>>>, reading: Reading) -> Page<Vec<Entry>> {
         Reading::NewestFirst => other.id.cmp(&one.id),
         Reading::OldestFirst => one.id.cmp(&other.id),
     });
-    // For a moment, the index may show an event in both partitions, after it got its first delivery.
+    // Just after an event gets its first delivery, the index may show it in both partitions.
     found.dedup_by(|one, other| one.id == other.id);
     Page { found, looked_at, end }
 }

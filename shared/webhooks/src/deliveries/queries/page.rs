@@ -1,4 +1,4 @@
-//! Filling a page with deliveries, and the limits of its cost.
+//! Filling a page with deliveries, and limiting what it costs.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -18,14 +18,14 @@ use base::{DeliveryId, Time};
 use storage::TableError;
 
 /// The number of index entries after which a page ends. A page that finds few deliveries ends early with a cursor, so
-/// that the cost of a request does not grow with the entity's deliveries.
+/// that the cost of a request does not grow with the number of the entity's deliveries.
 pub(super) const MAX_ENTRIES_READ: usize = 1_000;
 /// The number of deliveries after which a page ends. Each costs half a read unit.
 pub(super) const MAX_HEADS_READ: usize = 400;
 /// How many deliveries are read concurrently, unless the page has room for more.
 const HEADS_AT_ONCE: usize = 25;
 
-/// A delivery that may match. A delivery of a new event may have no head yet.
+/// A delivery that may match. A new event's delivery may have no head yet.
 pub(super) type Candidate = (DeliveryId, Option<Arc<EventItem>>);
 
 /// A page that is being filled, newest delivery first.
@@ -37,9 +37,9 @@ pub(super) struct Filling<'a> {
     /// How many deliveries were read.
     read: usize,
     now: Time,
-    /// Whether the webhook of the filters may belong to another entity. The first delivery that is read settles it.
+    /// Whether the filters' webhook may belong to another entity. The first delivery that is read settles it.
     pub(super) may_be_foreign: bool,
-    /// The time until which earlier pages have listed deliveries from the indexes; `None` if they have listed none of
+    /// The time up to which earlier pages have listed deliveries from the indexes; `None` if they have listed none of
     /// this range.
     pub(super) indexed_until: Option<Time>,
 }
@@ -50,7 +50,7 @@ impl<'a> Filling<'a> {
         Self { entity, filters, heads: Vec::new(), limit, read: 0, now, may_be_foreign: false, indexed_until: None }
     }
 
-    /// How many deliveries are read next. One more than fits shows whether there is a next page.
+    /// How many deliveries are read next. Reading one more than fits shows whether there is a next page.
     fn next_chunk(&self) -> usize {
         if self.may_be_foreign { 1 } else { (self.limit + 1 - self.heads.len()).max(HEADS_AT_ONCE) }
     }
@@ -111,7 +111,7 @@ impl Filters {
 impl Deliveries {
     /// Fills a page with candidates, newest first. Breaks with the position after which the next page begins if this
     /// one is full, or if enough was read; `has_more` says whether more candidates follow. Breaks without a position if
-    /// the webhook of the filters belongs to another entity.
+    /// the filters' webhook belongs to another entity.
     pub(super) async fn fill(
         &self,
         filling: &mut Filling<'_>,

@@ -1,7 +1,7 @@
-//! Positions in the order of creation, and ranges of them.
+//! Positions in the order of creation, and ranges of positions.
 //!
-//! Identifiers sort by creation, and the sort key of every index is the identifier. A range contains texts without the
-//! prefixes of identifiers, so that it applies to both events and deliveries: an event sorts at its first delivery.
+//! Identifiers sort by creation, and the sort key of every index is the identifier. A range holds identifiers without
+//! their prefixes, so that it applies to both events and deliveries: an event sorts at its first delivery.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ impl ListPosition {
         Self(delivery.clone())
     }
 
-    /// Reads a position; `None` if the text is malformed.
+    /// Reads a position; `None` if the string is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         DeliveryId::parse(text).map(Self)
     }
@@ -109,7 +109,7 @@ impl KeyRange {
         Self { from: self.from.max(other.from), to: self.to.min(other.to) }
     }
 
-    /// Narrows a query of identifiers with this prefix to the range.
+    /// Narrows a query for identifiers with this prefix to the range.
     pub(crate) fn narrow(&self, query: Query, prefix: &str) -> Query {
         query.between("sk", format!("{prefix}{}", self.from), format!("{prefix}{}", self.to))
     }

@@ -33,11 +33,11 @@ pub(super) const MAX_ENTRIES: usize = 10_000;
 pub(super) const PAGE: i32 = 1_000;
 /// How many events a count examines.
 const MAX_EVENTS: usize = 1_000;
-/// The total size of bodies after which a count examines no further event. Only a filter needs bodies.
+/// The total size of bodies after which a count examines no further events. Only a filter needs bodies.
 const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
 /// How many events are examined concurrently.
 const AT_ONCE: usize = 25;
-/// The time after which a count examines no further event.
+/// The time after which a count examines no further events.
 const LIMIT: Duration = Duration::from_secs(4);
 
 /// The events that a replay includes: those that match this webhook, of these types.
@@ -65,15 +65,15 @@ struct LookedAt {
 }
 
 impl LookedAt {
-    /// Whether they are enough for one count.
+    /// Whether one count may examine no more.
     fn is_enough(&self) -> bool {
         self.events >= MAX_EVENTS || self.body_bytes >= MAX_BODY_BYTES
     }
 }
 
 impl Wanted<'_> {
-    /// Whether events of this type are replayed. Internal events are about the webhooks of their time, and are not
-    /// replayed.
+    /// Whether events of this type are replayed. Internal events are about the webhooks that existed at the time, and
+    /// are not replayed.
     fn includes_type(self, kind: &str) -> bool {
         let is_internal = catalogue::find(kind).is_some_and(|kind| kind.source == Source::Service);
         !is_internal && catalogue::list_includes(self.types, kind) && self.webhook.subscribes_to(kind)
@@ -91,7 +91,8 @@ impl Wanted<'_> {
             && self.includes_type(&event.r#type)
     }
 
-    /// Whether an event with this body passes the filter. An event with too many values passes, as at its publication.
+    /// Whether an event with this body passes the filter. An event with too many values passes, as it did at its
+    /// publication.
     fn passes(self, body: &str) -> bool {
         let filter = self.webhook.event_filter.as_ref();
         filter.is_none_or(|filter| filter.compare(&EventData::of_body(body), &mut Steps(MAX_STEPS)).delivers())

@@ -44,7 +44,7 @@ impl Source {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) source: Source,
-    /// The part of the list that is still to be read.
+    /// The part of the list that has yet to be read.
     pub(super) range: KeyRange,
     /// How many entries are read next.
     pub(super) look: usize,
@@ -64,7 +64,7 @@ impl Stream {
         Self { source, range, look, is_due: true, found: VecDeque::new(), looked_at: 0, end: None }
     }
 
-    /// Prepares the next read, which is larger than the last, since a narrow filter lets few entries pass.
+    /// Prepares the next read, which is larger than the last, since a narrow filter lets few entries through.
     fn advance(&mut self, most: usize) {
         let Some(end) = self.end.take() else { return };
         self.range = self.range.clone().before(&end);
@@ -106,7 +106,7 @@ pub(super) struct Merge {
 
 impl Merge {
     pub(super) fn new(sources: Vec<Source>, range: &KeyRange, limit: usize, new_left: Option<usize>) -> Self {
-        // Many webhooks have few deliveries each. One more than fits shows whether there is a next page.
+        // Many webhooks have few deliveries each. Reading one more than fits shows whether there is a next page.
         let look = (MAX_ENTRIES_READ / sources.len().max(1)).clamp(MIN_LOOK.min(limit + 1), limit + 1);
         let streams = sources.into_iter().map(|source| Stream::new(source, range, look)).collect();
         Self { streams, new_left, postponed: None, entries: 0 }
@@ -169,7 +169,7 @@ mod tests {
         Source::New(KeyRange::since(Time::from_millis(0)))
     }
 
-    /// A read of a source, as the table answers it.
+    /// A read of a source, as the table would answer it.
     fn listed(contents: &Contents, range: &KeyRange, look: usize) -> Listed {
         let read: Vec<_> = contents.iter().filter(|id| range.holds(id)).take(look).cloned().collect();
         let end = read.last().filter(|_| read.len() == look).map(ListPosition::of);

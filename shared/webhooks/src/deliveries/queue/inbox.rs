@@ -22,7 +22,7 @@ pub struct BatchMessage {
     pub attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
 }
 
-/// A message that a run received by itself, with its attempts as in [`BatchMessage`] and the receipt that deletes it.
+/// A message that a run itself received, with its attempts as in [`BatchMessage`] and the receipt for deleting it.
 pub(crate) struct Received {
     /// The attempts that it announces; an error if the service did not send the message.
     pub(crate) attempts: Result<Vec<AttemptMessage>, MalformedMessage>,
@@ -71,7 +71,7 @@ impl Inbox {
         Ok(messages.collect())
     }
 
-    /// Deletes a handled message. A message that is not deleted is delivered again, and then dropped.
+    /// Deletes a handled message. A message that is not deleted is delivered again and dropped at that point.
     pub(crate) async fn delete(&self, receipt: String) -> Result<(), QueueError> {
         self.handled.submit(receipt).await?
     }

@@ -14,7 +14,8 @@ pub const ATTEMPTS_AT_ONCE: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Announcement {
-    /// The entity, which is also the group of SQS's fair queues, so that a tenant with a backlog does not delay others.
+    /// The entity, which is also the message group for SQS fair queues, so that a tenant with a backlog does not delay
+    /// others.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html>
     entity: EntityId,
     attempts: Vec<DueAttempt>,
@@ -30,8 +31,8 @@ pub struct DueAttempt {
     pub attempt: u32,
     /// The webhook.
     pub webhook: WebhookId,
-    /// The webhook's last change that the sender knows. A dispatcher that reads an earlier version reads again. `None`
-    /// if the sender has not read the webhook.
+    /// The webhook's last change known to the sender. A dispatcher that reads an earlier version reads again. `None` if
+    /// the sender has not read the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_changed: Option<Time>,
     /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. If so, it takes

@@ -33,7 +33,7 @@ pub(crate) const MESSAGES_AT_ONCE: usize = 10;
 /// Time limit for calls to the queue during a client's request.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The two queues, by the expected speed of their deliveries' responses.
+/// The two queues, by how fast their deliveries' responses are expected to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// Deliveries with quick responses.
@@ -92,8 +92,9 @@ impl Queue {
     }
 
     /// Opens a connection, so that the first message does not wait for the handshake. Sending an empty batch needs the
-    /// same permission as sending messages; SQS refuses it, and the connection stays open. Errors are left to the first
-    /// message. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
+    /// same permission as sending messages; SQS refuses it, and the connection stays open. Any error is left for the
+    /// first message to report.
+    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let client = self.client.clone();
         let [quick, _] = self.lanes.clone();
@@ -103,8 +104,8 @@ impl Queue {
         .boxed()
     }
 
-    /// Announces an attempt that is due at this time, unless that is beyond the longest delay. Errors are logged; the
-    /// sweep then announces the delivery.
+    /// Announces an attempt that is due at this time, unless that is beyond the longest delay. Errors are logged, and
+    /// the sweep announces the delivery instead.
     pub async fn announce(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) {
         let delivery = message.due.delivery.clone();
         let entity = message.entity.clone();
@@ -117,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Announces attempts of one entity's deliveries during a client's request, in at most two seconds.
+    /// Announces attempts of one entity's deliveries during a client's request, within two seconds.
     pub async fn announce_in_time(
         &self,
         lane: Lane,

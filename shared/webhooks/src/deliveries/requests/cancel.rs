@@ -24,8 +24,8 @@ use storage::table::{TableError, Written};
 /// record or another request.
 const TRIES: usize = 5;
 
-/// How long it takes at most until the sweep finds the delivery of a reader that did not answer, or of a worker that
-/// died, and the dispatcher records the attempt.
+/// The longest time until the sweep finds the delivery of a reader that did not answer, or of a worker that died, and
+/// the dispatcher records the attempt.
 const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Cancels single deliveries.
@@ -47,12 +47,12 @@ impl Cancelling {
     /// if it was delivered or has failed.
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
-        // A repeated request continues here as well, and so completes a request that died after its write.
+        // A repeated request continues here as well, and so completes one that died after its write.
         self.wake_next(entity, &cancelled.head).await?;
         Ok(cancelled.whole(self.clock.now()))
     }
 
-    /// Wakes the next delivery about the subject, if this one held it. It uses the quick lane, since a person is
+    /// Wakes the next delivery about the subject, if this one was holding it. It uses the quick lane, since a person is
     /// waiting.
     async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Head) -> Result<(), TableError> {
         if cancelled.delivery.subject.is_none() {

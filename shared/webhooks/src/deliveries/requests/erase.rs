@@ -2,8 +2,8 @@
 //! receivers, times and outcomes of its deliveries are kept until the retention is over.
 //!
 //! One transaction erases the event and writes a job for its deliveries, so that the erasure completes even if this
-//! process dies. The request erases as many deliveries as it has time for. If it erases all, as for most events, it
-//! removes the job; otherwise the sweep continues.
+//! process dies. The request erases as many deliveries as it has time for. If it erases all of them, as for most
+//! events, it removes the job; otherwise, the sweep continues.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub struct Erased {
     id: EventId,
     erased_date: Time,
     message: &'static str,
-    /// Whether all its deliveries are erased as well. If not, a job erases the rest.
+    /// Whether all of its deliveries are erased as well. If not, a job erases the rest.
     #[serde(skip)]
     pub is_complete: bool,
 }

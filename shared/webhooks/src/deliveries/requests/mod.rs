@@ -1,4 +1,4 @@
-//! Requests of an owner: resending or recovering deliveries, replaying events, cancelling one, and erasing an event's
+//! An owner's requests: resending or recovering deliveries, replaying events, cancelling one, and erasing an event's
 //! content.
 
 pub mod cancel;

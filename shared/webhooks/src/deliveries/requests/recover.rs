@@ -23,8 +23,8 @@ use base::{Time, WebhookId};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
-/// The maximum number of deliveries of a kind that are counted, in a few calls to the table. Deliveries beyond the
-/// limit are recovered, too.
+/// The maximum number of deliveries of a kind that are counted, in a few calls to the table. Deliveries beyond that are
+/// recovered, too.
 const MAX_COUNT: usize = 10_000;
 
 /// How long the job of a recovery without counted deliveries waits for the index.
@@ -38,7 +38,7 @@ pub struct Recovery {
     pub deliveries: Deliveries,
     /// Their webhooks.
     pub webhooks: Webhooks,
-    /// The pauses of the webhooks, which a recovery ends.
+    /// The webhooks' pauses, which a recovery ends.
     pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
@@ -121,7 +121,7 @@ impl Recovery {
                 // After a crash in between, the client repeats the request.
                 self.pauses.end(entity, webhook, now).await?;
             }
-            // The index shows recent failures by then.
+            // By then, the index shows recent failures.
             let from = if count > 0 { now } else { now + INDEX_WAIT };
             self.jobs.recover(entity, webhook, scope, record, from).await?;
         } else {

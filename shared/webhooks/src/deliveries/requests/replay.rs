@@ -123,7 +123,7 @@ impl ReplayRequest {
         let dry_run = body.optional::<bool>("dryRun", "true or false").unwrap_or_default();
         let violations = &mut body.violations;
         let mut types = types.map(|list| members::known_types("types", list, entity, violations)).unwrap_or_default();
-        // The same types in another order make the same request.
+        // The same types in another order are the same request.
         types.sort_unstable();
         let since = body.finish_with(since)?;
         Ok(Self { scope: ReplayScope { since, until, types }, dry_run })

@@ -169,7 +169,7 @@ impl Resending {
     }
 
     /// Requests an attempt of a delivery. A concurrent change by another request counts as this request's change. A
-    /// change by which a dispatcher held the delivery does not count: the delivery would wait although its owner wants
+    /// dispatcher's change that held the delivery does not count: the delivery would wait even though its owner wants
     /// it now.
     async fn request(
         &self,
@@ -178,7 +178,7 @@ impl Resending {
         is_ordered: bool,
         once: Option<&IdempotentRequest>,
     ) -> Result<Requested, DeliveryError> {
-        /// How often the delivery is read again.
+        /// How many times the delivery is read again.
         const MORE_TRIES: u32 = 3;
         /// The time that a dispatcher needs to hold a delivery.
         const HOLDING: Duration = Duration::from_millis(50);

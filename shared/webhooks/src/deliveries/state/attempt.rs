@@ -11,8 +11,8 @@ use crate::{
 use base::{Time, version::SERVICE_VERSION_HEADER};
 use outbound::{AttemptError, HttpResponse};
 
-/// Names of the headers that every request has, as shown to owners. The trace headers and the owner's headers follow
-/// them.
+/// Names of the headers that every request has, as shown to owners. The trace headers and the owner's headers come
+/// after them.
 pub(crate) const HEADERS: [&str; 11] = [
     "host",
     "content-length",
@@ -77,7 +77,7 @@ impl ErrorCode {
         Some((Self::parse(code)?, detail))
     }
 
-    /// Whether the outcome is unknown, so that the attempt says nothing about the endpoint or the reader.
+    /// Whether the outcome is unknown, in which case the attempt says nothing about the endpoint or the reader.
     pub const fn is_unknown_outcome(self) -> bool {
         matches!(self, Self::Unconfirmed | Self::Interrupted)
     }
@@ -136,7 +136,7 @@ pub struct Attempt {
     /// The first 4 096 bytes of the response's body, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_body: Option<String>,
-    /// The wait that the `Retry-After` of a 429 or 503 asked for, in seconds, at most a day.
+    /// The wait requested by the `Retry-After` of a 429 or 503, in seconds; at most a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
     /// The request's address, with its query values masked. The table leaves it out if it is the delivery's address.

@@ -24,8 +24,8 @@ const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 /// The longest pause of a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// The shortest and the longest interval at which a delivery checks a webhook that its owner paused. A job ends the
-/// wait; the checks find a webhook that was removed or disabled.
+/// The shortest and longest interval at which a delivery checks a webhook that its owner paused. A job ends the wait;
+/// the checks notice if the webhook was removed or disabled.
 const LOOKS_AT_PAUSED: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(24 * 60 * 60)];
 
 /// The facts about a delivery whose turn it is.
@@ -53,10 +53,10 @@ pub(crate) enum Decision {
     Cancel(CancelReason),
     /// It waits until this time.
     Wait(Wait, Time),
-    /// It waits until this delivery is final, which precedes it in its subject's line.
+    /// It waits until this delivery, which precedes it in its subject's line, is final.
     Hold(DeliveryId),
     PutIntoFeed,
-    /// The request would be slow: it belongs to the other lane.
+    /// The request would be slow: it belongs in the other lane.
     PassToSlowLane,
     /// It is sent when its webhook's rate limit allows.
     SendInTurn,
@@ -125,7 +125,7 @@ impl Facts<'_> {
     }
 
     /// A late publication opens its deliveries before it writes the event. If it died in between, it was never
-    /// acknowledged, and the client may repeat it while the idempotency key is kept.
+    /// acknowledged, and the client may repeat it while the idempotency key is stored.
     fn without_event(&self) -> Decision {
         let created = self.head.delivery.created_date;
         if self.now.since(created) > idempotency::RETENTION {
@@ -134,8 +134,8 @@ impl Facts<'_> {
         Decision::Wait(Wait::Content, after_pause(created, self.now))
     }
 
-    /// The decision of the breaker. An operational event is sent where another delivery would be the probe: its outcome
-    /// is not counted, and the webhook may get no other event.
+    /// The decision of the breaker. An operational event is sent in cases where another delivery would be the probe:
+    /// its outcome is not counted, and the webhook may get no other event.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let decision =

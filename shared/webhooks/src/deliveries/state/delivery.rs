@@ -84,7 +84,7 @@ impl WaitingFor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CancelReason {
-    /// Its event's content was erased, so that there is nothing left to send.
+    /// Its event's content was erased, so there is nothing left to send.
     Erased,
     /// Its retention ended, or its event was never stored.
     Expired,
@@ -149,7 +149,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Whether possibly no request was sent: a worker may have been interrupted before it sent one.
+    /// Whether it is possible that no request was sent: a worker may have been interrupted before sending one.
     pub(crate) fn may_be_first(&self) -> bool {
         self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
     }

@@ -16,8 +16,8 @@ use crate::{
 /// Maximum size of an attempt in the head, in bytes, attribute names included.
 const MAX_INLINE: usize = 1024;
 
-/// How many attempts without a known outcome do not count in the schedule: a reader that crashes repeatedly would use
-/// the schedule up in minutes.
+/// How many attempts without a known outcome do not count in the schedule: otherwise, a reader that crashes repeatedly
+/// would use up the schedule in minutes.
 pub(crate) const SPARED: u32 = 5;
 
 /// A delivery's head.
@@ -34,7 +34,7 @@ pub struct Head {
     pub(crate) out_of_turn: bool,
     /// Attempts that are small enough for the head.
     pub(crate) attempts: Vec<Attempt>,
-    /// Its places in the indexes.
+    /// Its positions in the indexes.
     pub(crate) index: Index,
     /// The end of its retention, in seconds since 1970.
     pub(crate) expires_at: i64,
@@ -151,7 +151,7 @@ impl Head {
     }
 
     /// Whether the sweep has opened the delivery, or may have passed its event. Before that, an early retry leaves the
-    /// due time and the index keys to the sweep, which saves their writes.
+    /// due time and the index keys to the sweep, which saves writing them.
     pub(crate) fn is_opened(&self, now: Time) -> bool {
         self.index.due_at.is_some() || now >= self.delivery.created_date + OPENS_AFTER
     }
@@ -209,7 +209,7 @@ impl Head {
         is_over && !self.has_unknown_outcome()
     }
 
-    /// Whether an attempt is under way, or is still to be recorded.
+    /// Whether an attempt is under way or has yet to be recorded.
     pub(crate) fn has_attempt_to_record(&self) -> bool {
         self.lease().is_some() || self.has_unknown_outcome()
     }

@@ -116,9 +116,9 @@ fn next_look(created: Time, now: Time) -> Time {
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
-/// The time of the dispatcher's next check of a held delivery. Usually the end of the preceding delivery makes it due.
-/// The checks are for crashes, and for preceding deliveries that the job of a removed webhook cancelled. So a line that
-/// lost its wake-ups continues within a minute while it is young, and a long wait costs few checks.
+/// The time of the dispatcher's next check of a held delivery. Usually, the preceding delivery's end makes it due. The
+/// checks are for crashes, and for preceding deliveries cancelled by a removed webhook's job. So a line that lost its
+/// wake-ups continues within a minute while it is young, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }
@@ -135,7 +135,7 @@ impl Index {
         Self { group: Some(IndexGroup::Unread), due_at: Some(next_look(created, now)), sweeps: 1 }
     }
 
-    /// The due time of an attempt at this time. A delayed message announces it before the sweep does. For an attempt
+    /// The due time of an attempt at this time. A delayed message announces it before the sweep does. If the attempt is
     /// beyond the longest delay, only the sweep announces it, at once.
     pub(super) fn announced(next: Time, announced_by: AnnouncedBy, now: Time) -> Self {
         let by_message = announced_by == AnnouncedBy::Message && next.since(now) <= MAX_DELAY;

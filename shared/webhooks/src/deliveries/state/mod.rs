@@ -14,7 +14,7 @@
 //! | `slot` | When does a rate limit permit it? |
 //! | `times` | Which time limits do claims, messages and the sweep share? |
 //!
-//! A new reason to wait is a variant of `Wait`, whose rules the compiler demands in `wait`. `decide` says when a
+//! A new reason to wait is a variant of `Wait`, whose rules the compiler requires in `wait`. `decide` says when a
 //! delivery waits for it, and `store::attributes` how it is stored.
 
 pub mod attempt;
@@ -69,8 +69,8 @@ pub(crate) struct Open {
 pub(crate) struct Claim {
     /// The worker or reader that has it, until the end of its lease.
     pub(crate) lease: Option<Lease>,
-    /// The attempt that was already made, to be recorded before another one is made. With a lease: its reader still
-    /// holds it, or a worker is about to record it.
+    /// The attempt that was already made, to be recorded before another one is made. If it has a lease, its reader
+    /// still holds it, or a worker is about to record it.
     pub(crate) unknown: Option<Unknown>,
 }
 

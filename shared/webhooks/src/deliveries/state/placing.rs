@@ -52,8 +52,8 @@ impl Index {
     }
 
     /// The positions of a delivery in its new state; `None` if they do not change, which saves writes. An early retry
-    /// is left to the sweep that opens the delivery. A retry after seconds moves no due time, unless the attempt before
-    /// it was late.
+    /// is left to the sweep that opens the delivery. A retry after a few seconds moves no due time, unless the attempt
+    /// before it was late.
     pub(crate) fn after(read: &Head, new: &Head, announced_by: AnnouncedBy, now: Time) -> Option<Self> {
         let group = Some(IndexGroup::of(new, now));
         let Some(open) = new.state.open() else { return Some(Self { group, due_at: None, sweeps: read.index.sweeps }) };
@@ -64,7 +64,7 @@ impl Index {
             Wakes::Event => return Some(Self { group, due_at: Some(next), sweeps: 1 }),
             Wakes::Time => {}
         }
-        // A delivery that is sent again leaves the group of its end.
+        // A delivery that is sent again leaves the group in which it ended.
         let is_early_retry = !read.is_final() && !read.is_opened(now) && next.since(now) <= GRACE;
         // The job that ends any other wait finds the delivery by its group.
         let needs_group = group != Some(IndexGroup::of_due(next, now));

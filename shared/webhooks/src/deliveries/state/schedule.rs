@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(45 * 24 * 60 * 60);
 /// The length of a short schedule, without jitter and without the duration of the attempts.
 const SHORT: Duration = Duration::from_secs(60 * 60);
 
-/// The maximum jitter, as a share of the wait, so that attempts do not reach an endpoint all at once.
+/// The maximum jitter, as a share of the wait, so that attempts do not all reach an endpoint at once.
 const JITTER: f64 = 0.1;
 
 /// The wait before each attempt, counted from the previous one; the first wait counts from the publication.
@@ -32,7 +32,7 @@ pub enum Next {
     ReadFrom(Time),
     /// The attempt was the last.
     Exhausted,
-    /// The endpoint answered 410: it is gone for good and wants no more events.
+    /// The endpoint responded with 410: it is gone for good and wants no more events.
     Gone,
     /// The event was erased during the attempt.
     Cancelled,
@@ -95,7 +95,7 @@ impl RetrySchedule {
         jittered(self.0.iter().sum(), 1.0)
     }
 
-    /// The wait before the first attempt. `dice` is from 0 up to, but not including, 1.
+    /// The wait before the first attempt. `dice` is at least 0 and less than 1.
     pub fn first_wait(&self, dice: f64) -> Duration {
         self.0.first().map(|wait| jittered(*wait, dice)).unwrap_or_default()
     }
@@ -123,7 +123,7 @@ fn jittered(wait: Duration, dice: f64) -> Duration {
     wait + wait.mul_f64(JITTER * dice)
 }
 
-/// The text is not a schedule.
+/// The string is not a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a list of 1 to 100 waits, at most 45 days in total, such as `0s,5s,5m,2h`")]
 pub struct ScheduleError;

@@ -21,8 +21,8 @@ impl Head {
         let (mut next_attempt_date, mut held_by) = (None, None);
         if let State::Open(open) = &self.state {
             next_attempt_date = match (&open.wait, waiting_for) {
-                // A reader may get it, the preceding delivery may become final, and the owner may resume the webhook,
-                // each at any time.
+                // At any time, a reader may get it, the preceding delivery may become final, or the owner may resume
+                // the webhook.
                 (_, Some(WaitingFor::Reader | WaitingFor::Order | WaitingFor::Pause)) => None,
                 (Wait::Slot(slot), Some(WaitingFor::Rate)) => Some(slot.at),
                 _ => Some(open.next),

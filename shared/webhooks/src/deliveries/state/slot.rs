@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::{deliveries::state::times::MAX_DELAY, subscriptions::rate_limit::RateLimit};
 use base::Time;
 
-/// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message that
-/// arrives early, or on a machine whose clock is slow, is not refused.
+/// The longest wait for a slot in memory. Deliveries may be claimed this long before their slot, so that a message is
+/// not refused if it arrives early or on a machine whose clock is slow.
 pub(crate) const WAITS_IN_MEMORY: Duration = Duration::from_secs(1);
-/// How late an attempt may use its first slot. Beyond this, a backlog would exceed the rate limit.
+/// How late an attempt may use its first slot. If it could be later, a backlog would exceed the rate limit.
 const LATENESS: Duration = Duration::from_secs(2);
 /// The maximum lateness at the first slot that counts for the second one.
 const MAX_LAG: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 pub(crate) struct Slot {
     /// The earliest time of its attempt.
     pub(crate) at: Time,
-    /// The setting time of the rate limit under which the slot was reserved.
+    /// When the rate limit under which the slot was reserved was set.
     pub(crate) since: Time,
     /// By how many seconds the attempt missed its previous slot, up to the maximum that counts.
     pub(crate) missed_by: u32,
@@ -38,7 +38,7 @@ impl Slot {
     }
 
     /// Whether an attempt may still use it under this limit. Each missed slot extends the next one's grace period to
-    /// twice its lateness. Otherwise, behind a lagging queue, an attempt would reserve and miss slots forever.
+    /// twice its lateness. Otherwise, an attempt behind a lagging queue would keep reserving and missing slots forever.
     pub(crate) fn is_valid(self, limit: RateLimit, now: Time) -> bool {
         let lag = Duration::from_secs(self.missed_by.into());
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)

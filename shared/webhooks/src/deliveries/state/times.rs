@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Time limit for a claim. If a claim takes longer, its message is delivered again.
 pub const CLAIM_LIMIT: Duration = Duration::from_secs(5);
 
-/// The longest exchange: the limit of `outbound::Limits::default`.
+/// The longest exchange: the limit in `outbound::Limits::default`.
 const EXCHANGE: Duration = Duration::from_secs(15);
 
 /// Minimum time for recording an attempt, including retries while the table throttles it.
@@ -18,7 +18,7 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(1);
 /// record that is throttled for 20 s, so that no other worker sends the event in the meantime.
 pub const LEASE: Duration = Duration::from_secs(45);
 
-/// The latest start of an exchange within the lease: the exchange and its record must fit into the rest.
+/// The latest start of an exchange within the lease: the exchange and its record must fit into the rest of the lease.
 pub const BEGIN_LIMIT: Duration = LEASE.saturating_sub(EXCHANGE).saturating_sub(RECORD);
 
 /// How long the sweep waits after the first message of an attempt before it sends another. The wait doubles with each

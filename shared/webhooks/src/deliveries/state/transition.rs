@@ -38,11 +38,11 @@ pub(crate) enum Transition<'a> {
     Erase(Time),
     /// A new schedule begins now.
     Reopen(Requester),
-    /// The next attempt is due now. It is an additional one only if the schedule's attempt was still to come.
+    /// The next attempt is due now. It is an additional one only if the schedule's attempt had yet to be made.
     Expedite(Requester),
 }
 
-/// The origin of a request to attempt a delivery again.
+/// Where a request to attempt a delivery again comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
     /// A person requested this delivery. The attempt waits neither for a breaker nor for the preceding deliveries, and
@@ -116,7 +116,7 @@ impl Open {
         self
     }
 
-    /// Claimed, with the abandoned attempt still to be recorded.
+    /// Claimed, with the abandoned attempt yet to be recorded.
     fn taken_over(self, lease: &str, now: Time) -> Self {
         let began = self.claim.lease.as_ref().map(|former| Unknown::Worker(former.until - LEASE));
         let mut open = self.leased(lease, now + LEASE);
@@ -149,7 +149,7 @@ fn reopened(head: &Head, requester: Requester, now: Time) -> Head {
     Head {
         schedule_base: head.delivery.attempt_count,
         unanswered: 0,
-        // This describes the first attempt, and further requests do not change that.
+        // This describes the first attempt, and further requests do not change it.
         out_of_turn: head.out_of_turn || requester.is_out_of_turn(&head.delivery),
         state: State::Open(open),
         ..head.clone().updated(now)

@@ -1,4 +1,4 @@
-//! The delivery after each event, as a table, and the rules that hold after any events in any order.
+//! The delivery after each event, as a table, and the rules that hold after any sequence of events.
 
 use super::*;
 use crate::deliveries::state::{
@@ -155,7 +155,7 @@ struct AnyEvent {
     flag: bool,
 }
 
-/// A delivery after any events, each of which is possible in the state before it, as the table's conditions demand.
+/// A delivery after any events, each of them possible in the state before it, as the table's conditions require.
 pub(crate) fn heads() -> impl Strategy<Value = Head> {
     histories().prop_map(|events| events.into_iter().fold(head(), |head, event| step(&head, event)))
 }

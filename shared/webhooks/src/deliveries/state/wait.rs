@@ -11,7 +11,7 @@ pub(crate) enum Wait {
     Schedule,
     /// Its webhook's breaker.
     Breaker,
-    /// The end of its owner's pause. A job makes the delivery due then; the time given here is that of the next check.
+    /// The end of its owner's pause, when a job makes the delivery due; the time given here is that of the next check.
     Pause,
     /// A slot under its webhook's rate limit.
     Slot(Slot),
@@ -63,7 +63,7 @@ impl Wait {
         }
     }
 
-    /// The remaining wait when the attempt is requested at once. A delivery in a feed still counts as one that had its
+    /// The wait that remains when the attempt is requested now. A delivery in a feed still counts as having had its
     /// turn in the line, and one with a slot keeps it.
     pub(crate) fn after_request(self) -> Self {
         match self {

@@ -137,7 +137,7 @@ impl Deliveries {
     }
 
     /// Opens a connection to the table by reading a key that does not exist, so that the first delivery does not wait
-    /// for the handshake. Errors are left to the first delivery.
+    /// for the handshake. Any error is left for the first delivery to report.
     pub fn open_connection(&self) -> BoxFuture<'static, ()> {
         let table = self.table.clone();
         async move {

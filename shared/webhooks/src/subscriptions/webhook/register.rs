@@ -251,13 +251,13 @@ mod tests {
 
     #[test]
     fn the_most_and_largest_webhooks_fit_into_one_answer() {
-        /// The largest answer of a function
+        /// The largest response of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         let now = Time::from_millis(0);
         let random = CountingRandom::default();
         let entity = EntityId::parse(&"e".repeat(64)).expect("an entity");
-        // Quotes grow most, to four bytes each, since the response is a string within JSON.
+        // Quotes grow most, to four bytes each, since the response is a string inside JSON.
         let quotes = |count| "\"".repeat(count);
         let value = quotes(1_019);
         let headers: std::collections::BTreeMap<_, _> =
