@@ -6,8 +6,8 @@
 //! announcements do not add to a backlog on the queue. While the queue is crowded, a delivery probably still has a
 //! message on it: the sweep opens it much later, or postpones it much further and sends no message yet.
 //!
-//! A failing delivery does not end its page or shard: one throttled delivery must not block those after it. The sweep
-//! returns its first error at the end.
+//! A failing delivery does not end its page or shard: one throttled delivery must not block the ones after it. The
+//! sweep returns its first error at the end.
 
 use std::{
     collections::HashMap,
@@ -58,13 +58,13 @@ use storage::{TableError, Written};
 
 /// The longest pause between two announcements of the same delivery.
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
-/// Number of messages from which the queue counts as crowded. Each may announce four attempts.
+/// The number of messages at which the queue counts as crowded. Each may announce four attempts.
 const CROWDED_FROM: usize = 250;
-/// A crowded queue counts as this many earlier announcements, so that the first pause is 160 s.
+/// A crowded queue counts as this many earlier announcements, which makes the first pause 160 s.
 const CROWDED_SWEEPS: u32 = 4;
 /// How many entries of a shard are read per call.
 const PAGE: i32 = 200;
-/// How many entries of a shard are announced together. They share their calls.
+/// How many entries of a shard are announced together, in shared calls.
 const AT_ONCE: usize = 50;
 /// Time limit for looking up a delivery's lane: a tenant whose partition is throttled must not slow down the sweep.
 const LANE_LIMIT: Duration = Duration::from_millis(200);
@@ -80,7 +80,7 @@ const MAX_ERRORS: usize = 3;
 
 /// Opens new deliveries, announces overdue ones, publishes the outbox, and works on jobs.
 pub struct Sweeper {
-    /// The events that are still to be published.
+    /// The events that have yet to be published.
     pub outbox: Outbox,
     /// Publishes them.
     pub publisher: Publisher,
@@ -88,7 +88,7 @@ pub struct Sweeper {
     pub deliveries: Deliveries,
     /// Works on the jobs.
     pub worker: Worker,
-    /// The webhooks, which determine the lanes of their deliveries.
+    /// The webhooks, which determine their deliveries' lanes.
     pub webhooks: Webhooks,
     /// Where overdue deliveries are announced.
     pub queue: Queue,
@@ -101,8 +101,8 @@ pub struct Sweeper {
 /// The age of an event at which its deliveries are opened while the queue is crowded. Their messages are probably still
 /// on the queue: opening each would cost three units and a second message, and add to the backlog.
 const CROWDED_OPENS_AFTER: Duration = Duration::from_secs(160);
-/// The age at which the sweep checks an event once more. No later write can arrive: its publisher no longer waits, and
-/// the SDK ends a call after seconds.
+/// The age at which the sweep checks an event once more. No later write can arrive: the publisher is no longer waiting,
+/// and the SDK ends calls after a few seconds.
 const LOOKS_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
 /// How long a sweep opens deliveries. The next sweep continues.
 const OPENING_LIMIT: Duration = Duration::from_secs(25);
@@ -113,14 +113,14 @@ const ROOM: usize = 2_000;
 /// Time limit for opening the deliveries of one event, whose partition may be throttled.
 const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
-/// The opening of new events by one sweep.
+/// How one sweep opens new events.
 struct Opening {
     /// Events that were published after this time are not opened yet.
     before: Time,
     until: Time,
     /// Room for deliveries in memory.
     room: Semaphore,
-    /// How many events of each entity could not be opened.
+    /// How many of each entity's events could not be opened.
     errors: Errors<EntityId>,
 }
 
@@ -133,11 +133,11 @@ struct Overdue {
     announced: AtomicUsize,
     /// Whether both lanes together are crowded; read once, if any delivery is overdue.
     crowded: OnceCell<bool>,
-    /// How many deliveries of each webhook could not be postponed.
+    /// How many of each webhook's deliveries could not be postponed.
     errors: Errors<WebhookId>,
 }
 
-/// The numbers of errors of webhooks or entities in one sweep.
+/// The number of errors for each webhook or entity in one sweep.
 type Errors<K> = Mutex<HashMap<K, usize>>;
 
 fn add_error<K: Eq + Hash>(errors: &Errors<K>, of: K) {
@@ -163,8 +163,8 @@ pub enum SweepError {
 }
 
 impl Sweeper {
-    /// Sweeps once. Returns how many events were published and how many deliveries announced. A failing part does not
-    /// affect the others.
+    /// Sweeps once. Returns how many events were published and how many deliveries were announced. A failing part does
+    /// not affect the others.
     pub async fn sweep(&self) -> Result<usize, SweepError> {
         let overdue = Overdue::default();
         let in_outbox = Longest::default();
@@ -206,8 +206,8 @@ impl Sweeper {
 
     /// Opens the deliveries of new events, and of events that an earlier sweep could not see. Returns how many.
     async fn open_new(&self, began: Time) -> Result<usize, TableError> {
-        // First attempts are announced in the quick lane. Its length is read first, so that events that are too young
-        // are not read.
+        // First attempts are announced in the quick lane. The lane's length is read first, so that events that are too
+        // young are not read.
         let crowded = self.queue.holds(&[Lane::Quick], CROWDED_FROM).await;
         let age = if crowded { CROWDED_OPENS_AFTER } else { OPENS_AFTER };
         let opened = self.open_after(Look::First, age, began).await;
@@ -222,7 +222,7 @@ impl Sweeper {
         if look == Look::Second {
             let oldest = body_at(self.clock.now() - age * 2);
             if before.is_none() {
-                // The deployment had no such pass yet: it begins now, and not with the oldest kept event.
+                // The deployment has had no such pass yet: it begins now, not with the oldest stored event.
                 (0..SHARDS).for_each(|shard| before.advance(shard, &oldest));
                 self.deliveries.keep_opened(look, before.clone()).await?;
             }
@@ -280,15 +280,15 @@ impl Sweeper {
             }
             start = page.next;
             if start.is_none() {
-                // The position of an idle shard advances as well, since events count as new from the oldest position of
-                // all shards on.
+                // The position of an idle shard advances as well, since the oldest position of all shards determines
+                // which events count as new.
                 let end = if failed.is_none() { position.max(body_at(before)) } else { position };
                 return (end, count, failed);
             }
         }
     }
 
-    /// Opens an event's deliveries. Returns how many, or `None` if no time is left. After several errors of an entity,
+    /// Opens an event's deliveries. Returns how many, or `None` if no time is left. After several errors for an entity,
     /// its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
@@ -398,7 +398,7 @@ fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }
 
-/// How long a delivery has waited after this many announcements in vain: the sum of its pauses.
+/// How long a delivery has waited after this many unsuccessful announcements: the sum of its pauses.
 fn waited(sweeps: u32) -> Duration {
     /// How many pauses are shorter than the longest one.
     const GROWING: u32 = 6;

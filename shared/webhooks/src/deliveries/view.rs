@@ -188,11 +188,11 @@ mod tests {
         /// The largest response of a function
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
-        /// The longest possible schedule, begun just below the limit of attempts.
+        /// The longest possible schedule, begun just below the limit on attempts.
         const LONGEST_SCHEDULE: u32 = 100;
         let now = Time::from_millis(1_795_167_900_000);
-        // The characters that grow most, since the response is a string inside JSON: a NUL takes seven bytes there, a
-        // quote four.
+        // The characters that grow most, since the response is a string inside JSON: there, a NUL takes seven bytes,
+        // and a quote four.
         let answer = HttpResponse {
             status: http::StatusCode::OK,
             location: None,

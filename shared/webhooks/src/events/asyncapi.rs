@@ -124,7 +124,7 @@ fn channels(types: &[EventType]) -> Value {
         |kind: &EventType| (kind.value.to_owned(), json!({ "$ref": format!("#/components/messages/{}", kind.value) }));
     json!({
         "webhook": {
-            // The owner of a webhook chooses it.
+            // The webhook's owner chooses it.
             "address": null,
             "title": "A webhook's endpoint",
             "description": "Receives events of the types in its `eventList`, each at least once; in order only if its \
@@ -206,7 +206,7 @@ fn headers() -> Value {
     })
 }
 
-/// The name of the schema of an event or of a part in programs: `BookingCreated` for `booking.created`.
+/// What programs call the schema of an event or of a part: `BookingCreated` for `booking.created`.
 fn class_name(name: &str) -> String {
     let capitalised = |word: &str| {
         let mut letters = word.chars();

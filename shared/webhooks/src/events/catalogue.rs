@@ -1,5 +1,5 @@
 //! The catalogue of event types, which the build compiles in from the deployment's folder (`event-catalogue`). The last
-//! types are published by this service only, all others by the platform's services and clients.
+//! types are published only by this service, all others by the platform's services and clients.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ pub struct EventType {
     pub label: &'static str,
     /// The key for programs: `area.thing.happened`.
     pub value: &'static str,
-    /// The publisher of events of this type; not shown.
+    /// Who publishes events of this type; not shown.
     #[serde(skip)]
     pub source: Source,
     /// The JSON Pointer of the subject within an event's data, used if neither the publisher nor `SUBJECT_MEMBERS`
@@ -19,7 +19,7 @@ pub struct EventType {
     pub subject: Option<&'static str>,
 }
 
-/// The publisher of events of a type.
+/// Who publishes events of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The platform's services, on the bus, and clients, over HTTP.
@@ -45,7 +45,7 @@ pub fn example_group() -> String {
     format!("{}.*", example().area())
 }
 
-/// The description of a value that must be a type's key.
+/// How to describe a value that must be a type's key.
 pub fn key_expected() -> String {
     format!("an event type's key, such as {}", example().value)
 }
@@ -74,7 +74,7 @@ pub const fn own(value: &str) -> &'static EventType {
     panic!("the catalogue has no such event type")
 }
 
-/// Compares texts in constants, which cannot use `==`.
+/// Compares strings in constants, which cannot use `==`.
 const fn same(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
@@ -102,13 +102,13 @@ pub(crate) fn is_operational(kind: &str) -> bool {
     OPERATIONAL.contains(&kind)
 }
 
-/// Whether a text is a group with at least one type of the catalogue. `booking.*` means every type whose key begins
+/// Whether a string is a group with at least one type of the catalogue. `booking.*` means every type whose key begins
 /// with `booking.`. A webhook stores the group as given, so that it includes types added later.
 pub fn group_exists(text: &str) -> bool {
     all().iter().any(|known| is_in_group(text, known.value))
 }
 
-/// Whether a type belongs to a group. A text that is not a group has no types.
+/// Whether a type belongs to a group. A string that is not a group has no types.
 pub fn is_in_group(group: &str, kind: &str) -> bool {
     let prefix = group.strip_suffix('*').filter(|prefix| prefix.ends_with('.'));
     prefix.is_some_and(|prefix| kind.starts_with(prefix))

@@ -1,4 +1,4 @@
-//! The publications of the current minute, as far as one process knows them.
+//! The current minute's publications, as far as one process knows them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ const LONGEST_STEP: u32 = 20;
 /// A minute in seconds.
 pub(super) const MINUTE: i64 = 60;
 
-/// The publications of the current minute. Counts of an earlier minute are dropped.
+/// The current minute's publications. Counts from an earlier minute are dropped.
 pub(super) struct Counts {
     pub(super) limit: u32,
     /// How many publications are added to the table's count in one step.
@@ -20,7 +20,7 @@ pub(super) struct Counts {
     entities: HashMap<EntityId, Count>,
 }
 
-/// The publications of one entity in the current minute.
+/// One entity's publications in the current minute.
 #[derive(Debug, Default)]
 struct Count {
     /// Publications in this process.
@@ -52,8 +52,8 @@ impl Counts {
         Self { limit: per_minute, step, minute: 0, entities: HashMap::new() }
     }
 
-    /// Admits a publication that counts `times` times, unless the entity has used up its share. The last admitted
-    /// publication may exceed the share, so that a large event fits into a small one.
+    /// Admits a publication that counts `times` times, unless the entity has used up its share. The last publication
+    /// admitted may exceed the share, so that a large event fits into a small share.
     pub(super) fn admit(&mut self, entity: &EntityId, times: u32, now: Time) -> QuotaDecision {
         let count = self.count_of(entity, now);
         if count.here.saturating_add(count.elsewhere) >= self.limit {
@@ -85,11 +85,11 @@ impl Counts {
         self.entities.entry(entity.clone()).or_default()
     }
 
-    /// Takes over the total that all processes have counted.
+    /// Takes over the total counted by all processes.
     pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
         // The total may lack steps of this process that are under way. Subtracting those as well underestimates the
-        // other processes, so that no entity is refused too early.
+        // other processes, so no entity is refused too early.
         let counted = count.here - count.here % self.step;
         count.elsewhere = count.elsewhere.max(total.saturating_sub(counted));
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// On Lambda, a process has one request at a time, and may be at any point of it while others continue.
+        /// On Lambda, a process has one request at a time, and may be at any point in it while others continue.
         #[test]
         fn an_entity_publishes_its_share_and_at_most_a_step_more_per_process(
             limit in 1_u32..700,

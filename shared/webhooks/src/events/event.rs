@@ -7,7 +7,7 @@ use auth::EntityId;
 use base::{EventId, Time, WebhookId, trace::Trace};
 use problem::{Problem, Violation};
 
-/// The largest body of an event, including the members that the service adds: 256 KiB.
+/// The largest event body, including the members that the service adds: 256 KiB.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// An event and its body.
@@ -33,7 +33,7 @@ pub struct Event {
     pub warnings: Vec<Violation>,
     /// Whether it was sent as a test of one webhook. Its first attempts do not wait for a breaker.
     pub is_test: bool,
-    /// How many days it is kept, if its publisher wants less than the deployment's retention.
+    /// How many days it is stored, if its publisher wants less than the deployment's retention.
     pub retention_days: Option<u32>,
 }
 
@@ -80,7 +80,7 @@ impl Event {
         Self::with_subject(id, kind, None, timestamp, entity, data)
     }
 
-    /// A new event with this subject, if any. Its body contains the subject even if that was derived from the data.
+    /// A new event with this subject, if any. Its body contains the subject even if it was derived from the data.
     pub fn with_subject(
         id: EventId,
         kind: &EventType,
@@ -129,7 +129,7 @@ impl Event {
         Body { id, r#type: kind, test, subject: None, timestamp, managing_entity_identifier, data: Some(data) }.text()
     }
 
-    /// The body of an event without its data. It contains the subject even if that was derived from the data.
+    /// The body of an event without its data. It contains the subject even if it was derived from the data.
     pub(super) fn thin(
         id: &EventId,
         kind: &str,

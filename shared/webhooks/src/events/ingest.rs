@@ -1,4 +1,4 @@
-//! Events of the platform's services, which arrive over a bus and are published like those of HTTP requests. IAM
+//! Events from the platform's services, which arrive over a bus and are published like those from HTTP requests. IAM
 //! controls which services may put events on the bus, so the entity in an event is not checked further.
 //!
 //! The bus delivers an event at least once, and an operator may put a rejected event on the bus again. The identifier
@@ -36,7 +36,7 @@ pub struct Ingestion {
     pub environment: String,
 }
 
-/// The outcome of an event from the bus.
+/// The outcome for an event from the bus.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ingested {
@@ -83,7 +83,7 @@ struct Detail<'a> {
 
 impl Ingestion {
     /// Publishes an event from the bus within this span, or puts it unchanged (`whole`) on the queue of rejected
-    /// events. An input that is not a bus event is passed as its rejection.
+    /// events. Input that is not a bus event is passed as its rejection.
     pub async fn ingest(
         &self,
         whole: &str,
@@ -114,7 +114,7 @@ impl Ingestion {
     async fn publish(&self, BusEvent { id, detail }: &BusEvent<'_>, trace: &Trace) -> Result<Published, Unpublished> {
         let longest = self.publisher.retention();
         let Detail { entity, mut content } = Detail::read(detail, longest).map_err(Unpublished::Rejected)?;
-        // A bus may change the white space between tokens of an event, but nothing else.
+        // A bus may change the white space between an event's tokens, but nothing else.
         let once = IdempotentRequest::of_bus(entity.as_str(), id, without_space(detail.get()).as_bytes());
         // An event that was published before is not rejected when the bus repeats it.
         if let Err(problem) = self.validator.check_content(&mut content)

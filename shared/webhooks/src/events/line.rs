@@ -32,7 +32,7 @@ use base::{DeliveryId, EventId, Random, Time, WebhookId, logging, pause, random}
 use storage::table::{Put, Table, TableError, Transaction, Value, is, is_new};
 use storage::{Allowance, Allowances};
 
-/// How long a publication tries to join a line that others move at the same time.
+/// How long a publication tries to join a line that others are moving at the same time.
 const LIMIT: Duration = Duration::from_secs(4);
 /// How long it tries before it counts as a waiting publication of its entity (`Allowance::LineWaits`).
 const UNCOUNTED: Duration = Duration::from_millis(500);
@@ -75,7 +75,7 @@ struct NextItem {
 }
 
 impl Ordered {
-    /// The ordered webhooks; `None` for an event that joins no line, since it has no subject, is a test or an internal
+    /// The ordered webhooks; `None` for an event that joins no line because it has no subject, is a test or an internal
     /// event, or is not for any of them.
     pub(super) fn of(event: &Event, targets: &[Target], webhooks: &[Webhook]) -> Option<Self> {
         if event.subject.is_none() || event.is_test || event.is_internal() {
@@ -175,7 +175,7 @@ impl Events {
             if table.write_all(writes, JOINING).await?.is_done() {
                 return Ok(item);
             }
-            // The first version of an event is kept, with its targets.
+            // An event's first version stays, with its targets.
             if let Some(stored) = self.item(&id).await? {
                 return Ok(stored);
             }
@@ -262,7 +262,7 @@ mod tests {
         (0..WEBHOOKS).map(|_| WebhookId::new(Time::from_millis(0), &random)).collect()
     }
 
-    /// The deliveries of these publications in order: the subject, the webhook, the delivery, and its predecessor.
+    /// These publications' deliveries, in order: the subject, the webhook, the delivery, and its predecessor.
     fn deliveries(publications: &[Publication]) -> Vec<(usize, usize, DeliveryId, Option<DeliveryId>)> {
         let webhooks = webhooks();
         let random = CountingRandom::default();

@@ -61,14 +61,14 @@ impl<'a> NewEvent<'a> {
     }
 }
 
-/// Type, subject and data of an event.
+/// An event's type, subject and data.
 #[derive(Debug, Clone)]
 pub(super) struct Content<'a> {
     pub(super) kind: &'static EventType,
     /// The subject that the publisher provided.
     pub(super) subject: Option<String>,
     pub(super) data: &'a RawValue,
-    /// How many days the event is kept, if the publisher set that.
+    /// How many days the event is stored, if the publisher set that.
     pub(super) retention_days: Option<u32>,
     /// The values that do not conform to the type's schema; none before the data is validated.
     pub(super) warnings: Vec<Violation>,
@@ -119,8 +119,8 @@ pub(crate) fn take_test_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue
     take_object(body, "must be an object")
 }
 
-/// Takes data, if present, which must be an object. Receivers get the exact text. An unpaired surrogate is refused,
-/// since filters and many receivers could not read the member, or even the whole event.
+/// Takes data, if present, which must be an object. Receivers get the exact text. An unpaired surrogate is refused:
+/// filters and many receivers could not read the member, or even the whole event.
 fn take_object<'a>(body: &mut JsonBody<'a>, expected: &str) -> Option<&'a RawValue> {
     let given = body.take_raw("data")?;
     let data = Some(given).filter(|data| data.starts_with('{'));

@@ -1,5 +1,4 @@
-//! Compression of stored bodies (raw DEFLATE, RFC 1951). Each KB that is written costs a write unit, and is stored for
-//! months.
+//! Compression of stored bodies (raw DEFLATE, RFC 1951). Each KB written costs a write unit and is stored for months.
 
 use std::{
     fmt,
@@ -12,17 +11,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Shorter bodies fit uncompressed into one write unit with the rest of their item.
 const WORTHWHILE: usize = 800;
 
-/// A compressed text, stored as bytes in the table.
+/// Compressed text, stored as bytes in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed(Vec<u8>);
 
 impl Packed {
-    /// Compresses a text; `None` if that saves nothing.
+    /// Compresses text; `None` if that saves nothing.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // Fast, since the publisher is waiting, and a higher level would save only a few bytes of such short texts.
+        // Fast, since the publisher is waiting, and a higher level would save only a few bytes on such short texts.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)

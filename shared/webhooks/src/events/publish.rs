@@ -1,6 +1,6 @@
 //! Publishing: an event becomes one delivery for each webhook that subscribes to it. The order of the writes makes
-//! publishing reliable: first the plan of an idempotency key, then the event with its targets. From then on the request
-//! can be acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
+//! publishing reliable: first an idempotency key's plan, then the event with its targets. From then on the request can
+//! be acknowledged, since the sweep finds every new event and opens the deliveries that no dispatcher has claimed
 //! (`deliveries::store::open`). The queue comes last and may fail, since its messages are only hints. A request
 //! repeated after a crash in between uses the same identifiers and creates nothing new.
 
@@ -148,7 +148,7 @@ impl Publisher {
         }
     }
 
-    /// The publisher of clients' events. It limits how many events of an entity wait to join a line.
+    /// The publisher of clients' events. It limits how many of an entity's events wait to join a line.
     #[must_use]
     pub fn limiting_waits(self) -> Self {
         Self { limits_waits: true, ..self }
@@ -274,7 +274,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// How long this deployment keeps an event whose publisher sets no retention.
+    /// How long this deployment stores an event whose publisher sets no retention.
     pub fn retention(&self) -> Duration {
         self.schedule.retention
     }
@@ -317,7 +317,7 @@ impl Publisher {
                     .await?
                     .is_done() =>
                 {
-                    // The first version of an event is kept, with its targets.
+                    // An event's first version stays, with its targets.
                     item = self.events.item(&event.id).await?.unwrap_or(item);
                 }
                 None => {}
@@ -342,7 +342,7 @@ impl Publisher {
     }
 
     /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or requests the
-    /// events of an entity without webhooks.
+    /// events of an entity that has no webhooks.
     fn keeps_unmatched(&self, event: &Event, webhooks: &[Webhook]) -> bool {
         self.unmatched.keep && !webhooks.is_empty() && !event.is_internal()
     }

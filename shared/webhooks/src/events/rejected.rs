@@ -25,7 +25,7 @@ const TEXT: &str = "String";
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rejection {
-    /// The kind of Problem with which the same request over HTTP is answered.
+    /// The kind of Problem that the same request would get over HTTP.
     pub reason: &'static str,
     /// The violations, with pointers into the bus event.
     pub violations: Vec<Violation>,

@@ -1,4 +1,4 @@
-//! How long one event is kept, if its publisher wants less than the deployment's retention: `retentionDays`. It
+//! How long an event is stored, if its publisher wants less than the deployment's retention: `retentionDays`. It
 //! determines the event's `expiresAt`, which body, heads and attempts copy. The table removes items days late, so reads
 //! and lists leave out expired ones.
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | publications of a minute | `PUBLISHED#{entity}` / the beginning of the minute, in seconds |
 //!
-//! A publication is counted by its size before its body is read, and by its webhooks when they are known, before the
+//! A publication is counted by its size before its body is read, and by its webhooks once they are known, before the
 //! event is written. It is carried out even if its targets exceed the share.
 //!
 //! The window is a minute of the clock, because an item that only gets additions needs no condition. So an entity may
@@ -15,8 +15,9 @@
 //!
 //! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
-//! refused from memory. Each process may admit one more step and one more publication before it learns of the others.
-//! The other allowances count in the table for each request, which would cost a write for each publication here.
+//! refused without reading the table. Each process may admit one more step and one more publication before it learns of
+//! the others. The other allowances are counted in the table for each request; here, that would cost a write for each
+//! publication.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -46,7 +47,7 @@ const WEBHOOKS_OF_ONE: usize = 10;
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// Deliveries of up to 4 KiB that events may cause in a minute; 60 000 by default.
+    /// How many deliveries of up to 4 KiB events may cause in a minute; 60 000 by default.
     pub per_minute: u32,
 }
 
@@ -64,7 +65,7 @@ pub struct PublishingShare {
     counts: Mutex<Counts>,
 }
 
-/// A publication that its entity's share has admitted and counted by its size.
+/// A publication admitted by its entity's share and counted by its size.
 #[derive(Clone, Copy)]
 pub struct AdmittedPublication<'a> {
     share: &'a PublishingShare,
@@ -92,7 +93,7 @@ impl From<ShareExceeded> for Problem {
     }
 }
 
-/// The item of a minute.
+/// The item for a minute.
 #[derive(Deserialize)]
 struct Total {
     count: u32,
@@ -190,7 +191,7 @@ fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
 
-/// The number of deliveries as which an event to `targets` of its entity's `webhooks` counts: at least one.
+/// How many deliveries an event to `targets` of its entity's `webhooks` counts as: at least one.
 fn fan_out(targets: usize, webhooks: usize) -> u32 {
     targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }

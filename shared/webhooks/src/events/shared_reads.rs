@@ -16,8 +16,7 @@ use storage::TableError;
 
 type Read<T> = BoxFuture<'static, Result<Option<T>, TableError>>;
 
-/// The reads under way. Nothing is kept after them, so that no reader gets an older value than a separate read could
-/// return.
+/// The reads under way. Nothing is kept after them, so no reader gets an older value than a separate read could return.
 #[derive(Debug, Clone)]
 pub(super) struct SharedReads<T: Clone>(Arc<Mutex<HashMap<EventId, WeakShared<Read<T>>>>>);
 

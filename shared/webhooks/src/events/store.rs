@@ -35,7 +35,7 @@ pub struct Events {
     reads: SharedReads<Arc<StoredEvent>>,
 }
 
-/// An event as an item: the data that all its deliveries have in common, and the webhooks to which they go.
+/// An event as an item: the data that all of its deliveries have in common, and the webhooks that they go to.
 ///
 /// | item | pk / sk |
 /// |---|---|
@@ -76,7 +76,7 @@ pub(crate) struct EventItem {
     entity_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subject_key: Option<String>,
-    /// How many days it is kept, if its publisher set that.
+    /// How many days it is stored, if its publisher set that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_days: Option<u32>,
     pub(crate) expires_at: i64,
@@ -129,7 +129,7 @@ enum StoredBody {
 struct BodyItem {
     pk: String,
     sk: String,
-    /// Absent if it is erased. The item is kept, so that a repeated publication does not write the body again.
+    /// Absent if it is erased. The item remains, so that a repeated publication does not write the body again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<StoredBody>,
     expires_at: i64,
@@ -194,7 +194,7 @@ impl EventItem {
     }
 
     /// The event with one more target, and the change that adds it. Lost if the targets have changed since they were
-    /// read, or the content is erased. Targets are only added at the end, so that every delivery keeps its number.
+    /// read, or the content is erased. Targets are only added at the end, so every delivery keeps its number.
     pub(crate) fn with_target(&self, target: Target) -> Result<(Self, Change), TableError> {
         const ADDING: &str = "adding a target to an event";
         let mut added = self.clone();
@@ -296,7 +296,7 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // Internal events are few, and none is large. A test event may contain large data of its sender.
+        // Internal events are few, and none is large. A test event may contain large data from its sender.
         let inline = content.size() <= MAX_INLINE || (event.is_internal() && !event.is_test);
         let mut whole = item.clone();
         if inline {
@@ -309,7 +309,7 @@ impl Events {
         Ok((item, Put::item(&whole, KEEPING)?.only_if(is_new())))
     }
 
-    /// An event, even after its retention, as long as the table keeps it.
+    /// An event, even after its retention, while it is still in the table.
     pub(crate) async fn find(&self, event: &EventId) -> Result<Option<StoredEvent>, TableError> {
         match self.item(event).await? {
             Some(item) => self.with_body(item).await.map(Some),
@@ -322,9 +322,9 @@ impl Events {
         self.table.read(event_key(event), READING).await
     }
 
-    /// An eventually consistent read of an event, at half the cost. May return `None` for an event that was written
-    /// moments ago. A stored event changes only if it is erased, or a replay adds a target: a stale read still has the
-    /// content, or lacks a target whose delivery has a head. Concurrent readers of one event share the read.
+    /// An eventually consistent read of an event, at half the cost. May return `None` for an event written moments ago.
+    /// A stored event changes only if it is erased, or a replay adds a target: a stale read still has the content, or
+    /// lacks a target whose delivery has a head. Concurrent readers of one event share the read.
     pub(crate) async fn read_eventual(&self, event: &EventId) -> Result<Option<Arc<StoredEvent>>, TableError> {
         let read = |event: EventId| {
             let events = self.clone();
@@ -376,7 +376,7 @@ impl Events {
         limit: i32,
     ) -> Result<Page<EventItem>, TableError> {
         if *after >= *body_at(before) {
-            // Another sweep, whose clock is fast, has come farther.
+            // Another sweep, whose clock is fast, has got further.
             return Ok(Page { entries: Vec::new(), next: None });
         }
         let from = format!("{}{after}!", EventId::PREFIX);
@@ -399,14 +399,14 @@ impl Events {
             .only_if(is("entityKey", item.entity_key.as_str()))
             .only_if(absent("erasedDate"));
         let has_body_item = item.content.is_none();
-        // It needs no condition, since the event's condition holds for the whole transaction.
+        // It needs no condition, since the event's condition applies to the whole transaction.
         let body = || Change::of(body_key(&item.sk)).remove("content").set("expiresAt", item.expires_at);
         let body = has_body_item.then(body);
         [event].into_iter().chain(body).collect()
     }
 
-    /// Claims an idempotency key for a plan, and returns the plan of the key, which may be an earlier one; `None` if
-    /// the key was used with a different body.
+    /// Claims an idempotency key for a plan, and returns the key's plan, which may be an earlier one; `None` if the key
+    /// was used with a different body.
     pub(super) async fn claim_key(
         &self,
         once: &IdempotentRequest,
@@ -435,7 +435,7 @@ fn body_key(event: &EventId) -> (String, String) {
     (format!("EVT#{event}"), "BODY".to_owned())
 }
 
-/// The partition of an entity's events in the index, except for those without a delivery.
+/// The index partition of an entity's events, except those without a delivery.
 pub(crate) fn entity_key(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }
@@ -445,7 +445,7 @@ pub(crate) fn unmatched_key(entity: &EntityId) -> String {
     format!("UNMATCHED#{entity}")
 }
 
-/// The partition of the events about a subject in the index.
+/// The index partition of the events about a subject.
 pub(crate) fn subject_key(entity: &EntityId, subject: &str) -> String {
     format!("ENT#{entity}#{subject}")
 }

@@ -91,15 +91,15 @@ fn text_of(value: &RawValue) -> Option<String> {
     is_subject(&text).then_some(text)
 }
 
-/// The subject for a number: the shortest text of its value, so that `20417.0` and `2.0417E4` are the booking 20417.
-/// Beyond 2⁵³, the publisher's text: a program with doubles may have rounded the number, and people look for the digits
-/// that were sent. `None` if it is too long.
+/// The subject for a number: the shortest way to write its value, so that `20417.0` and `2.0417E4` are the booking
+/// 20417. Beyond 2⁵³, the publisher's digits: a program with doubles may have rounded the number, and people look for
+/// the digits that were sent. `None` if it is too long.
 fn text_of_number(json: &str) -> Option<String> {
     let number = Decimal::read(json);
     if number.is_up_to_exact_double() { number.plain(MAX_CHARACTERS) } else { Some(json.to_owned()) }
 }
 
-/// Whether a text can be a subject.
+/// Whether a string can be a subject.
 pub fn is_subject(text: &str) -> bool {
     (1..=MAX_CHARACTERS).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }

@@ -136,7 +136,7 @@ impl Schemas {
         (description, since, *version)
     }
 
-    /// The schema of a type with references to `parts` in `$defs` that it does not contain.
+    /// The schema of a type, with references to `parts` in `$defs`, which it does not contain.
     pub(super) fn with_references(self, kind: &EventType) -> &'static str {
         self.description(kind).schema
     }

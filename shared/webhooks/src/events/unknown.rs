@@ -1,11 +1,11 @@
-//! Messages about an event type, or a group of types, that is not in the catalogue: the given text, similar types, and
-//! the address of the list of all types.
+//! Messages about an event type, or a group of types, that is not in the catalogue: the given string, similar types,
+//! and the address of the list of all types.
 
 use super::catalogue;
 use auth::EntityId;
 use problem::near;
 
-/// The message about a text that is not a type of the catalogue, for a client of this entity.
+/// The message about a string that is not a type of the catalogue, for a client of this entity.
 pub fn no_type(given: &str, entity: &str) -> String {
     const WHAT: &str = "must be the key of an event type in the catalogue";
     if catalogue::group_exists(given) {
@@ -19,7 +19,7 @@ pub fn not_found(given: &str, entity: &EntityId) -> String {
     near::none_of("The event type must be a key in the catalogue", given, types(), &listed(entity.as_str())) + "."
 }
 
-/// The message about a text that is neither a type nor a group of the catalogue, for a client of this entity.
+/// The message about a string that is neither a type nor a group of the catalogue, for a client of this entity.
 pub fn no_type_or_group(given: &str, entity: &EntityId) -> String {
     if given == EVERY {
         return "is not an event type; for every type, leave the list empty: `[]`".to_owned();
@@ -33,7 +33,7 @@ fn listed(entity: &str) -> String {
     format!("all types are listed at /api/managing-entity/{entity}/webhook/event/list")
 }
 
-/// The text by which similar services mean every type.
+/// The string that means every type in similar services.
 const EVERY: &str = "*";
 
 fn types() -> impl Iterator<Item = String> {

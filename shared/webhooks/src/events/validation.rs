@@ -132,7 +132,7 @@ impl DataValidator {
     }
 
     fn validator(&self, kind: &'static EventType) -> Arc<Validator> {
-        // No code panics while it holds the lock.
+        // No code panics while holding the lock.
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(compiled.entry(kind.value).or_insert_with(|| Arc::new(compile(kind))))
     }
@@ -163,7 +163,7 @@ fn listed<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Vec<Violatio
 fn of_error(error: &ValidationError<'_>) -> Violation {
     let value = Pointer::of_text(error.instance_path().as_str());
     let rule = match error.kind() {
-        // A missing member has the pointer that it would have, as in a request.
+        // A missing member has the pointer that it would have if present, as in a request.
         ValidationErrorKind::Required { property } => {
             let member = value.member(property.as_str().unwrap_or_default());
             return warning(member, Rule::Required, "is missing");

@@ -34,7 +34,7 @@ impl Dispatcher {
         Ok(decide(facts, open_before))
     }
 
-    /// Makes the attempt, or does what was decided instead.
+    /// Makes the attempt, or takes the step decided on instead.
     pub(super) async fn act(
         &self,
         turn: Turn<'_>,

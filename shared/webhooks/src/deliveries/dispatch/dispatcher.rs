@@ -263,7 +263,7 @@ impl Dispatcher {
         timed("claim", self.deliveries.claim_first(event, id, lease, self.clock.now())).await
     }
 
-    /// Makes a new delivery wait, by one write and without a claim, if it must wait for another delivery or a reader.
+    /// Makes a new delivery wait, with one write and without a claim, if it must wait for another delivery or a reader.
     /// Returns false otherwise, and if the delivery already has a head.
     async fn waits_without_claim(&self, facts: &Facts<'_>) -> Result<bool, TableError> {
         let (Some(event), Some(webhook)) = (facts.event, facts.webhook) else { return Ok(false) };

@@ -31,7 +31,7 @@ pub struct EventWithDeliveries {
     /// Where its data violates the type's schema. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Violation>,
-    /// How many days it is kept, if its publisher set that. Not part of the stored body.
+    /// How many days it is stored, if its publisher set that. Not part of the stored body.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     retention_days: Option<u32>,
     /// When its content was erased, if it was; `data` is then empty.

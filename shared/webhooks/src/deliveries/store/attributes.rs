@@ -1,5 +1,5 @@
 //! The head of a delivery as an item of the table: how a state is stored, the writes of a change, and the condition
-//! that the item has not changed. No other file names an attribute of the head; [`Delivery`] and [`Attempt`] are stored
+//! that the item has not changed. No other file names the head's attributes; [`Delivery`] and [`Attempt`] are stored
 //! with the names of their members.
 //!
 //! | item | pk / sk |
@@ -8,11 +8,12 @@
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //! | next of its subject | `DLV#{delivery}` / `NEXT` (`events::line`) |
 //!
-//! The first claim inserts the head, or else the sweep (`open.rs`). Until then, the delivery is only a target of its
-//! event, and [`Head::new`] derives its state.
+//! The first claim inserts the head, or else the sweep does (`open.rs`). Until then, the delivery is only a target of
+//! its event, and [`Head::new`] derives its state.
 //!
-//! Attempts are stored in the head while it stays small, so that one write of one unit records both. Larger attempts
-//! are separate items, so that a change of the head never costs more than two units, regardless of its history.
+//! Attempts are stored in the head while it stays small, so that a single write of one unit records both. Larger
+//! attempts are separate items, so that a change to the head never costs more than two units, regardless of the
+//! history.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -203,7 +204,7 @@ impl Attributes {
             (None, Some(WaitingFor::Pause), _) => Wait::Pause,
             (None, Some(WaitingFor::Reader), _) => Wait::Reader,
             (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot.into()),
-            // An earlier release kept `waitingFor: order` when a request ended a hold.
+            // An earlier release left `waitingFor: order` in place when a request ended a hold.
             (None, None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
             (None, _, _) => Wait::Schedule,
         }
@@ -252,7 +253,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A change of a stored head.
+/// A change to a stored head.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeadChange(Change);
 
@@ -288,7 +289,7 @@ impl HeadChange {
         }))
     }
 
-    /// Sets the positions in the indexes, regardless of those that were read: the sweep moves them at any time.
+    /// Sets the positions in the indexes, regardless of those that were read: the sweep may move them at any time.
     fn placed(self, index: Index, id: &DeliveryId, webhook: &WebhookId) -> Self {
         Self(
             self.0
@@ -309,7 +310,7 @@ impl HeadChange {
         Self(Change::of(head_key(id)).set("claimableAt", until))
     }
 
-    /// The end of a hold of a delivery that was not read: its next attempt is due now, or it is put into its feed.
+    /// The end of the hold on a delivery that was not read: its next attempt is due now, or it is put into its feed.
     pub(super) fn waking(id: &DeliveryId, wait: &Wait, index: Index, webhook: &WebhookId, now: Time) -> Self {
         let change = Change::of(head_key(id))
             .set("nextAttemptDate", now)
@@ -402,7 +403,7 @@ impl HeadChange {
         self.only_if(Condition::Any(vec![absent("lease"), present("handedOutAt"), present("interruptedAt")]))
     }
 
-    /// No attempt of a reader or worker is still to be recorded.
+    /// No reader's or worker's attempt has yet to be recorded.
     pub(super) fn if_nothing_to_record(self) -> Self {
         self.if_unleased().only_if(absent("handedOutAt")).only_if(absent("interruptedAt"))
     }
@@ -475,14 +476,15 @@ pub(super) struct AttemptItem {
 }
 
 impl AttemptItem {
-    /// An attempt of a delivery, kept as long as the delivery.
+    /// An attempt of a delivery, stored for as long as the delivery.
     pub(super) fn new(head: &Head, attempt: Attempt) -> Self {
         let pk = partition(&head.delivery.id);
         let expires_at = head.expires_at;
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 
-    /// The removal of the parts of a stored answer that may repeat the event's content; `None` if there are none.
+    /// The write that removes the parts of a stored answer that may repeat the event's content; `None` if there are
+    /// none.
     pub(super) fn erasing(id: &DeliveryId, sort_key: &str, attempt: &Attempt) -> Option<Change> {
         let change = Change::of((partition(id), sort_key.to_owned()));
         let change = change.set_some("error", attempt.error_without_reason()).remove("responseBody");
@@ -540,7 +542,7 @@ pub(super) fn shard_key(shard: u8) -> String {
 }
 
 /// A delivery's shard. The characters before the last two are random. The sum of several characters spreads evenly over
-/// the shards, unlike a single one of 32 letters.
+/// the shards, which a single one of 32 letters would not.
 fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

@@ -1,9 +1,9 @@
-//! Claims: a claim entitles one worker to the next attempt of a delivery, until the worker records the attempt or ends
-//! the claim without one.
+//! Claims: a claim entitles one worker to a delivery's next attempt, until the worker records the attempt or ends the
+//! claim without one.
 //!
-//! Every attempt is claimed before it is sent. A claim is one write of one item, and so is the record of a small
-//! attempt; such writes share their calls with those of other deliveries. The record is retried until shortly before
-//! the lease ends, so that throttling does not cause a second request after an answered attempt.
+//! Every attempt is claimed before it is sent. A claim is one write of one item, as is the record of a small attempt;
+//! such writes share calls with those for other deliveries. The record is retried until shortly before the lease ends,
+//! so that throttling does not cause a second request after an answered attempt.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ const EXTENDING: &str = "extending a reader's lease";
 const RECORDING: &str = "recording an attempt";
 const RELEASING: &str = "releasing a claim";
 
-/// Time limit for recording an attempt together with other writes, at most half of the remaining time. After it, the
+/// Time limit for recording an attempt together with other writes: at most half of the remaining time. After that, the
 /// attempt is recorded alone.
 const TOGETHER_LIMIT: Duration = Duration::from_secs(5);
 
@@ -127,7 +127,7 @@ impl Claimed {
         self.until.map_or(end_of_lease, |until| until.min(end_of_lease))
     }
 
-    /// Whether the rest of the lease suffices for an exchange and its record.
+    /// Whether the rest of the lease is long enough for an exchange and its record.
     pub(crate) fn may_begin(&self) -> bool {
         self.began.elapsed() < BEGIN_LIMIT
     }
@@ -154,8 +154,8 @@ impl Claimed {
     }
 
     /// Applies the delivery's limits to the next step. A requested attempt neither uses up nor moves an attempt of the
-    /// schedule, but a pause that the endpoint asked for is kept. No attempt is due after the end of the retention: the
-    /// last one before it makes the delivery final.
+    /// schedule, but a pause that the endpoint asked for is respected. No attempt is due after the end of the
+    /// retention: the last one before it makes the delivery final.
     pub(crate) fn limited(&self, next: Next, asked: Duration, now: Time) -> Next {
         let resume_at = self.open().and_then(|open| open.resume_at);
         let next = match (resume_at, next) {
@@ -178,7 +178,7 @@ impl Claimed {
         if self.until.is_some() { AnnouncedBy::Sweep } else { AnnouncedBy::Message }
     }
 
-    /// The change of a head, read as `read`, to its new form. Lost if the claim is.
+    /// The change from a head, as it was read (`read`), to its new form. Lost if the claim is.
     fn change(&self, read: &Head, new: &Head, now: Time, doing: &'static str) -> Result<HeadChange, TableError> {
         let index = Index::after(read, new, self.announced_by(), now);
         Ok(HeadChange::between(read, new, index, doing)?.if_leased(&self.lease))
@@ -210,8 +210,8 @@ impl Deliveries {
         self.claim_since((began, now), id, 1, lease).await
     }
 
-    /// Makes a delivery without a head wait, by one write and without a claim: in its webhook's feed, or for the end of
-    /// another delivery. Returns false if it already has a head, is final or expired, or is not due.
+    /// Makes a delivery without a head wait, with one write and without a claim: in its webhook's feed, or for the end
+    /// of another delivery. Returns false if it already has a head, is final or expired, or is not due.
     pub(crate) async fn put_off_first(
         &self,
         event: &EventItem,
@@ -250,7 +250,7 @@ impl Deliveries {
     }
 
     /// Extends the lease by which a reader holds a delivery of this webhook to `end`. Returns false if the lease was
-    /// lost, or the delivery is another webhook's or final. Repeating it changes nothing.
+    /// lost, or the delivery is final or belongs to another webhook. Repeating it changes nothing.
     pub(crate) async fn extend_lease(
         &self,
         held: &ReaderLease<'_>,
@@ -291,7 +291,7 @@ impl Deliveries {
         let made = attempt.saturating_sub(1);
         let claim = HeadChange::claiming(id, &lease, now + LEASE)
             .if_attempts(made)
-            // Clocks differ, so a message may come early.
+            // Clocks differ, so a message may arrive early.
             .if_claimable(now + CLOCK_SKEW)
             .if_unleased_or_unrecorded();
         let table = self.table.until(began + CLAIM_LIMIT);
@@ -313,7 +313,7 @@ impl Deliveries {
         Ok(self.complete_claim((began, head), lease).await)
     }
 
-    /// Completes a claim: moves a due time that the sweep has postponed back to the end of the lease.
+    /// Completes a claim: if the sweep has postponed the due time, moves it back to the end of the lease.
     async fn complete_claim(&self, (began, head): (Instant, Head), lease: String) -> ClaimOutcome {
         if head.index.due_at > head.claimable_at()
             && let Err(error) = self.set_due_at_lease_end(&head).await
@@ -344,8 +344,7 @@ impl Deliveries {
         }
     }
 
-    /// Moves the due time of a claimed delivery to the end of the lease, when the sweep must find it if its worker has
-    /// died.
+    /// Moves a claimed delivery's due time to the end of the lease, when the sweep must find it if its worker has died.
     pub(crate) async fn set_due_at_lease_end(&self, head: &Head) -> Result<(), TableError> {
         let (Some(lease), Some(due)) = (head.lease(), head.index.due_at) else { return Ok(()) };
         let then = HeadChange::due_at(&head.delivery.id, lease.until).if_leased(&lease.id).if_due_at(due);
@@ -353,9 +352,9 @@ impl Deliveries {
     }
 
     /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If a
-    /// condition of `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
-    /// step; `None` if the lease was lost, so that another worker makes the attempt as well. The record is retried
-    /// until shortly before the lease ends, since an unrecorded attempt is made again.
+    /// condition in `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
+    /// step; `None` if the lease was lost, in which case another worker makes the attempt as well. The record is
+    /// retried until shortly before the lease ends, since an unrecorded attempt is made again.
     ///
     /// If the event was erased during the attempt, the record has no response body, and no retry follows.
     pub(crate) async fn record<W: Into<Write>>(
@@ -375,7 +374,7 @@ impl Deliveries {
             let table = self.table.until(began + TOGETHER_LIMIT.min(left / 2));
             match table.write_all(together, RECORDING).await {
                 Ok(Written::Done(())) => return Ok(Some(next)),
-                // A condition of `along` may have failed, or one of its items was throttled.
+                // A condition in `along` may have failed, or one of its items was throttled.
                 Ok(Written::Lost(_)) | Err(TableError::Unavailable { .. }) => {}
                 Err(error) => return Err(error),
             }

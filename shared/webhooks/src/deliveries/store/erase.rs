@@ -1,5 +1,5 @@
-//! Erases the content in an erased event's deliveries: the subject, and the responses of endpoints and reasons of
-//! readers, which may repeat the event. An open delivery is cancelled, since there is nothing left to send.
+//! Erases the content in an erased event's deliveries: the subject, and endpoints' responses and readers' reasons,
+//! which may repeat the event. An open delivery is cancelled, since there is nothing left to send.
 //!
 //! If an attempt is under way, its worker ends the delivery: the mark `erasedDate` keeps the response out of the
 //! record. A delivery that was given to a reader stays open as well, even after the visibility timeout: the dispatcher
@@ -29,11 +29,11 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::table::{Query, Table, TableError, Write};
 
-/// How many deliveries of an event are erased concurrently. Each may have more than a hundred large attempts.
+/// How many of an event's deliveries are erased concurrently. Each may have more than a hundred large attempts.
 const PAGE: usize = 10;
 /// Time limit for a page's erasures. A page must take less time than a job's lease.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How many large attempts of a delivery are changed concurrently.
+/// How many of a delivery's large attempts are changed concurrently.
 const ATTEMPTS_AT_ONCE: usize = 25;
 /// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a claim or a
 /// record.
@@ -42,8 +42,9 @@ const TRIES: usize = 5;
 const ERASING: &str = "erasing a delivery's content";
 
 impl Deliveries {
-    /// Erases the content in a page of an erased event's deliveries, from number `from` on, and releases the deliveries
-    /// that they hold. Returns the number of the next delivery, or `None` after the last. Repeating it changes nothing.
+    /// Erases the content in a page of an erased event's deliveries, starting with number `from`, and releases the
+    /// deliveries that they hold. Returns the number of the next delivery, or `None` after the last. Repeating it
+    /// changes nothing.
     pub(crate) async fn erase_page(
         &self,
         event: &EventItem,
@@ -82,11 +83,11 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
     Err(TableError::code(ERASING, "TransactionConflict"))
 }
 
-/// The change of a head. Lost if the delivery has changed since it was read.
+/// The change to a head. Lost if the delivery has changed since it was read.
 fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableError> {
     let erased = event.erased_date.map_or_else(|| head.clone(), |date| apply(head, Transition::Erase(date), now));
     let index = match erased.state.open() {
-        // The attempt under way still has to be recorded. Readers no longer see the delivery, and its due time may be a
+        // The attempt under way has yet to be recorded. Readers no longer see the delivery, and its due time may be a
         // day away, so the dispatcher checks it at the end of the lease.
         Some(open) => head.index.due_at.map(|_| Index { due_at: Some(open.claimable_at()), ..head.index }),
         None => Index::after(head, &erased, AnnouncedBy::Sweep, now)

@@ -3,8 +3,8 @@
 //! waits for those before it.
 //!
 //! The worker that holds a delivery first writes the hold, and then checks the preceding delivery again. The worker
-//! that ends the preceding delivery looks for a held one afterwards. So at least one of the two sees that the held
-//! delivery can be sent. If that worker dies in between, its message comes again, and the dispatcher that finds the
+//! that ends the preceding delivery then looks for a held one. So at least one of the two sees that the held delivery
+//! can be sent. If that worker dies in between, its message is delivered again, and the dispatcher that finds the
 //! delivery final looks for a held one. An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
@@ -40,7 +40,7 @@ pub(crate) enum Woken {
     InFeed,
 }
 
-/// A delivery that became final, for waking the next one of its line.
+/// A delivery that became final, for waking the next one in its line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended<'a> {
     last: &'a Head,
@@ -81,7 +81,7 @@ impl<'a> Ended<'a> {
     }
 }
 
-/// A delivery's state, as it matters to the next one of its line.
+/// A delivery's state, in what matters to the next one in its line.
 enum StateInLine {
     /// The next one waits for it.
     Open,
@@ -116,7 +116,7 @@ impl Wake {
 }
 
 impl Deliveries {
-    /// The delivery that the next one in its line is waiting for: `before`, unless it is final. If it ended out of
+    /// The delivery that the next one in its line is waiting for: `before`, unless it is final. If that ended out of
     /// turn, an open one before it. `None` if the next one may be sent.
     pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
         let mut looked_at = before.clone();
@@ -151,8 +151,8 @@ impl Deliveries {
         Ok(before.map_or(StateInLine::EndedInTurn, |before| StateInLine::EndedEarly { before }))
     }
 
-    /// Wakes the delivery that is held by one that has ended. Returns `None` if none is held: the attempt of the next
-    /// one will find that it is final. Costs nothing for a webhook that is not ordered.
+    /// Wakes the delivery held by one that has ended. Returns `None` if none is held, since the next one's attempt will
+    /// find it final. Costs nothing for a webhook that is not ordered.
     pub(crate) async fn wake_next(
         &self,
         ended: Ended<'_>,
@@ -228,8 +228,8 @@ impl Deliveries {
         Ok(written)
     }
 
-    /// Makes the delivery due that is held by `erased`. The sweep announces it, since an erasure has neither the
-    /// webhook nor the queue. If `erased` is not final yet, the attempt holds the delivery again.
+    /// Makes the delivery held by `erased` due. The sweep announces it, since an erasure has neither the webhook nor
+    /// the queue. If `erased` is not final yet, the attempt holds the delivery again.
     pub(crate) async fn wake_next_by_sweep(
         &self,
         erased: &DeliveryId,

@@ -1,7 +1,7 @@
 //! Deliveries in the table. `state::transition` decides how an event changes a delivery. The store writes the
 //! difference between the head that was read and its new form, on condition that the stored head has not changed, so
 //! that a repeated, late or reordered change has no effect. A few changes are made without a read, to save its cost: a
-//! claim, an extension, and changes of deliveries known only by their identifier.
+//! claim, an extension, and changes to deliveries known only by their identifiers.
 //!
 //! | module | change |
 //! |---|---|
@@ -84,7 +84,7 @@ impl StoredDelivery {
     }
 }
 
-/// The result of a read or a change of a delivery. Returns `None` if its item cannot be read, and logs that with the
+/// The result of reading or changing a delivery. Returns `None` if its item cannot be read, and logs that with the
 /// consequence. This is not an error: the item stays unreadable, and an error would block other deliveries.
 pub(crate) fn skip_unreadable<T>(
     result: Result<T, TableError>,
@@ -116,7 +116,7 @@ pub(crate) fn shown(attempts: Vec<Attempt>, delivery_url: &str) -> Vec<AttemptVi
 }
 
 /// The write of a delivery's new form, with these positions in the indexes (`None` leaves them unchanged): the whole
-/// head if the table has none, and otherwise the difference, on the conditions that `guard` adds.
+/// head if the table has none, and otherwise the difference, under the conditions that `guard` adds.
 fn head_write(
     read: &Head,
     new: &Head,
@@ -189,7 +189,7 @@ impl Deliveries {
                     attempts.push(row.read::<AttemptItem>(DOING)?.attempt);
                 }
             }
-            // Leave out attempts that were recorded after the head was read.
+            // Leaves out attempts that were recorded after the head was read.
             attempts.retain(|attempt| attempt.attempt_number <= head.delivery.attempt_count);
         }
         if head.is_erased() {
@@ -217,7 +217,7 @@ impl Deliveries {
     }
 
     /// The heads of these deliveries by an eventually consistent read, stored or derived from their event, if it is
-    /// given. `None` for a delivery without either, and for a head that cannot be read, which does not hold up the
+    /// given. `None` for a delivery with neither, and for a head that cannot be read, which does not hold up the
     /// others.
     pub(crate) async fn heads(
         &self,
@@ -268,7 +268,7 @@ impl Deliveries {
         let sweeps = entry.sweeps.saturating_add(1);
         let postponed = HeadChange::postponed(&entry.delivery, until, sweeps)
             .if_due_at(entry.due_at)
-            // The index lags: an attempt may have been recorded without a change of the due time.
+            // The index lags: an attempt may have been recorded without changing the due time.
             .if_attempts(entry.attempt_count);
         let written: Written<Head> =
             self.table.write_together_and_read(postponed.into(), "postponing a due time").await?;

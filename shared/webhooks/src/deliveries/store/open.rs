@@ -1,5 +1,5 @@
 //! Opening deliveries: soon after an event's publication, the sweep gives each of its deliveries that is not final a
-//! due time. No due time is written before, so that a delivery that arrives at once does not cost this write.
+//! due time. No due time is written before that, so that a delivery that arrives at once does not cost this write.
 //!
 //! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that is
 //! making the first attempts, or that has died. Once opened, a delivery has a due time until it is final: claims and
@@ -21,7 +21,7 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::table::{Put, TableError};
 
-/// How many deliveries of an event are opened concurrently.
+/// How many of an event's deliveries are opened concurrently.
 const AT_ONCE: usize = 32;
 /// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a record or a
 /// claim.
@@ -30,8 +30,8 @@ const TRIES: usize = 5;
 const OPENING: &str = "opening a delivery";
 
 impl Deliveries {
-    /// Gives the deliveries of an event a due time if they are not final and have none. Returns their number. An
-    /// unreadable delivery is left out.
+    /// Gives the deliveries of an event a due time if they are not final and have none. Returns how many. An unreadable
+    /// delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
         let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;

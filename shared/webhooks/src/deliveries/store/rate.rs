@@ -1,5 +1,5 @@
-//! The slots of a webhook with a rate limit. The next free slot is a number in one item, which a reservation advances by
-//! one write, so that all dispatchers share it.
+//! The slots of a webhook with a rate limit. The next free slot is a number in one item, which each reservation
+//! advances with one write, so that all dispatchers share it.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Deliveries {
     ) -> Result<Slot, TableError> {
         let slot_at = |at| Slot::after(missed, at, limit.since, now);
         let table = self.table.until(Instant::now() + CLAIM_LIMIT);
-        // A changed limit begins another line.
+        // A changed limit starts another line.
         let line = || {
             let change = Change::of((format!("RATE#{webhook}"), limit.since.to_string()));
             change.set("expiresAt", (now + KEPT).as_seconds())

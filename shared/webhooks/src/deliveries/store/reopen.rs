@@ -48,9 +48,9 @@ impl<'a> Request<'a> {
 }
 
 impl Deliveries {
-    /// Attempts a delivery again at a person's request, and writes the record of the request as well; the caller
-    /// announces the attempt. Without a record, the head is read back. Lost if the delivery has changed since it was
-    /// read; then nothing is written.
+    /// Attempts a delivery again at a person's request, and writes the request's record as well; the caller announces
+    /// the attempt. Without a record, the head is read back. Lost if the delivery has changed since it was read; then
+    /// nothing is written.
     pub(crate) async fn request(
         &self,
         read: &Head,
@@ -99,7 +99,7 @@ impl Deliveries {
     }
 
     /// Moves an expired delivery to [`IndexGroup::Unrecoverable`]. The table may remove it days later; until then,
-    /// readers would skip it each time, recoveries would count it, and the release of a feed would wait for it.
+    /// readers would skip it each time, recoveries would count it, and a feed's release would wait for it.
     pub(crate) async fn set_aside(&self, expired: &Head, now: Time) -> Result<(), TableError> {
         let Some(group) = expired.index.group else { return Ok(()) };
         let webhook = &expired.delivery.webhook_identifier;

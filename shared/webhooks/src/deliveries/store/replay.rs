@@ -3,7 +3,7 @@
 //! a publication, and the sweep that has passed the event need not check it again.
 //!
 //! The change to the event is conditional on the targets that were read. So an event has one delivery to a webhook, and
-//! every delivery a separate number, however often pages are repeated, even concurrently.
+//! every delivery has a separate number, however often pages are repeated, even concurrently.
 
 use crate::{
     deliveries::{

@@ -2,8 +2,8 @@
 //!
 //! The sweep reads the events of each shard in order of creation, and stores the position up to which it has opened all
 //! of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It reads each event once more a few minutes
-//! later, with separate positions: the write of an event may reach the table after its publisher gave up, and behind
-//! the first position.
+//! later, with separate positions: an event's write may reach the table after its publisher gave up, and behind the
+//! first position.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub(crate) struct SweepPositions {
 pub(crate) enum Look {
     /// Soon after its publication.
     First,
-    /// When even the slowest write of its publication has arrived.
+    /// When even its publication's slowest write has arrived.
     Second,
 }
 
@@ -86,7 +86,7 @@ impl Deliveries {
         Ok(self.table.read(look.key(), READING).await?.unwrap_or_else(|| SweepPositions::none(look)))
     }
 
-    /// The positions of the first pass. They may be a few seconds old; more events count as new then.
+    /// The positions of the first pass. They may be a few seconds old, so that more events count as new.
     pub(crate) async fn opened_eventual(&self) -> Result<SweepPositions, TableError> {
         let opened = self.table.read_eventual(Look::First.key(), READING).await?;
         Ok(opened.unwrap_or_else(|| SweepPositions::none(Look::First)))
