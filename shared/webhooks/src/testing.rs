@@ -1,4 +1,4 @@
-//! Helpers for several tests of this crate.
+//! Helpers shared by several of this crate's tests.
 
 use crate::events::{catalogue, type_details};
 use problem::{Problem, Violation};

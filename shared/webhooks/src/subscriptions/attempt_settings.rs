@@ -1,5 +1,5 @@
-//! The settings of a webhook's attempts: how long its endpoint may take for its response, and how often a failed
-//! attempt is retried. The table stores only values that differ from the default.
+//! The settings of a webhook's attempts: how long its endpoint may take to respond, and how often a failed attempt is
+//! retried. The table stores only values that differ from the default.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub const NO_TIMEOUT: &str = "must be omitted: a pull webhook sends no requests"
 /// Why a pull webhook has no `retries` setting.
 pub const NO_RETRIES: &str = "must be omitted: a pull webhook has the default schedule";
 
-/// How long an endpoint may take for its response, from 1 to 15 seconds.
+/// How long an endpoint may take to respond, from 1 to 15 seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeoutSeconds(u32);
 
@@ -55,7 +55,7 @@ impl Default for TimeoutSeconds {
     }
 }
 
-/// The retries of a failed attempt.
+/// How a failed attempt is retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Retries {

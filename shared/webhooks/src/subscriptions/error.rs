@@ -32,7 +32,7 @@ pub enum WebhookError {
     /// The previous secret signs until this time, and the request does not end it earlier.
     #[error("the previous signing secret is valid until {0}")]
     PreviousSecretLive(Time),
-    /// The change is invalid once its masks are replaced by the stored values.
+    /// The change is invalid once its masks are replaced with the stored values.
     #[error("the change is invalid once its masks are replaced by the stored values")]
     Invalid(Vec<Violation>),
     /// The data of a test event does not conform to its type's schema, and the deployment is strict.
@@ -41,7 +41,7 @@ pub enum WebhookError {
     /// The test event is too large.
     #[error(transparent)]
     TestTooLarge(#[from] TooLarge),
-    /// The entity has reached its limit of requests of this kind.
+    /// The entity has reached its limit on requests of this kind.
     #[error("the entity has sent {} requests of the kind {what:?} in {} s", what.limit(), what.window())]
     TooManyRequests {
         /// The kind.
@@ -49,7 +49,7 @@ pub enum WebhookError {
         /// Seconds until the limit starts again from zero.
         wait: u64,
     },
-    /// Concurrent changes made all tries fail.
+    /// Concurrent changes made every try fail.
     #[error("gave up after repeated conflicts with other changes to the webhook")]
     NeverStill,
     /// The idempotency key was used for another request, or its response is not repeated.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use base::Time;
 use problem::{Rule, Violations, plain_integer};
 
-/// The highest limit. A webhook that could take more needs none: one dispatch run has at most 20 concurrent attempts of
-/// a webhook.
+/// The highest limit. A webhook that could take more needs no limit: one dispatch run has at most 20 concurrent
+/// attempts of a webhook.
 const MAX: u32 = 100;
 
 /// Why a pull webhook has no limit.

@@ -1,5 +1,5 @@
-//! Limits per managing entity on requests that cause much work, such as attempts, or that occupy an invocation. They
-//! are far above what a person needs.
+//! Limits per managing entity on requests that cause a lot of work, such as attempts, or that occupy an invocation.
+//! They are far above what a person needs.
 
 use crate::subscriptions::error::WebhookError;
 use auth::AuthorizedEntity;

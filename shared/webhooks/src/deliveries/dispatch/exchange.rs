@@ -180,8 +180,8 @@ impl Dispatcher {
         Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
-    /// Disables a webhook whose endpoint answered 410, before the attempt is recorded: after a crash in between, no
-    /// message would lead to the webhook again. If this fails, the error is logged, and the next 410 disables the
+    /// Disables a webhook whose endpoint responded with 410, before the attempt is recorded: after a crash in between,
+    /// no message would lead to the webhook again. If this fails, the error is logged, and the next 410 disables the
     /// webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
         let operational = claimed.delivery().is_operational();

@@ -1,4 +1,4 @@
-//! Custom headers of a webhook. Only harmless ones are allowed.
+//! A webhook's custom headers. Only harmless ones are allowed.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ const MAX_VALUE_LENGTH: usize = 2048;
 /// The maximum size of all headers as JSON, in bytes: the list of an entity's webhooks must fit into one response.
 const MAX_TOGETHER: usize = 6 * 1024;
 
-/// Headers that the service sets itself, that control the parsing of a message, that ask for a partial or conditional
-/// response, or that have a meaning only in responses. `Cookie` is allowed, since some endpoints authenticate callers
-/// by it.
+/// Headers that the service sets itself, that control how a message is parsed, that ask for a partial or conditional
+/// response, or that have a meaning only in responses. `Cookie` is allowed, since some endpoints use it to authenticate
+/// callers.
 const RESERVED: [&str; 22] = [
     "accept-encoding",
     "connection",
@@ -41,7 +41,7 @@ const RESERVED: [&str; 22] = [
     "via",
 ];
 const RESERVED_PREFIXES: [&str; 5] = ["if-", "proxy-", "service-", "webhook-", "x-amzn-"];
-/// Prefixes of commands to a cloud's services, which a webhook must not send even if its address leads there.
+/// Prefixes of headers that command a cloud's services, which a webhook must not send even if its address leads there.
 const CLOUD_PREFIXES: [&str; 2] = ["x-amz-", "x-goog-"];
 
 /// Why a header is not allowed.

@@ -1,5 +1,5 @@
-//! Key pairs of webhooks whose deliveries are signed with Ed25519 as well, in the form of Standard Webhooks: `whpk_`
-//! and Base64 for a public key. The private key never leaves the service, so it has no such form here.
+//! Key pairs of webhooks whose deliveries are also signed with Ed25519, in the form of Standard Webhooks: `whpk_` and
+//! Base64 for a public key. The private key never leaves the service, so it has no such form here.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum SignatureScheme {
     /// HMAC-SHA256 under the signing secret (`v1`).
     #[default]
     Hmac,
-    /// Ed25519 (`v1a`), in addition to HMAC, so that a receiver can change from one to the other without refusing a
+    /// Ed25519 (`v1a`), in addition to HMAC, so that a receiver can switch from one to the other without refusing a
     /// delivery.
     Ed25519,
 }

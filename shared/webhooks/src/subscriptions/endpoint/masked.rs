@@ -1,6 +1,6 @@
-//! Masking of an endpoint's secrets: the values of its headers and of its URL's query, which are often credentials.
-//! Names stay readable, so that people recognise their settings. A client may send the masked text back: a mask in a
-//! change means the stored value.
+//! Masking an endpoint's secrets: the values of its headers and of its URL's query, which are often credentials. Names
+//! stay readable, so that people recognise their settings. A client may send the masked text back: a mask in a change
+//! means the stored value.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub const MASK: &str = "***";
 /// Headers by name.
 pub type Headers = BTreeMap<String, String>;
 
-/// No value is stored for a mask.
+/// A mask has no stored value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be the value itself: `{MASK}` keeps a stored value, but none is stored here")]
 pub struct NothingKept;
@@ -33,8 +33,8 @@ pub fn url(url: &str) -> String {
     format!("{before}?{}", masked.collect::<Vec<_>>().join("&"))
 }
 
-/// Replaces masks of headers by stored values, matched by name regardless of case. The error contains the names of
-/// masks without a stored value.
+/// Replaces masks in headers with stored values, matched by name regardless of case. The error contains the names of
+/// masks that have no stored value.
 pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec<String>> {
     let mut unknown = Vec::new();
     for (name, value) in given.iter_mut().filter(|(_, value)| *value == MASK) {
@@ -46,17 +46,17 @@ pub fn unmask_headers(mut given: Headers, kept: &Headers) -> Result<Headers, Vec
     if unknown.is_empty() { Ok(given) } else { Err(unknown) }
 }
 
-/// Whether a value of these headers is a mask.
+/// Whether any value of these headers is a mask.
 pub fn masks_headers(headers: &Headers) -> bool {
     headers.values().any(|value| value == MASK)
 }
 
-/// Whether a value of this URL's query is a mask.
+/// Whether any value of this URL's query is a mask.
 pub fn masks_url(url: &str) -> bool {
     parameters(url).any(is_masked)
 }
 
-/// Replaces masks in a URL's query by stored values, matched by name; repeated names are matched in order.
+/// Replaces masks in a URL's query with stored values, matched by name; repeated names are matched in order.
 pub fn unmask_url(given: &str, kept: &str) -> Result<String, NothingKept> {
     let Some((before, query)) = given.split_once('?') else { return Ok(given.to_owned()) };
     let mut seen = Vec::new();

@@ -1,6 +1,6 @@
 //! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint twice: as responses show
 //! it, with the values of headers and of the URL's query masked, and completely, sealed for this webhook only. So
-//! showing, listing and publishing need no key; changing and sending do.
+//! showing, listing and publishing need no key, while changing and sending do.
 
 pub(crate) mod headers;
 pub mod key_pair;
@@ -55,7 +55,7 @@ pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Sen
     /// Whether it has masks, each of which means a stored value.
     fn has_masks(&self) -> bool;
 
-    /// Replaces masks by stored values. A mask without a stored value is a violation.
+    /// Replaces masks with stored values. A mask that has no stored value is a violation.
     fn unmasked(self, kept: &Self, violations: &mut Violations) -> Self;
 
     /// Adds violations of the rules for addresses or headers.
@@ -122,7 +122,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook for which an endpoint is sealed: a sealed text does not open for another webhook.
+/// The webhook for which an endpoint is sealed: sealed text cannot be opened for another webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct SealContext<'a> {
     /// The entity that owns the webhook.
@@ -168,7 +168,7 @@ impl<T: Part> Kept<T> {
 }
 
 impl KeptEndpoint {
-    /// The endpoint of these parts.
+    /// The endpoint made of these parts.
     pub fn new(url: Kept<String>, headers: Kept<Headers>) -> Self {
         Self {
             event_url: url.shown,

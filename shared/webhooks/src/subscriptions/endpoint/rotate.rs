@@ -1,10 +1,10 @@
 //! Rotates a signing secret, so that a receiver can verify every delivery throughout.
 //!
 //! The new secret signs at once. The previous secret continues to sign for the overlap that the owner chooses, so that
-//! an endpoint can verify a signature with either. At most two secrets sign. While two do, a rotation is refused unless
-//! the owner ends the older one, which would otherwise end earlier than promised. The webhook's version does not
-//! change: it guards the members that a change sets, and a new secret makes no change obsolete. The key pair of a
-//! webhook that signs with Ed25519 is replaced and ends together with its secret.
+//! an endpoint can verify a signature with either one. At most two secrets sign at once. While two do, a rotation is
+//! refused unless the owner ends the older one, which would otherwise end earlier than promised. The webhook's version
+//! does not change: it guards the members that a change sets, and a new secret makes no change obsolete. If a webhook
+//! signs with Ed25519, its key pair is replaced, and ends, together with its secret.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Rotation {
         let mut last_try: Option<(SealedSecret, Rotated)> = None;
         for _ in 0..TRIES {
             let found = self.webhooks.find(entity, id).await?.ok_or(WebhookError::NotFound)?;
-            // The response to the previous write was lost, and the AWS client repeated the write. A further rotation
+            // The response to the previous write was lost, and the AWS client repeated the write. Another rotation
             // would end the only secret that the receiver has.
             if let Some((sealed, rotated)) = last_try.take()
                 && found.secrets.first() == Some(&sealed)
@@ -176,7 +176,7 @@ impl PreviousSecret {
 }
 
 impl Webhooks {
-    /// Ends the previous signing secrets of a webhook, once per idempotency key. Later attempts have a signature of the
+    /// Ends the previous signing secrets of a webhook, once per idempotency key. Later attempts have a signature by the
     /// current secret only.
     pub async fn end_previous_secret(
         &self,
@@ -295,7 +295,7 @@ mod tests {
         let expected = [(public(&second), None), (public(&first), Some(after(24)))];
         assert_eq!(keys.into_iter().map(|key| (key.key, key.expires_date)).collect::<Vec<_>>(), expected);
         assert_eq!(secret::scheme(&both), SignatureScheme::Ed25519);
-        // A secret from before the webhook had key pairs has none.
+        // A secret created before the webhook had key pairs has none.
         let mixed = replaced(&[secret("a", None)], second, after(24), after(0));
         assert_eq!((secret::public_keys(&mixed).len(), secret::scheme(&mixed)), (1, SignatureScheme::Ed25519));
         assert_eq!(secret::scheme(&[secret("a", None)]), SignatureScheme::Hmac);

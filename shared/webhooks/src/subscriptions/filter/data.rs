@@ -36,8 +36,8 @@ pub enum Leaf<'a> {
     Text(Cow<'a, str>),
 }
 
-/// A leaf of the data, with its conversions for some conditions. Each is made once for all filters: a hundred conditions
-/// of each of two hundred filters may meet fifty thousand values.
+/// A leaf of the data, with its conversions for some conditions. Each is made once for all filters: a hundred
+/// conditions in each of two hundred filters may meet fifty thousand values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataLeaf<'a> {
     pub(super) leaf: Leaf<'a>,
@@ -50,7 +50,7 @@ pub struct DataLeaf<'a> {
 pub struct EventData<'a>(pub(super) DataValue<'a>);
 
 impl<'a> EventData<'a> {
-    /// The data within an event's body that the service wrote.
+    /// The data in an event body that the service wrote.
     pub fn of_body(body: &'a str) -> Self {
         #[derive(Deserialize)]
         struct Body<'a> {
@@ -73,7 +73,7 @@ impl<'a> From<Leaf<'a>> for DataLeaf<'a> {
 }
 
 impl DataLeaf<'_> {
-    /// The value as a number. Amounts in the catalogue are texts.
+    /// The value as a number. Amounts in the catalogue are strings.
     pub(super) fn number(&self) -> Option<&Decimal> {
         match &self.leaf {
             Leaf::Number(number) => Some(number),
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(EventData::of_body(body), EventData::read(&data));
         assert_eq!(EventData::of_body("{}"), EventData(DataValue::Unreadable));
     }
-    /// The texts and numbers of the data, if they can be read, in any layout.
+    /// The strings and numbers in the data, if they can be read, in any layout.
     #[test]
     fn white_space_and_escapes_do_not_change_the_data() {
         let compact = r#"{"a":["x\\",-1.5e3,true,null,[]," , ]} "],"b\"":{},"c":{"d":[[1]]}}"#;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::value::RawValue;
 
-/// The text of a JSON number as a decimal. Different texts of the same number are equal: 10.50, 10.5 and 1.05e1.
+/// The text of a JSON number as a decimal. Different ways to write the same number are equal: 10.50, 10.5 and 1.05e1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decimal {
     is_negative: bool,
@@ -40,7 +40,7 @@ impl Decimal {
         Some(Self::read(number.get()))
     }
 
-    /// The shortest text of the number without an exponent, such as `20417` or `-0.5`; `None` if it has more than
+    /// The shortest way to write the number without an exponent, such as `20417` or `-0.5`; `None` if it has more than
     /// `longest` characters.
     pub fn plain(&self, longest: usize) -> Option<String> {
         if self.digits.is_empty() {
@@ -73,7 +73,7 @@ impl Decimal {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
-            // Digits without zeros at their ends compare like texts.
+            // Digits without zeros at their ends compare like strings.
             (false, false) => self.magnitude.cmp(&other.magnitude).then_with(|| self.digits.cmp(&other.digits)),
         }
     }

@@ -1,4 +1,4 @@
-//! Whether data matches a pattern. Each node of a pattern is compared once with each value at its path. This can be a
+//! Whether data matches a pattern. Each node of a pattern is compared once with each value at its path. This can mean a
 //! hundred comparisons for each of a hundred thousand values, so the steps are counted and limited.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use super::{
 
 /// The number of bytes of a string that one step compares.
 const BYTES_OF_STEP: usize = 64;
-/// The steps for beginning an array, whose elements are elsewhere in memory.
+/// The steps for starting on an array, whose elements are elsewhere in memory.
 const STEPS_OF_ARRAY: usize = 5;
 
 /// The steps left for comparisons.
@@ -42,7 +42,7 @@ impl FilterOutcome {
     }
 }
 
-/// Whether something matches, if that was found within the steps.
+/// Whether something matches, if the steps were enough to find out.
 pub type Compared = Result<bool, TooManySteps>;
 
 impl Steps {
@@ -52,7 +52,7 @@ impl Steps {
         left.map(drop).ok_or(TooManySteps)
     }
 
-    /// Takes the steps of a comparison with a string of this length.
+    /// Takes the steps for a comparison with a string of this length.
     fn take_for(&mut self, text: &str) -> Result<(), TooManySteps> {
         self.take(1 + text.len() / BYTES_OF_STEP)
     }

@@ -24,8 +24,8 @@ use self::{
 use crate::events::json_text::without_space;
 use problem::{Pointer, Rule, Violations};
 
-/// The maximum size of a filter, in bytes of JSON without white space: publishing reads the filters of all webhooks of
-/// an entity.
+/// The maximum size of a filter, in bytes of JSON without white space: publishing reads the filters of all of an
+/// entity's webhooks.
 pub const MAX_BYTES: usize = 4 * 1024;
 
 /// A filter, as JSON without white space.

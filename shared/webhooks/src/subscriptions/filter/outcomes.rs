@@ -2,7 +2,7 @@
 //! two hundred of the most expensive filters would take minutes for the largest event.
 //!
 //! A filter that needs more steps lets the event pass, with a warning: a missing event is worse than one too many. Such
-//! filters are not refused when they are created, since even the most expensive ones are harmless for usual events.
+//! filters are not refused when they are created, since even the most expensive ones are harmless for ordinary events.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,16 +12,16 @@ use super::{
     matching::{FilterOutcome, Steps},
 };
 
-/// The maximum number of steps for comparing an event with all filters of an entity, about 60 ms of a processor. A step
-/// compares one value of the data with one of a filter.
+/// The maximum number of steps for comparing an event with all of an entity's filters, about 60 ms of processor time. A
+/// step compares one value of the data with one in a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
-/// The outcomes of the filters of an entity for one event.
+/// The outcomes of an entity's filters for one event.
 pub struct FilterOutcomes<'f>(HashMap<&'f EventFilter, FilterOutcome>);
 
 impl<'f> FilterOutcomes<'f> {
-    /// Compares the event with this body with each of these filters: equal ones once, and each with an equal share of
-    /// the remaining steps, so that an expensive filter leaves enough to others.
+    /// Compares the event that has this body with each of these filters: equal ones once, and each with an equal share
+    /// of the remaining steps, so that an expensive filter leaves enough for the others.
     pub fn of(filters: impl Iterator<Item = &'f EventFilter>, body: &str) -> Self {
         Self::within(Steps(MAX_STEPS), filters, body)
     }

@@ -1,4 +1,4 @@
-//! Patterns in the syntax of EventBridge
+//! Patterns in EventBridge's syntax
 //! (<https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html>), as a typed tree.
 
 use problem::{Members, Pointer, Rule, near};
@@ -8,7 +8,7 @@ use super::{data::Leaf, decimal::Decimal};
 
 /// The deepest nesting of objects.
 pub const MAX_DEPTH: usize = 8;
-/// The maximum number of values with which members are compared.
+/// The maximum number of values that members are compared with.
 pub const MAX_VALUES: usize = 100;
 /// The maximum length of a number's text.
 const MAX_NUMBER: usize = 64;
@@ -26,7 +26,7 @@ pub struct Pattern {
 pub(super) enum Node {
     /// An object's pattern.
     Within(Pattern),
-    /// Conditions of which one must hold.
+    /// Conditions, one of which must hold.
     OneOf(Vec<Condition>),
 }
 
@@ -73,7 +73,7 @@ pub struct Fault {
 }
 
 const OPERATORS: [&str; 6] = ["prefix", "suffix", "equals-ignore-case", "anything-but", "exists", "numeric"];
-/// Operators of EventBridge that webhooks do not support.
+/// EventBridge operators that webhooks do not support.
 const NOT_SUPPORTED: [&str; 2] = ["wildcard", "cidr"];
 const TEXT_OPERATORS: [&str; 3] = ["prefix", "suffix", "equals-ignore-case"];
 
@@ -294,7 +294,7 @@ impl Reader {
 /// A comparison and its number.
 fn comparison(parts: &[&RawValue]) -> Option<(Comparison, Decimal)> {
     let [comparison, number] = parts else { return None };
-    // Parsed, since the encoders of Go and Java write `>` as `\u003e`.
+    // Parsed, since Go's and Java's encoders write `>` as `\u003e`.
     let comparison: String = serde_json::from_str(comparison.get()).ok()?;
     let comparison = match comparison.as_str() {
         "<" => Comparison::Less,

@@ -144,7 +144,7 @@ fn each_fault_is_named_with_its_pointer() {
     assert_eq!(faults(&format!(r#"{{"a":[{}]}}"#, "1".repeat(65))), ["/a/0"]);
 }
 
-/// The encoders of Go and Java escape `<`, `>` and `=` in texts, and so do Terraform and Pulumi.
+/// Go's and Java's encoders escape `<`, `>` and `=` in strings, and so do Terraform and Pulumi.
 #[test]
 fn the_operators_of_a_filter_may_be_escaped() {
     let filter = r#"{"a":[{"\u006eumeric":["\u003e",0,"\u003c\u003d",5]}],"b":[{"numeric":["\u003d",1]}]}"#;
@@ -240,7 +240,7 @@ fn data() -> impl Strategy<Value = Value> {
     proptest::collection::btree_map("[a-e]", inner, 1..4).prop_map(|members| json!(members))
 }
 
-/// Data whose arrays may be empty and contain arrays, and whose texts may be numbers.
+/// Data whose arrays may be empty or contain arrays, and whose strings may be numbers.
 fn deep_data() -> impl Strategy<Value = Value> {
     let word = prop_oneof![leaf(), "-?[0-9]{1,2}(\\.[0-9])?".prop_map(Value::from)];
     let inner = word.prop_recursive(5, 48, 4, |inner| {

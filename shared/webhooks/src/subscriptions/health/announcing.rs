@@ -5,12 +5,13 @@
 //! | operational event announced about a webhook | `ANNOUNCED#{webhook}` / type of the event |
 //! | `webhook.failing` announced to an entity | `ANNOUNCED#ENT#{entity}` / type of the event |
 //! | how many events of another type an entity had in an hour | `ANNOUNCED#ENT#{entity}` / `{type}#{hour}` |
-//! Each event goes to all webhooks of the entity except those that it is about. With limits per entity, the deliveries
-//! grow with the number of its webhooks; with limits per webhook alone, they would grow with its square. One
-//! transaction writes the items, the change and the event in the outbox, on condition that no earlier mark is valid and
-//! the count is below its limit. So if two dispatchers find the same change at once, it is announced once. A change
-//! never depends on its announcement: it is made alone if a limit is reached or the transaction is lost. An identifier
-//! of the outbox entry derived from webhook, type and hour could replace a webhook's marks, but not its entity's limit.
+//! Each event goes to all webhooks of the entity except those that it is about. With limits per entity, the number of
+//! deliveries grows with the number of its webhooks; with limits per webhook alone, it would grow with the square of
+//! that. One transaction writes the items, the change and the event in the outbox, on condition that no earlier mark is
+//! valid and the count is below its limit. So if two dispatchers find the same change at once, it is announced once. A
+//! change never depends on its announcement: it is made alone if a limit is reached or the transaction is lost. If the
+//! outbox entry's identifier were derived from webhook, type and hour, it could replace a webhook's marks, but not its
+//! entity's limit.
 
 use std::time::Duration;
 
@@ -22,11 +23,12 @@ use auth::EntityId;
 use base::{Time, WebhookId, logging};
 use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written, absent, at_most, is_new};
 
-/// The minimum time between two events of one type about one webhook, and between two `webhook.failing` for one entity.
+/// The minimum time between two events of the same type about one webhook, and between two `webhook.failing` events for
+/// one entity.
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The time limit for reading the marks, since an attempt's record waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
-/// The maximum number of events of each other type for one entity in one hour of the clock.
+/// The maximum number of events of any other type for one entity in one clock hour.
 pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;
 
 const HOUR: i64 = 60 * 60;
@@ -88,7 +90,7 @@ fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
     key_of_entity(entity, &format!("{kind}#{}", now.as_seconds().div_euclid(HOUR)))
 }
 
-/// The write that counts an event. Lost if the entity has reached the limit of this hour.
+/// The write that counts an event. Lost if the entity has reached this hour's limit.
 fn count(outbox_event: &OutboxEvent, now: Time) -> Change {
     Change::of(key_of_count(&outbox_event.owner_identifier, &outbox_event.kind, now))
         .set("expiresAt", now.as_seconds() + 2 * HOUR)
@@ -112,7 +114,7 @@ impl Announcer {
         now: Time,
     ) -> Result<Vec<Write>, TableError> {
         let OutboxEvent { owner_identifier, kind, .. } = outbox_event;
-        // The reads only avoid transactions that would be lost, so their errors are not fatal.
+        // The reads only avoid transactions that would be lost, so errors in them are not fatal.
         let mark = self.table.read::<AnnouncedItem>(key_of_webhook(webhook, kind), DOING);
         let counted = self.table.read::<CountItem>(key_of_count(owner_identifier, kind, now), DOING);
         let marks = timeout(READ_LIMIT, async { try_join!(mark, counted) }).await;
@@ -150,7 +152,7 @@ impl Announcer {
         self.table.write_all(change, DOING).await
     }
 
-    /// When an event of this type was last announced to the entity, if within the last hour.
+    /// When an event of this type was last announced to the entity, if that was within the last hour.
     pub(in crate::subscriptions) async fn last_to_entity(
         &self,
         entity: &EntityId,

@@ -1,9 +1,9 @@
-//! The circuit breaker of a webhook: a pure state machine of counts, times and settings.
+//! A webhook's circuit breaker: a pure state machine of counts, times and settings.
 //!
-//! While the breaker is *closed*, attempts are made. A number of consecutive attempts that never completed *opens* it:
-//! attempts then wait for a pause. After the pause, one attempt is made, the *probe*, and the others wait for its
-//! outcome. A response with any status closes the breaker. A probe without a response opens it again for twice as long,
-//! up to a limit. An attempt that a person requested may be the probe before the end of the pause; if it gets no
+//! While the breaker is *closed*, attempts are made. A number of consecutive attempts that never completed *opens* it,
+//! and attempts are on hold for a pause. After the pause, one attempt is made, the *probe*, and the others wait for its
+//! outcome. A response with any status closes the breaker. A probe that gets no response opens it again for twice as
+//! long, up to a limit. An attempt that a person requested may be the probe before the end of the pause; if it gets no
 //! response, nothing changes.
 //!
 //! Many dispatchers count for the same webhook concurrently. So none of them writes a state that it computed from an
@@ -20,12 +20,12 @@ use base::{
     wait::Wait,
 };
 
-/// The lease of a probe: the longest exchange of 15 s, and time to count it.
+/// A probe's lease: the longest exchange, 15 s, and time to count it.
 pub const PROBE_LEASE: Duration = Duration::from_secs(25);
 /// How long deliveries wait for the first probe: most probes end quickly.
 const FIRST_PROBE_WAIT: Duration = Duration::from_secs(5);
 
-/// The number of consecutive failed attempts from which a webhook counts as failing. A single delivery makes this many
+/// The number of consecutive failed attempts after which a webhook counts as failing. A single delivery makes this many
 /// within three hours; fewer failures may be due to a deployment of the endpoint.
 const FAILING_AFTER: u32 = 5;
 
@@ -92,12 +92,12 @@ pub struct HealthItem {
     pub streak_since: Option<Time>,
     /// Whether enough attempts have failed to call the webhook failing.
     pub failing: bool,
-    /// When the streak may be announced, if that was postponed because another one had been announced shortly before.
+    /// When the streak may be announced, if that was postponed because another one had just been announced.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
     /// The end of the breaker's pause; absent while the breaker is closed.
     pub open_until: Option<Time>,
-    /// How often the breaker has opened consecutively.
+    /// How many times in succession the breaker has opened.
     pub opens: u32,
     /// The end of the probe's lease.
     pub probe_until: Option<Time>,
@@ -112,7 +112,7 @@ pub struct HealthItem {
 pub enum BreakerDecision {
     /// The attempt is made.
     Go,
-    /// The attempt is made as the probe, if it takes the probe's lease before any other attempt.
+    /// The attempt is made as the probe, if it takes the probe's lease before any other attempt does.
     Probe,
     /// The attempt waits until this time, when the breaker decides on it again.
     Wait(Time),
@@ -142,7 +142,7 @@ pub enum Consequence {
     Reopen {
         /// The end of the probed pause.
         seen: Time,
-        /// How often the breaker has then opened consecutively.
+        /// How many times in succession the breaker will have opened.
         opens: u32,
         /// The end of the pause.
         until: Time,
@@ -153,7 +153,8 @@ pub enum Consequence {
         /// The end of the probe's lease, which is unique to it.
         lease: Time,
     },
-    /// Announce that the webhook is failing, if that was not announced yet and no attempt has succeeded in between.
+    /// Announce that the webhook is failing, if that has not been announced yet and no attempt has succeeded in the
+    /// meantime.
     AnnounceFailing(FailureStreak),
     /// Disable the webhook, if it is enabled.
     Disable {

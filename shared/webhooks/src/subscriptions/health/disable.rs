@@ -14,9 +14,9 @@ use storage::table::{Change, Table, TableError, Transaction, Written, absent, is
 /// Why the service disables a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason<'a> {
-    /// Its endpoint answered 410.
+    /// Its endpoint responded with 410.
     Gone {
-        /// The endpoint that answered. If the webhook's URL has changed since, the webhook is not disabled.
+        /// The endpoint that responded. If the webhook's URL has changed since, the webhook is not disabled.
         endpoint: &'a KeptEndpoint,
         /// Whether the attempt carried an operational event, which causes no further event.
         operational: bool,
@@ -39,7 +39,7 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether, counted from its owner's last pause, the webhook has not failed for too long.
+    /// Whether the webhook, counted from its owner's last pause, has not been failing for too long.
     fn is_of_a_pause(self, webhook: &Webhook, now: Time) -> bool {
         let Self::Failing { after, .. } = self else { return false };
         webhook.pause.is_some_and(|pause| now.since(pause.last_moment(now)) < after)
@@ -60,14 +60,13 @@ pub struct Disabler {
 }
 
 impl Disabler {
-    /// Disables the webhooks of this table.
+    /// Disables webhooks in this table.
     pub fn new(table: Table, random: SharedRandom) -> Self {
         Self { announcer: Announcer::new(table.clone()), webhooks: Webhooks::new(table), random }
     }
 
-    /// Disables a webhook, and puts an event about it into the outbox unless its limits are reached. Lost if the
-    /// webhook is already disabled, has another URL or is gone, or if the streak of failures that is the reason has
-    /// ended.
+    /// Disables a webhook, and puts an event about it into the outbox unless the limits are reached. Lost if the
+    /// webhook is already disabled, has another URL or is gone, or if the streak of failures behind this has ended.
     pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,

@@ -1,6 +1,6 @@
-//! Failing webhooks of all managing entities, for the operator of a deployment. They are found by a scan, since every
-//! change of a healthy webhook would pay for an index. A webhook is failing if its health says so, or if the service
-//! has disabled it.
+//! Failing webhooks of all managing entities, for a deployment's operator. They are found by a scan, since an index
+//! would cost something with every change to a healthy webhook. A webhook is failing if its health says so, or if the
+//! service has disabled it.
 
 use std::fmt;
 

@@ -1,12 +1,12 @@
-//! The health of webhooks in the table: one item for each unhealthy webhook.
+//! Webhooks' health in the table: one item for each unhealthy webhook.
 //!
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item, so that a
-//! healthy webhook costs no write. Without attempts, the item is kept at least as long as the statistics, which are
-//! shown with it: a webhook whose shown attempts have all failed is not healthy. The *streak* decides whether the
-//! webhook is disabled; a long silence ends it.
+//! healthy webhook costs no write. Without attempts, the item is kept for at least as long as the statistics shown with
+//! it: a webhook whose attempts shown there have all failed is not healthy. Whether the webhook is disabled depends on
+//! the *streak*; a long silence ends it.
 
 pub mod announcing;
 pub mod breaker;
@@ -40,7 +40,7 @@ pub(in crate::subscriptions) const PREFIX: &str = "HLT#";
 
 const READING: &str = "reading a webhook's health";
 
-/// The health of webhooks in the table.
+/// Webhooks' health in the table.
 #[derive(Debug, Clone)]
 pub struct Healths(Table);
 
@@ -91,7 +91,7 @@ impl Healths {
         self.0.read_eventual(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// Makes the caller's attempt the probe of the pause that it read, with a lease until this time. Lost if another
+    /// Makes the caller's attempt the probe for the pause that it read, with a lease until this time. Lost if another
     /// attempt is the probe, or the breaker has changed. A probe that is never counted blocks others only until the end
     /// of its lease.
     pub(crate) async fn take_probe(
@@ -124,7 +124,7 @@ impl Healths {
         Delete::of(Self::key(entity.id(), webhook))
     }
 
-    /// Adds a tally that ends with failures in one write, and returns the new health; `last` is the last failure. A
+    /// In one write, adds a tally that ends with failures, and returns the new health; `last` is the last failure. A
     /// tally more than `streak_timeout` after the previous one begins a new streak. An expired health is removed first.
     pub(in crate::subscriptions) async fn add(
         &self,
@@ -202,7 +202,7 @@ impl Healths {
 }
 
 /// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
-/// long is still disabled; only the count of incomplete attempts starts again. Lost if the breaker is closed.
+/// a long time is still disabled; only the count of incomplete attempts starts again. Lost if the breaker is closed.
 pub(in crate::subscriptions) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))

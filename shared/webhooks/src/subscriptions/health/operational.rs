@@ -1,5 +1,5 @@
 //! *Operational* events: the service's events about webhooks, delivered like any other to the webhooks that subscribe.
-//! Operational events never cause each other: none is delivered to a webhook that it is about, and an attempt that
+//! Operational events never cause one another: none is delivered to a webhook that it is about, and an attempt that
 //! carries one changes no health and causes no event, regardless of the response. Their number per managing entity and
 //! hour is limited ([`super::announcing`]). A test event is not operational, even with the sample of an operational
 //! type: a person requests it to see whether the endpoint works, so its attempts count for the webhook's health. Its
@@ -76,7 +76,7 @@ pub struct WebhookDisabled<'a> {
     pub reason: &'a str,
 }
 
-/// The data of `webhook.unread`: a delivery has waited long in a webhook's feed.
+/// The data of `webhook.unread`: a delivery has been waiting for a long time in a webhook's feed.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookUnread<'a> {

@@ -1,4 +1,4 @@
-//! Operational events remain few, with any subscriptions, any responses of endpoints, and in any order. The simulated
+//! Operational events remain few, with any subscriptions, any responses from endpoints, and in any order. The simulated
 //! world handles each attempt like the dispatcher and the table, and does nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -40,7 +40,7 @@ struct World {
     healths: BTreeMap<usize, HealthItem>,
     /// By webhook; without one, those of the whole entity.
     announced: BTreeMap<(Option<usize>, String), Time>,
-    /// By type and hour of the clock.
+    /// By type and clock hour.
     counts: BTreeMap<(String, i64), u32>,
     outbox: VecDeque<OutboxEvent>,
     open: Vec<Open>,
@@ -48,7 +48,7 @@ struct World {
     requests: usize,
 }
 
-/// The status that an endpoint answers with, if it answers.
+/// The status that an endpoint responds with, if it responds.
 type Status = Option<u16>;
 
 impl World {
@@ -204,7 +204,7 @@ fn lists(most: usize) -> impl Strategy<Value = Vec<Vec<&'static str>>> {
     proptest::collection::vec(proptest::sample::subsequence(KINDS.to_vec(), 0..=KINDS.len()), 1..most)
 }
 
-/// Which delivery is attempted, with which answer, whether the sweep runs then, and how many minutes pass.
+/// Which delivery is attempted, with which response, whether the sweep runs after that, and how many minutes pass.
 fn moves() -> impl Strategy<Value = Vec<(usize, Status, bool, u64)>> {
     let answer = prop_oneof![
         8 => proptest::sample::select(vec![Some(200u16), Some(500), None]),
@@ -242,11 +242,11 @@ proptest! {
                 world.sweep();
             }
             world.now = world.now + Duration::from_secs(minutes * 60);
-            // Three types of event: one event of each type about each webhook per hour, and few to the entity.
+            // Three types of event: one event of each type about each webhook per hour, and a few to the entity.
             let hours = usize::try_from(world.now.since(BEGIN).as_secs() / ANNOUNCEMENT_INTERVAL.as_secs()).expect("hours") + 1;
             let announced = world.operational;
             prop_assert!(announced <= 3 * webhooks * hours, "{announced} events about {webhooks} webhooks in {hours} hours");
-            // An hour of these may overlap two hours of the clock.
+            // An hour of these may overlap two clock hours.
             let to_entity = (2 * MAX_TO_ENTITY as usize) * (hours + 1) + hours;
             prop_assert!(announced <= to_entity, "{announced} events in {hours} hours");
             // At any time, no more than the published events can cause: each of the three types needs an attempt that

@@ -1,6 +1,6 @@
-//! The pace of webhooks: deliveries to a slow webhook use the slow lane.
+//! Webhooks' pace: deliveries to a slow webhook use the slow lane.
 //!
-//! The mark of a slow webhook is stored in the webhook's item, which publishing and dispatching read anyway. It is set
+//! A slow webhook's mark is stored in the webhook's item, which publishing and dispatching read anyway. It is set
 //! during a slow exchange, and expires a few minutes after the last one. It costs one read for each slow exchange, and
 //! one write every few minutes.
 

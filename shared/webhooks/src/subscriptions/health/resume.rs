@@ -1,9 +1,9 @@
 //! Ends the pause of a webhook's breaker early: its owner resumes the webhook or gives it another address, or an
-//! attempt that a person requested is answered. The pause that an owner begins is in `webhook::pausing`.
+//! attempt that a person requested gets a response. The pause that an owner begins is in `webhook::pausing`.
 //!
 //! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
-//! that read the breaker just before may postpone its delivery after the job has passed; that delivery is attempted at
-//! the end of the pause.
+//! that read the breaker just before may postpone its delivery after the job has passed it; that delivery is attempted
+//! at the end of the pause.
 
 use crate::{
     deliveries::jobs::Jobs,
@@ -14,7 +14,7 @@ use base::{Time, WebhookId};
 use storage::table::{Change, Transaction, Write, Written};
 use storage::{IdempotencyError, Record, Table};
 
-/// The parts of a webhook's state that a change of it resets.
+/// The parts of a webhook's state that changing the webhook resets.
 #[derive(Default)]
 pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries waiting for an open breaker due now: past failures do not disable
@@ -22,13 +22,13 @@ pub(in crate::subscriptions) struct Reset {
     pub(in crate::subscriptions) failures: bool,
     /// Makes the deliveries waiting for a breaker, for their slot or for the preceding delivery due now.
     pub(in crate::subscriptions) put_off: bool,
-    /// The job that takes deliveries out of a feed, or makes those of a paused webhook due, and its turn.
+    /// The job that takes deliveries out of a feed, or makes a paused webhook's deliveries due, and its turn.
     pub(in crate::subscriptions) job: Option<[Write; 2]>,
     /// The request's record, if it has an idempotency key.
     pub(in crate::subscriptions) record: Option<Record>,
 }
 
-/// The breaker pauses of webhooks.
+/// Webhooks' breaker pauses.
 #[derive(Debug, Clone)]
 pub struct Pauses {
     table: Table,

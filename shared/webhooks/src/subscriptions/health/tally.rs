@@ -25,8 +25,8 @@ impl AttemptOutcome {
         self.confirmed || self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond, so an attempt of
-    /// its reader counts as completed, and opens no breaker.
+    /// Whether there was a response, of any status. A feed has no endpoint that could fail to respond, so its reader's
+    /// attempt counts as completed and opens no breaker.
     pub const fn completed(&self) -> bool {
         self.of_reader || self.http_status.is_some()
     }

@@ -1,4 +1,4 @@
-//! Tracks the health of webhooks by the outcomes of their attempts.
+//! Tracks webhooks' health by the outcomes of their attempts.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use storage::{Table, TableError, table::Transaction};
 /// An exchange that took longer than this may have begun before others failed.
 const LONG_EXCHANGE: Duration = Duration::from_secs(1);
 
-/// A webhook that began to fail less than this before an announced event may be missing from the event.
+/// A webhook that began to fail less than this long before an announced event may be missing from the event.
 const UNCERTAIN: Duration = Duration::from_secs(60);
 
 const DOING: &str = "recording that a webhook is failing";
 
-/// Counts the failures of webhooks, and carries out the consequences.
+/// Counts webhooks' failures, and carries out the consequences.
 #[derive(Clone)]
 pub struct HealthTracker {
     table: Table,
@@ -194,8 +194,8 @@ impl HealthTracker {
     }
 }
 
-/// Whether an event that was announced at this time lists the webhook, which was found failing an hour before
-/// `announce_after`. Within a minute that is not certain, since clocks differ.
+/// Whether an event announced at this time lists the webhook, which was found failing an hour before `announce_after`.
+/// Within a minute of that, it is not certain, since clocks differ.
 fn is_listed(streak: FailureStreak, announced: Time) -> bool {
     streak.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + ANNOUNCEMENT_INTERVAL)
 }

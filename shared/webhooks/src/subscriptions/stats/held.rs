@@ -1,9 +1,9 @@
-//! Attempts that a process has counted for the statistics of webhooks but not written yet, so that not every attempt of
-//! a busy webhook costs a write.
+//! Attempts that a process has counted for webhooks' statistics but not yet written, so that not every attempt of a
+//! busy webhook costs a write.
 //!
 //! Between two writes, a process holds at most a twentieth of the webhook's attempts that it has written in the hour,
-//! and at most a hundred. A process that dies loses only these. So an hour's statistics lack at most a twentieth of its
-//! attempts, and none from a process that made fewer than forty.
+//! and never more than a hundred. A process that dies loses only these. So an hour's statistics lack at most a
+//! twentieth of its attempts, and none from a process that made fewer than forty.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use base::WebhookId;
 const SHARE: u64 = 20;
 /// The maximum number of held attempts per webhook.
 const MAX_HELD: u64 = 100;
-/// The number of webhooks from which those without held attempts are dropped.
+/// The number of webhooks at which those without held attempts are dropped.
 const MAX_WEBHOOKS: usize = 1_000;
 
 /// A webhook and its entity.
@@ -29,7 +29,7 @@ pub(super) struct WebhookKey {
 #[derive(Debug, Default)]
 pub(super) struct Held(HashMap<WebhookId, OfWebhook>);
 
-/// The counts of a webhook in an hour.
+/// A webhook's counts in an hour.
 #[derive(Debug)]
 struct OfWebhook {
     key: WebhookKey,
@@ -64,7 +64,7 @@ impl OfWebhook {
 }
 
 impl Held {
-    /// Adds attempts of an hour. Returns the counts to write now, and whether the webhook has held attempts now but had
+    /// Adds attempts of an hour. Returns the counts to write now, and whether the webhook now has held attempts but had
     /// none before.
     pub(super) fn add(&mut self, key: WebhookKey, hour: String, count: &Count) -> (Vec<Ready>, bool) {
         if self.0.len() >= MAX_WEBHOOKS {

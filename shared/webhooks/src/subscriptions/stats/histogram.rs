@@ -11,7 +11,7 @@ pub(super) const LONGEST: u64 = 20_000;
 pub(super) struct Histogram(pub(super) BTreeMap<u64, u64>);
 
 /// The shortest duration of each range. A range ends at most a sixth above its shortest duration, so that its middle is
-/// within a tenth of all its durations.
+/// within a tenth of all of its durations.
 fn ranges() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
 }
@@ -21,7 +21,7 @@ fn range_of(millis: u64) -> u64 {
     ranges().take_while(|least| *least <= millis).last().unwrap_or_default()
 }
 
-/// The geometric middle of a range, which represents all its durations.
+/// The geometric middle of a range, which represents all of its durations.
 fn middle(least: u64) -> u64 {
     let greatest = ranges().find(|next| *next > least).unwrap_or(LONGEST) - 1;
     // The root of a product of numbers below 20 000 is exact enough, and itself below 20 000.

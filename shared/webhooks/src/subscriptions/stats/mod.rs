@@ -1,5 +1,5 @@
-//! Statistics of a webhook per hour: attempts, successes and response times. An attempt without a response, such as a
-//! refused connection, has no response time, since it would make a dead endpoint look fast.
+//! A webhook's statistics per hour: attempts, successes and response times. An attempt that gets no response, such as a
+//! refused connection, has no response time, since that would make a dead endpoint look fast.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -34,7 +34,7 @@ use storage::table::{Change, Query, Table, TableError};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long hours are kept: a day longer than they are shown.
 pub(super) const RETENTION: Duration = Duration::from_secs(8 * 24 * 60 * 60);
-/// The maximum age of counts that a process holds although they are too few to be written. A sandbox that freezes in
+/// The maximum age of counts that a process holds because there are too few to be written. A sandbox that freezes in
 /// the meantime writes them at its next event.
 const HOLDING: Duration = Duration::from_secs(2);
 
@@ -129,7 +129,7 @@ impl Stats {
     async fn write_later(&self, key: WebhookKey) {
         pause(HOLDING).await;
         let ready = self.held().take(&key);
-        // The retention of the item counts from the end of the hour.
+        // The item's retention counts from the end of the hour.
         let now = ready.as_ref().and_then(|ready| Time::of_client(&format!("{}:59:59Z", ready.hour)));
         let Some((ready, now)) = ready.zip(now) else { return };
         if let Err(error) = self.write(vec![ready], now).await {
@@ -187,7 +187,7 @@ fn summarized(hours: &[HourItem], prefix: &str, now: Time) -> WebhookStats {
 fn recent<'a>(hours: &'a [HourItem], prefix: &str, ago: Duration, now: Time) -> Vec<(&'a str, &'a HourItem)> {
     let first = hour(now - ago);
     let named = hours.iter().filter_map(|item| Some((item.sk.strip_prefix(prefix)?, item)));
-    // The order of the texts is the order of the hours.
+    // The names sort in the order of the hours.
     named.filter(|(hour, _)| *hour >= first.as_str()).collect()
 }
 

@@ -2,7 +2,7 @@
 //! version sets only the members that it names: it undoes no concurrent change and loses no new secret.
 //!
 //! A mask in a change means the stored value: such a change is built from that value, and tried again if the value has
-//! changed. No stored value moves to another server together with the webhook.
+//! changed. No stored value moves to another server along with the webhook.
 //!
 //! Changing the signature adds a key pair to the current signing secret, or removes all key pairs. The secrets continue
 //! to sign, so that a receiver that has them accepts every delivery before and after.
@@ -33,14 +33,14 @@ use problem::{JsonBody, Pointer, Problem, Rule, Violations};
 use storage::{Changed, KeyRings, Once, Record, Written, table::Change};
 
 /// How many times a change is tried. A change without a version is lost only if a concurrent change sets `enabled` or
-/// `delivery`, or the endpoint or the secrets on which it depends.
+/// `delivery`, or the endpoint or the secrets that it depends on.
 const TRIES: u32 = 10;
 
 /// Changes webhooks.
 pub struct Changing {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// The pauses of webhooks, which a new address ends.
+    /// Webhooks' pauses, which a new address ends.
     pub pauses: Pauses,
     /// The clock for the change.
     pub clock: SharedClock,
@@ -115,7 +115,7 @@ impl Changing {
             refuse_kept_values(members, &read.endpoint)?;
         }
         let endpoint = if pulled && !read.is_pulled() {
-            // An address and headers are credentials of an endpoint, which no reader of the feed must learn.
+            // An address and headers are an endpoint's credentials, which no reader of the feed must learn.
             EndpointChange::none()
         } else {
             self.endpoint(read, members).await?
@@ -134,7 +134,7 @@ impl Changing {
         let paced = revision::changed_limit(read, members).is_some();
         // The feed ends.
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
-        // Deliveries that are held until others are final are due at once.
+        // Deliveries that are held until others are final become due at once.
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let job = match (leaves_feed, revision::ends_pause(read, members)) {
             (true, _) => Some(self.pauses.jobs.release(entity, &read.id, now)?),
@@ -153,8 +153,8 @@ impl Changing {
         }
     }
 
-    /// The change of the endpoint. A concurrent change may lead to another server, so new headers require the address
-    /// that was read, and a new address the headers that were read.
+    /// The change to the endpoint. A concurrent change may lead to another server, so new headers require the address
+    /// that was read, and a new address requires the headers that were read.
     async fn endpoint(&self, read: &Webhook, members: &Members) -> Result<EndpointChange, WebhookError> {
         let mut endpoint = EndpointChange {
             url: self.part(read, read.endpoint.url(), members.event_url.as_ref()).await?,
@@ -225,7 +225,7 @@ impl Changing {
         Ok(Some(secrets))
     }
 
-    /// The change of a part of the endpoint; `None` if the part does not change.
+    /// The change to a part of the endpoint; `None` if the part does not change.
     async fn part<T: Part>(
         &self,
         read: &Webhook,
@@ -248,7 +248,7 @@ impl Changing {
         Ok(Some(PartChange { kept: now_on, differs: true, made_of: needs_kept.then_some(kept) }))
     }
 
-    /// Replaces the masks of a part by the stored values, and checks the part.
+    /// Replaces the masks in a part with the stored values, and checks the part.
     fn unmask_and_check<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);
@@ -281,7 +281,7 @@ fn check_delivery(read: &Webhook, members: &Members, pulled: bool) -> Result<(),
     if violations.is_empty() { Ok(()) } else { Err(WebhookError::Invalid(violations)) }
 }
 
-/// Refuses a change to another server that would send stored values there. They are credentials of the original server,
+/// Refuses a change to another server that would send stored values there. They are the original server's credentials,
 /// and a token that may change a webhook must not reveal them.
 fn refuse_kept_values(members: &Members, kept: &KeptEndpoint) -> Result<(), WebhookError> {
     const GIVE: &str = "must be given in full, not as `***`: eventUrl names another server, which must not get the \
@@ -340,7 +340,7 @@ mod tests {
         WebhookChange::read(body.as_bytes(), &entity, &AddressRules::default())
     }
 
-    /// The fields whose stored values a change would send to another server than
+    /// The fields whose stored values a change would send to a server other than that of
     /// `https://hotel.example.com/hook?key=***`.
     fn refused(body: &str, headers: &str) -> Vec<String> {
         let kept = format!(r#"{{"eventUrl":"https://hotel.example.com/hook?key=***","headers":{headers}}}"#);
@@ -375,7 +375,7 @@ mod tests {
                 KEPT,
                 vec!["headers.x-key"],
             ),
-            // All values are given again, or omitted.
+            // All values are given again or omitted.
             (r#"{"eventUrl":"https://other.example.com/?key=new","headers":{"X-Key":"new"}}"#, KEPT, vec![]),
             (r#"{"eventUrl":"https://other.example.com/","headers":{}}"#, KEPT, vec![]),
             (r#"{"eventUrl":"https://other.example.com/"}"#, "{}", vec![]),

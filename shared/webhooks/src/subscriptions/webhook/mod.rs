@@ -36,14 +36,14 @@ use auth::{EntityId, OwnerView};
 use base::{Time, WebhookId};
 use problem::Metadata;
 
-/// How the events of a webhook reach its subscriber.
+/// How a webhook's events reach its subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivering {
     /// The service calls the webhook's address.
     #[default]
     Push,
-    /// The subscriber reads the webhook's feed, which has no address.
+    /// The subscriber reads the feed of the webhook, which has no address.
     Pull,
 }
 
@@ -57,7 +57,7 @@ impl Delivering {
     }
 }
 
-/// The order in which the deliveries of a webhook are sent.
+/// The order in which a webhook's deliveries are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryOrder {
@@ -143,7 +143,7 @@ pub struct Webhook {
     pub(crate) version: u64,
 }
 
-/// How long a delivery in a feed that is read may wait before the reader counts as missing.
+/// How long a delivery may wait in a feed that is being read before the reader counts as missing.
 const READER_GRACE: Duration = Duration::from_secs(10 * 60);
 
 /// The prefix of the sort keys of webhooks.
@@ -303,10 +303,10 @@ impl WebhookView {
         Some((filter, &self.event_list))
     }
 
-    /// When the oldest delivery in its feed was published, if the feed was not read since.
+    /// When the oldest delivery in its feed was published, if the feed has not been read since.
     pub(crate) fn without_reader_since(&self, now: Time) -> Option<Time> {
         let oldest = self.oldest_unread_date?;
-        // A reader that comes often has read at most a few minutes after the noted time.
+        // A reader that comes often may have read up to a few minutes after the noted time.
         let has_reader = |read: Time| oldest <= read || now.since(oldest) < READER_GRACE;
         (!self.last_read_date.is_some_and(has_reader)).then_some(oldest)
     }

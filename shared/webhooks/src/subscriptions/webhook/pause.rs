@@ -1,4 +1,4 @@
-//! A pause by a webhook's owner, as the webhook stores it. Requests for it are in `pausing`.
+//! A pause by a webhook's owner, as stored with the webhook. Requests for it are in `pausing`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,18 @@ pub struct Pause {
     /// When it began.
     #[serde(rename = "pausedSince")]
     pub(crate) since: Time,
-    /// When it ends by itself. Without it, only the owner ends the pause.
+    /// When it ends by itself. If this is missing, only the owner ends the pause.
     #[serde(rename = "pausedUntil", default, skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<Time>,
 }
 
 impl Pause {
-    /// Whether it lasts.
+    /// Whether it is still under way.
     pub(crate) fn lasts(self, now: Time) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 
-    /// Its end, or now while it lasts.
+    /// Its end, or now while it is under way.
     pub(crate) fn last_moment(self, now: Time) -> Time {
         self.until.map_or(now, |until| until.min(now))
     }

@@ -1,5 +1,5 @@
-//! Pausing and resuming a webhook by its owner. During a pause, its deliveries are on hold, and none is lost. A
-//! breaker's pause, which the service begins, is in `subscriptions::health`.
+//! How an owner pauses and resumes a webhook. During a pause, its deliveries are on hold, and none is lost. A breaker's
+//! pause, which the service begins, is in `subscriptions::health`.
 //!
 //! A job makes the waiting deliveries due. One transaction ends the pause and writes the job. A pause with an end has
 //! the job from the beginning, due at that end.
@@ -44,7 +44,7 @@ impl PauseRequest {
 pub struct Pausing {
     /// Reads and shows webhooks.
     pub showing: Showing,
-    /// The breakers of webhooks, and the jobs that attempt waiting deliveries.
+    /// Webhooks' breakers, and the jobs that attempt waiting deliveries.
     pub pauses: Pauses,
     /// Limits on the requests of entities.
     pub limits: RequestLimits,

@@ -55,7 +55,7 @@ impl NewWebhook {
         body.finish_with(Self::of(members))
     }
 
-    /// An internal webhook of the service for events of every type.
+    /// An internal webhook of the service, for events of every type.
     pub(crate) fn plain(name: &str, event_url: String) -> Self {
         Self { name: name.to_owned(), event_url, event_list: Vec::new(), members: Members::default() }
     }

@@ -1,6 +1,6 @@
 //! Removes a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
 //! deliveries. If an attempt in progress fails, the next attempt finds no webhook and cancels the delivery, or a late
-//! pass of the job does. A delivery that is published at this moment is cancelled by its first attempt.
+//! pass of the job does. A delivery that is being published at this moment is cancelled by its first attempt.
 
 use crate::{
     deliveries::jobs::Jobs,
@@ -14,7 +14,7 @@ use storage::Record;
 pub struct Removal {
     /// The webhooks that exist.
     pub webhooks: Webhooks,
-    /// The health of webhooks, which is removed with them.
+    /// Webhooks' health, which is removed with them.
     pub healths: Healths,
     /// The jobs that cancel their waiting deliveries.
     pub jobs: Jobs,

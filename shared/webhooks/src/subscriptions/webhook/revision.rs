@@ -1,5 +1,5 @@
-//! Changes of an existing webhook: the attributes that they set, and those that must not have changed since they were
-//! read. A change leaves other attributes alone, so that concurrent changes never undo each other.
+//! Changes to an existing webhook: the attributes that they set, and the ones that must not have changed since they
+//! were read. A change leaves other attributes alone, so that concurrent changes never undo each other.
 
 use crate::events::payload::Payload;
 use crate::subscriptions::{
@@ -12,7 +12,7 @@ use crate::subscriptions::{
 use base::Time;
 use storage::table::{Change, Condition, TableError, Value, absent, is};
 
-/// The change of an endpoint. A missing part does not change.
+/// The change to an endpoint. A missing part does not change.
 #[derive(Default)]
 pub struct EndpointChange {
     pub url: Option<PartChange<String>>,
@@ -20,7 +20,7 @@ pub struct EndpointChange {
 }
 
 impl EndpointChange {
-    /// The change of no part.
+    /// A change to no part.
     pub fn none() -> Self {
         Self {
             url: Some(PartChange { kept: Kept { shown: String::new(), sealed: None }, differs: true, made_of: None }),
@@ -33,7 +33,7 @@ impl EndpointChange {
     }
 }
 
-/// The change of a part of an endpoint.
+/// The change to a part of an endpoint.
 pub struct PartChange<T> {
     /// The new part.
     pub kept: Kept<T>,
@@ -123,8 +123,8 @@ pub fn resume(read: &Webhook, pause: Pause, now: Time) -> Change {
     without_pause(change).only_if(is("enabled", true)).only_if(since).only_if(until)
 }
 
-/// Whether a change ends a pause: a webhook that is enabled again is not paused, and deliveries in a feed wait for
-/// their reader.
+/// Whether a change ends a pause: a webhook that is enabled again is not paused, and deliveries in a feed are waiting
+/// for their reader.
 pub fn ends_pause(read: &Webhook, members: &Members) -> bool {
     let is_enabled_again = !read.enabled && members.enabled == Some(true);
     read.pause.is_some() && (is_enabled_again || members.delivery == Some(Delivering::Pull))
@@ -161,13 +161,13 @@ fn with_attempt_settings(change: Change, members: &Members) -> Change {
     }
 }
 
-/// The condition that a webhook delivers its events in this way. Items of the first release lack the attribute.
+/// The condition that a webhook delivers its events in this way. Items from the first release lack the attribute.
 fn of_delivery(delivery: Delivering) -> Condition {
     let condition = is("delivery", delivery.as_str());
     if delivery == Delivering::Push { condition.or(absent("delivery")) } else { condition }
 }
 
-/// Adds the change of a part of the endpoint, which consists of two attributes: the shown text and the sealed one.
+/// Adds the change to a part of the endpoint, which consists of two attributes: the text shown and the sealed one.
 fn with_part<T: Part>(
     change: Change,
     [shown, sealed]: [&'static str; 2],

@@ -43,7 +43,7 @@ impl Showing {
         Ok(webhook.view(health.as_ref(), now).with_oldest_unread(oldest))
     }
 
-    /// Shows all webhooks of an entity, oldest first.
+    /// Shows all of an entity's webhooks, oldest first.
     pub async fn all(&self, entity: &AuthorizedEntity, now: Time) -> Result<Vec<WebhookView>, WebhookError> {
         let (found, healths) = tokio::try_join!(self.webhooks.of(entity), self.healths.of(entity))?;
         Ok(found.iter().map(|webhook| webhook.view(healths.get(&webhook.id), now)).collect())

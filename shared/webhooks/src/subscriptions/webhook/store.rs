@@ -1,4 +1,4 @@
-//! Webhooks in the table. All webhooks of an entity are in one partition, so that one query reads them.
+//! Webhooks in the table. All of an entity's webhooks are in one partition, so that one query reads them.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(put).with_all(along), record, DOING).await.map(drop)
     }
 
-    /// All webhooks of an entity, oldest first, including every webhook acknowledged before.
+    /// All of an entity's webhooks, oldest first, including every webhook acknowledged so far.
     pub(crate) async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Webhook>, TableError> {
         const DOING: &str = "reading an entity's webhooks";
         let items: Vec<WebhookItem> = self.0.shared_partition(partition(entity.id()), PREFIX, DOING).await?;
@@ -161,7 +161,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
-    /// Notes that a webhook's feed was read, with at most one write in five minutes.
+    /// Notes that a webhook's feed was read, writing at most once in five minutes.
     pub(crate) async fn note_read(
         &self,
         entity: &AuthorizedEntity,
