@@ -29,8 +29,8 @@ impl EntityId {
 /// The type of every owner, in the vocabulary of published clients, which distinguish users, companies and accounts.
 const OWNER_TYPE: &str = "COMPANY";
 
-/// The owner of a webhook or an application, as responses show it. Published clients expect a name and a type; the
-/// service knows only the identifier.
+/// A webhook's or an application's owner, as responses show it. Published clients expect a name and a type; the service
+/// knows only the identifier.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerView {
@@ -46,8 +46,8 @@ impl OwnerView {
     }
 }
 
-/// A managing entity for which the caller may act. The stores take this type, so that code that skips the check does
-/// not compile.
+/// A managing entity that the caller may act for. The stores take this type, so that code that skips the check does not
+/// compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedEntity(EntityId);
 
@@ -100,7 +100,7 @@ impl AuthorizedEntity {
     }
 }
 
-/// The entities for which an application may act.
+/// The entities that an application may act for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entities(Vec<String>);
 

@@ -36,7 +36,7 @@ pub struct PublishedKey {
     /// When it was published.
     #[serde(rename = "publishedDate")]
     pub published: Time,
-    /// The time from which it no longer verifies tokens; `None` means never.
+    /// When it stops verifying tokens; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::{Deserialize, Serialize};
 
-/// The algorithms with which tokens can be signed, chosen per deployment.
+/// The algorithms that tokens can be signed with, chosen per deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SigningAlgorithm {
     /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4).

@@ -1,6 +1,6 @@
-//! The resources for which tokens are issued (RFC 8707): the whole API, or only its part for agents.
+//! The resources that tokens are issued for (RFC 8707): the whole API, or only its part for agents.
 
-/// A resource for which a token is issued. Its address is the token's `aud`.
+/// A resource that a token is issued for. Its address is the token's `aud`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Every endpoint, including the one for agents.

@@ -39,9 +39,9 @@ pub struct Audience {
 /// A token's content.
 #[derive(Debug, Clone)]
 pub struct Claims {
-    /// The application to which the token was issued.
+    /// The application that the token was issued to.
     pub client_id: String,
-    /// The secret or key with which the application obtained the token: a secret's identifier, or a key's thumbprint
+    /// The secret or key that the application used to obtain the token: a secret's identifier, or a key's thumbprint
     /// (RFC 7638), since another key may be given its name later. Tokens of panel sessions from the operator's links
     /// have none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
     pub credential_id: Option<String>,
@@ -51,14 +51,14 @@ pub struct Claims {
     pub token_id: String,
     /// The name of the key that signed the token.
     pub key_id: String,
-    /// The resource for which the token is issued. A token for one resource may be refused at another.
+    /// The resource that the token is issued for. A token for one resource may be refused at another.
     pub resource: Resource,
     /// The scopes that it grants.
     pub scopes: Scopes,
     /// The managing entities that the token covers.
     pub entities: Entities,
-    /// Whether the token may publish events. A scope cannot express this: publishing needs the scope with which
-    /// subscribers create webhooks.
+    /// Whether the token may publish events. A scope cannot express this: publishing needs the same scope that
+    /// subscribers use to create webhooks.
     pub may_publish: bool,
     /// When the token was issued; a whole second in the token.
     pub issued: Time,
@@ -214,7 +214,7 @@ impl<'a> Presented<'a> {
         Ok(Self { jws, kid })
     }
 
-    /// The name of the key with which the token claims to be signed.
+    /// The name of the key that the token claims to be signed with.
     pub fn kid(&self) -> &str {
         &self.kid
     }

@@ -134,7 +134,7 @@ impl DeliveryId {
         usize::try_from(number(&self.body()[BODY_LENGTH - ORDINAL_LENGTH..])).unwrap_or(usize::MAX)
     }
 
-    /// The time of the delivery's event, which is the time at which the delivery was created.
+    /// The time of the delivery's event, which is also when the delivery was created.
     pub fn time(&self) -> Time {
         time(self.body())
     }

@@ -40,7 +40,7 @@ pub struct Traced<E> {
 
 /// The type in which a handler receives an event.
 pub trait FromInvocation: Sized {
-    /// Reads the event of an invocation.
+    /// Reads an invocation's event.
     fn read(event: &RawValue, trace: Trace) -> serde_json::Result<Self>;
 }
 

@@ -15,7 +15,7 @@ use problem::{Problem, Query};
 pub struct Call {
     /// The request's identifier, a UUID.
     pub request_id: String,
-    /// The time at which the gate admitted the request.
+    /// When the gate admitted the request.
     pub now: Time,
     /// The span of this call in the request's trace.
     pub trace: Trace,

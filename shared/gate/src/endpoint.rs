@@ -23,7 +23,7 @@ pub struct Endpoint<C = Call> {
 pub struct Declaration {
     /// The access to it.
     pub access: Access,
-    /// The resource at which a token must be valid.
+    /// The resource that a token must be valid for.
     pub resource: Resource,
     /// Whether scripts of other sites are refused, by the browser's `Origin` header.
     pub own_origin: bool,

@@ -13,7 +13,7 @@ const MAX_LENGTH: usize = 2048;
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// A URL to which events may be sent.
+/// A URL that events may be sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointUrl {
     url: Url,

@@ -80,7 +80,7 @@ impl Default for Outbound {
 pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
-    /// The absolute address to which a redirect leads, without credentials and fragment.
+    /// The absolute address that a redirect leads to, without credentials and fragment.
     pub location: Option<String>,
     /// The `Retry-After` header, if it is text.
     pub retry_after: Option<String>,
@@ -282,7 +282,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 
 impl HttpResponse {
     /// The body as text of at most 4 096 bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. The body of
-    /// a delivery's response is already such a text, and `truncated` says whether it was cut.
+    /// a delivery's response already is such text, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }

@@ -1,4 +1,4 @@
-//! The address to which a redirect leads.
+//! The address that a redirect leads to.
 
 use http::{StatusCode, header, response};
 use url::Url;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The maximum number of headers of a response, and of each interim response. hyper's default of 100 is too small for
 /// servers that set many cookies or policies.
 pub(crate) const MAX_HEADERS: usize = 2_048;
-/// The largest heads with which a connection is kept, since hyper's read buffer stays as large as the largest head.
+/// The largest heads after which a connection is kept, since hyper's read buffer stays as large as the largest head.
 const MAX_KEPT: usize = 64 * 1024;
 /// The columns of the minor version and of the first digit of the status, as in `HTTP/1.1 204 No Content`.
 const MINOR_VERSION: usize = 7;

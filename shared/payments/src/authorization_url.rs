@@ -1,4 +1,4 @@
-//! The address at the provider where a person gives consent (RFC 6749 §4.1.1), and the address to which they return.
+//! The address at the provider where a person gives consent (RFC 6749 §4.1.1), and the address that they return to.
 
 use url::Url;
 
@@ -38,7 +38,7 @@ pub fn with_state(url: &str, state: &State) -> Result<Url, url::ParseError> {
     Ok(url)
 }
 
-/// The address to which a provider sends people back.
+/// The address that a provider sends people back to.
 pub fn redirect_uri(base_url: &str, provider: &ProviderName) -> String {
     format!("{base_url}/api/public/{provider}/oauth2/callback")
 }

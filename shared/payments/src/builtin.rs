@@ -17,7 +17,7 @@ pub struct BuiltIn {
     pub label: String,
     /// The addresses of its sandbox; `None` if the sandbox uses the same addresses.
     pub sandbox: Option<Map<String, Value>>,
-    /// The pages on which the description is based.
+    /// The pages that the description is based on.
     pub sources: Vec<String>,
     /// The questions that those pages leave open, and the assumptions made.
     pub unconfirmed: Vec<String>,

@@ -76,7 +76,7 @@ pub struct Callback {
 pub struct Answered {
     /// How the authorization ended.
     pub outcome: AuthorizationOutcome,
-    /// The address of the page to which the person is redirected.
+    /// The address of the page that the person is redirected to.
     pub address: String,
 }
 

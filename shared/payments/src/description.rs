@@ -19,8 +19,8 @@ use crate::{
 use outbound::{AddressRules, endpoint_url::EndpointUrl};
 use storage::SecretText;
 
-/// The members of a secret that do not belong to the description: this service's credentials at the provider, and the
-/// choice of the sandbox.
+/// The members of a secret that do not belong to the description: this service's credentials at the provider, and
+/// whether to use the sandbox.
 const OF_THE_SECRET: [&str; 4] = ["clientId", "clientSecret", "privateKey", "sandbox"];
 /// The default of `accountFields`.
 const ACCOUNT_FIELDS: [&str; 3] = ["account_id", "merchant_id", "account"];

@@ -1,4 +1,4 @@
-//! The admin panel, to which people return from a payment provider.
+//! The admin panel, where people return from a payment provider.
 
 use base::{Environment, FromEnvironment};
 use url::Url;

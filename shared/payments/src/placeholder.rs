@@ -21,7 +21,7 @@ pub enum Placeholder {
     AccessToken,
     RefreshToken,
     Account,
-    /// This service's host, to which people return from the provider.
+    /// This service's host, where people return from the provider.
     OwnHost,
 }
 

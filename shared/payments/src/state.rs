@@ -1,4 +1,4 @@
-//! The state of a pending authorization (RFC 6749 §10.12), which the provider's redirect returns.
+//! A pending authorization's state (RFC 6749 §10.12), which the provider's redirect returns.
 //!
 //! A state is random, valid for ten minutes and used once. The table stores only its hash, so that a reader of the
 //! table cannot forge a provider's redirect.
@@ -30,7 +30,7 @@ pub enum Ended {
     Expired,
 }
 
-/// Why the state of a start page or a callback is invalid.
+/// Why a start page's or a callback's state is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
     /// The string does not have the form of a state.

@@ -61,7 +61,7 @@ impl ProviderTokens {
     }
 }
 
-/// The context for which the tokens of an entity at a provider are sealed.
+/// The context that the tokens of an entity at a provider are sealed for.
 pub fn context(owner: &EntityId, provider: &ProviderName) -> String {
     format!("provider-tokens/{owner}/{provider}")
 }

@@ -11,7 +11,7 @@ use crate::{
     problems, schema,
 };
 
-/// The errors to which operations refer, with their statuses and kinds. Common errors come first.
+/// The errors that operations refer to, with their statuses and kinds. Common errors come first.
 pub fn errors(document: &Value) -> String {
     let references = problems::references(document);
     let entry = |name: &str, response: &Value| {
@@ -54,7 +54,7 @@ fn with_links(description: &str, response: &Value) -> String {
     written
 }
 
-/// The media types and headers of an error.
+/// An error's media types and headers.
 fn details(response: &Value) -> String {
     let mut parts = Vec::new();
     for (media_type, content) in members(response, "content") {
@@ -72,7 +72,7 @@ fn details(response: &Value) -> String {
     if parts.is_empty() { String::new() } else { format!("<p>{}</p>", parts.join(" · ")) }
 }
 
-/// The parameters to which operations refer.
+/// The parameters that operations refer to.
 pub fn parameters(document: &Value) -> String {
     let rows: String = members(&document["components"], "parameters")
         .map(|(name, declared)| {
@@ -82,7 +82,7 @@ pub fn parameters(document: &Value) -> String {
     format!("<dl>\n{rows}</dl>\n")
 }
 
-/// The headers to which the page's responses refer.
+/// The headers that the page's responses refer to.
 pub fn headers(document: &Value) -> String {
     let mut used = BTreeSet::new();
     let responses = operations(document).into_iter().flat_map(|operation| members(operation.declared, "responses"));

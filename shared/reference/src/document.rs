@@ -69,7 +69,7 @@ pub fn server(value: &Value) -> Option<&str> {
     text(list(value, "servers").first()?, "url")
 }
 
-/// The name of the component to which a `$ref` leads.
+/// The name of the component that a `$ref` leads to.
 pub fn component(value: &Value) -> Option<&str> {
     text(value, "$ref")?.rsplit('/').next()
 }

@@ -12,7 +12,7 @@ pub const GUIDE_FILES: [(&str, &str); 4] = [
     ("clients.md", "#generated-clients"),
 ];
 
-/// The other files to which guides may link, and their addresses in a deployment. Links to further files become plain
+/// The other files that guides may link to, and their addresses in a deployment. Links to further files become plain
 /// text.
 const SERVED: [(&str, &str); 3] =
     [("../openapi.yaml", "/"), ("../README.md", "/#start"), ("events.md", "/#listEventTypes")];

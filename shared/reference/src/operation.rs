@@ -77,7 +77,7 @@ fn parameters(document: &Value, operation: &Operation<'_>) -> String {
     written
 }
 
-/// The entry of a parameter in a list, with these attributes.
+/// A parameter's entry in a list, with these attributes.
 pub fn parameter(parameter: &Value, attributes: &str) -> String {
     let needed = if parameter["required"] == true { "" } else { "optional, " };
     let example = parameter.get("example").map(|example| {

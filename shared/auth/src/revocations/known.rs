@@ -6,8 +6,8 @@ use super::revocation::{Kind, Revocation, credential};
 use crate::token::Claims;
 use base::Time;
 
-/// Age from which the list is unusable: a function that was frozen for hours must not accept a token that was revoked
-/// in the meantime.
+/// The age at which the list becomes unusable: a function that was frozen for hours must not accept a token that was
+/// revoked in the meantime.
 const TOO_OLD: Duration = Duration::from_secs(5 * 60);
 
 /// The revocations that this process knows.

@@ -12,7 +12,7 @@ fn after(seconds: u64) -> Time {
     NOW + Duration::from_secs(seconds)
 }
 
-/// The item of a revocation, and the revocation read from it.
+/// A revocation's item, and the revocation read from it.
 fn written(revocation: &Revocation) -> (serde_json::Value, Revocation) {
     let put = RevocationItem::put(revocation, "").expect("an item");
     (put.read_back("").expect("an item"), put.read_back::<Entry>("").expect("an entry").0)

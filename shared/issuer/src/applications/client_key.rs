@@ -13,7 +13,7 @@ use base::Time;
 
 /// Members that only a private or a shared key has (RFC 7518 §6.2.2, §6.3.2, §6.4.1).
 const PRIVATE: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
-/// The algorithms with which the keys can be used, by name (RFC 8414 §2). Ed25519 has two names.
+/// The algorithms that the keys can be used with, by name (RFC 8414 §2). Ed25519 has two names.
 pub const ALGORITHMS: [&str; 6] = ["ES256", "ES384", "EdDSA", "Ed25519", "RS256", "PS256"];
 /// The longest name of a key.
 const MAX_KID: usize = 128;
@@ -39,7 +39,7 @@ pub struct ClientKey {
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The only algorithm with which the application wants to use it. `Ed25519` is stored as `EdDSA`.
+    /// The only algorithm that the application wants to use it with. `Ed25519` is stored as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }
@@ -119,7 +119,7 @@ fn is_kid(text: &str) -> bool {
     (1..=MAX_KID).contains(&text.len()) && text.bytes().all(allowed) && !dots_alone && !text.starts_with(SECRET_PREFIX)
 }
 
-/// The algorithm to which the key is restricted, if any. Refuses keys for purposes other than verifying signatures.
+/// The algorithm that the key is restricted to, if any. Refuses keys for purposes other than verifying signatures.
 fn purpose(members: &Map<String, Value>, material: &Material) -> Result<Option<Algorithm>, String> {
     if members.get("use").is_some_and(|usage| usage != "sig") {
         return Err("must omit `use`, or set it to `sig`".to_owned());

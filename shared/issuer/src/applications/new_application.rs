@@ -42,7 +42,7 @@ pub struct NewApplication {
     pub may_publish: bool,
     /// The metadata that its owner stores with it.
     pub metadata: Metadata,
-    /// The keys with which it can prove its identity.
+    /// The keys that it can use to prove its identity.
     pub keys: Vec<ClientKey>,
     /// Whether it gets a secret.
     pub with_secret: bool,

@@ -173,7 +173,7 @@ impl Applications {
     }
 
     /// Removes the application and revokes its tokens, even if it has changed since it was read: a thief must not be
-    /// able to keep it alive by changing it repeatedly. Lost if it was already removed.
+    /// able to keep it alive by changing it repeatedly. Lost if it has already been removed.
     pub(super) async fn delete(
         &self,
         read: &Application,
@@ -200,8 +200,8 @@ impl Applications {
 }
 
 /// A change of an application, on condition that it has not changed since it was read. The condition also holds if this
-/// same change was already written, which `written` detects: the SDK repeats a write whose response is lost, and the
-/// first write must not be taken for a concurrent change.
+/// same change has already been written, which `written` detects: the SDK repeats a write whose response is lost, and
+/// the first write must not be taken for a concurrent change.
 fn revision(read: &Application, written: Condition, now: Time) -> Change {
     let next = read.version + 1;
     let repeated = is("version", next).and(is("lastUpdate", now)).and(written);

@@ -35,7 +35,7 @@ pub struct TokenRequest {
     grant_type: String,
     /// The scopes, separated by spaces.
     scope: Option<String>,
-    /// The addresses of the resources at which the token will be used.
+    /// The addresses of the resources that the token will be used at.
     resources: Vec<String>,
     credentials: Credentials,
 }

@@ -1,4 +1,4 @@
-//! The keys with which the issuer signs tokens. A key signs a token only if it stays published for the token's entire
+//! The keys that the issuer signs tokens with. A key signs a token only if it stays published for the token's entire
 //! lifetime.
 
 use std::{sync::Arc, time::Duration};

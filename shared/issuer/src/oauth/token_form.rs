@@ -1,4 +1,4 @@
-//! The form with which a client sends a token: for introspection (RFC 7662 §2.1) and for revocation (RFC 7009 §2.1).
+//! The form in which a client sends a token: for introspection (RFC 7662 §2.1) and for revocation (RFC 7009 §2.1).
 
 use super::{client_authentication::AuthenticationError, credentials::Credentials, form::Posted};
 use problem::{Problem, ProblemKind};

@@ -58,7 +58,7 @@ pub enum CodeFault {
     /// This service did not create it, or its link was removed.
     #[error("the code is unknown")]
     Unknown,
-    /// Its link was already opened.
+    /// Its link has already been opened.
     #[error("the code was used")]
     Used,
     /// It has expired.

@@ -25,7 +25,7 @@ pub struct PanelLook {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PanelName(String);
 
-/// A colour that is readable as text on the panel's backgrounds, and on which white text is readable.
+/// A colour that is readable as text on the panel's backgrounds, and as a background for white text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccentColour(String);
 

@@ -148,7 +148,7 @@ impl LinkStore {
     }
 
     /// Removes a link and revokes its session's tokens, together with the request's idempotency record, if any. Lost if
-    /// it was already removed.
+    /// it has already been removed.
     pub async fn remove(
         &self,
         link: &PanelLink,

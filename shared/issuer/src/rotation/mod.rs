@@ -279,7 +279,7 @@ pub enum RotationError {
     TooYoung {
         /// The key.
         kid: String,
-        /// The time from which the key can sign.
+        /// When the key can begin to sign.
         ready: Time,
     },
     /// The key cannot sign.

@@ -12,7 +12,7 @@ use storage::{SecretError, TableError, secrets::versions::CURRENT};
 const START: Time = Time::from_millis(1_795_167_900_123);
 const LIFETIME: u32 = 3600;
 
-/// The external call at which the rotation stops.
+/// The external call where the rotation stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stop {
     /// Stops before this call.

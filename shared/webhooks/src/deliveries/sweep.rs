@@ -127,7 +127,7 @@ struct Opening {
 /// One sweep's findings about overdue deliveries.
 #[derive(Default)]
 struct Overdue {
-    /// The longest time by which a delivery was overdue.
+    /// How long the most overdue delivery was overdue.
     longest: Longest,
     /// How many deliveries were announced.
     announced: AtomicUsize,

@@ -88,7 +88,7 @@ impl Ordered {
 }
 
 impl Line {
-    /// Adds the deliveries of an event to the end of the line, each after the last one to its webhook. A webhook that
+    /// Adds an event's deliveries to the end of the line, each after the last one to the same webhook. A webhook that
     /// is no longer ordered leaves the line a few minutes later.
     fn join(&mut self, event: &EventId, targets: &mut [Target], Ordered(ordered): &Ordered, expires_at: i64) {
         let is_ordered = |webhook: &str| ordered.iter().any(|known| known.as_str() == webhook);

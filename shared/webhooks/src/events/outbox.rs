@@ -58,7 +58,7 @@ pub struct OutboxEvent {
     pub timestamp: Time,
     /// The data, a JSON object.
     pub data: String,
-    /// The webhooks that it is about, to which it is not delivered.
+    /// The webhooks that it is about; it is not delivered to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub about: Vec<WebhookId>,
 }

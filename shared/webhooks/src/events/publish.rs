@@ -364,7 +364,7 @@ impl Publisher {
         for (ordinal, Target { webhook, .. }) in targets.iter().enumerate() {
             let owner = DeliveryOwner { entity: event.entity.clone(), webhook: webhook.clone() };
             let message = AttemptMessage::new(DeliveryId::of(&event.id, ordinal), 1, owner);
-            // A repeated request may announce a delivery to a webhook that was removed since.
+            // A repeated request may announce a delivery to a webhook that has since been removed.
             let (lane, message) = match known.get(webhook) {
                 Some(known) => (Lane::of(known.is_slow(now)), message.since(known.last_update)),
                 None => (Lane::Quick, message),

@@ -97,7 +97,7 @@ const ATTRIBUTES: [&str; 11] = [
     "expiresAt",
 ];
 
-/// A webhook to which an event is delivered.
+/// A webhook that an event is delivered to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(crate) webhook: WebhookId,
@@ -156,7 +156,7 @@ impl StoredBody {
 }
 
 impl EventItem {
-    /// The item of an event with these targets, without its body.
+    /// An event's item with these targets, without its body.
     pub(crate) fn new(event: &Event, targets: Vec<Target>, first_attempt: Time, retention: Duration) -> Self {
         let (pk, sk) = (shard_key(shard(&event.id)), event.id.clone());
         let subject_key = event.subject.as_ref().map(|subject| subject_key(&event.entity, subject));
@@ -229,7 +229,7 @@ impl EventItem {
         self.expires_at > now.as_seconds()
     }
 
-    /// The body of an erased event: its envelope with empty data, so that programs that read `data` continue to work.
+    /// An erased event's body: its envelope with empty data, so that programs that read `data` continue to work.
     fn body_without_content(&self) -> String {
         let data = serde_json::value::RawValue::from_string("{}".to_owned()).expect("it is JSON");
         let entity = &self.owner_identifier;
@@ -244,7 +244,7 @@ impl EventItem {
     }
 }
 
-/// An event with its body. The body of an erased event has no data.
+/// An event with its body. An erased event's body has no data.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredEvent {
     pub(crate) item: EventItem,
@@ -285,8 +285,8 @@ impl Events {
         Self { table, reads: SharedReads::default() }
     }
 
-    /// The item of an event without its body, and the write that stores the whole event. A large body is written by
-    /// this call.
+    /// An event's item, without its body, and the write that stores the whole event. A large body is written by this
+    /// call.
     pub(super) async fn keeping(
         &self,
         event: &Event,

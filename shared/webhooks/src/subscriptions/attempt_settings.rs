@@ -1,5 +1,5 @@
-//! The settings of a webhook's attempts: how long its endpoint may take to respond, and how often a failed attempt is
-//! retried. The table stores only values that differ from the default.
+//! A webhook's attempt settings: how long its endpoint may take to respond, and how often a failed attempt is retried.
+//! The table stores only values that differ from the default.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ impl Prefetch {
     }
 }
 
-/// A webhook, and the time at which its read began.
+/// A webhook, and when its read began.
 #[derive(Debug)]
 pub(crate) struct CurrentWebhook {
     pub(crate) webhook: SigningWebhook,
@@ -54,7 +54,7 @@ pub(crate) struct AttemptInputs {
     pub(crate) health: Option<HealthItem>,
 }
 
-/// The stores from which the inputs are read.
+/// The stores that the inputs are read from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) webhooks: &'a Webhooks,

@@ -55,7 +55,7 @@ impl Dispatcher {
         self.deliveries.cancel_erased(claimed, now).await
     }
 
-    /// Records the attempt of a reader that did not confirm the delivery in time, or of a worker that died, and
+    /// Records the attempt by a reader that did not confirm the delivery in time, or of a worker that died, and
     /// announces the next attempt.
     pub(super) async fn record_unknown_outcome(
         &self,

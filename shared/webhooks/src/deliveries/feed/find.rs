@@ -1,5 +1,5 @@
-//! Finds the deliveries of a feed that can be given to a reader. Unreadable and expired deliveries do not block the
-//! ones behind them.
+//! Finds a feed's deliveries that can be given to a reader. Unreadable and expired deliveries do not block the ones
+//! behind them.
 
 use std::{collections::HashMap, iter, time::Duration};
 

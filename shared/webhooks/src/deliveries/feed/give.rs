@@ -61,7 +61,7 @@ pub(super) enum LeaseEnd {
     At(Time),
 }
 
-/// A webhook with its signing secrets, and the time at which it was read.
+/// A webhook with its signing secrets, and when it was read.
 pub(super) struct Signing {
     pub(super) webhook: SigningWebhook,
     pub(super) secrets: Vec<SigningSecret>,

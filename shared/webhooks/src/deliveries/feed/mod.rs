@@ -1,4 +1,4 @@
-//! The feed of a pull webhook: its subscriber fetches events instead of receiving requests.
+//! A pull webhook's feed: its subscriber fetches events instead of receiving requests.
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
 //! deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The reader's

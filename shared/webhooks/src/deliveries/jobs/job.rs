@@ -83,7 +83,7 @@ pub(super) enum Work {
     Erase(Erasure),
 }
 
-/// Progress of erasing the content in an event's deliveries.
+/// Progress in erasing the content in an event's deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Erasure {
@@ -101,8 +101,7 @@ pub(super) enum Progress {
     Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
     /// Deliveries were cancelled, released or made due; these passes remain.
     Passed(Passes),
-    /// The feed of a temporary webhook was read, a pause ends at another time, or a replay is waiting for the last
-    /// events.
+    /// A temporary webhook's feed was read, a pause ends at another time, or a replay is waiting for the last events.
     Seen,
     /// Deliveries of an event were erased; this much remains.
     Erased(Erasure),

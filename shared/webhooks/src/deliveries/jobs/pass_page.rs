@@ -1,5 +1,5 @@
-//! A page of a pass over the deliveries of a changed webhook. A delivery whose attempt was under way may begin to wait
-//! after the first pass, so [`Passes`] goes through them again.
+//! A page of a pass over a changed webhook's deliveries. A delivery whose attempt was under way may begin to wait after
+//! the first pass, so [`Passes`] goes through them again.
 
 use crate::deliveries::{
     jobs::{

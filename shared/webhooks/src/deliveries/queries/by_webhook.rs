@@ -37,7 +37,7 @@ pub(crate) struct Page<T> {
     pub(crate) end: Option<ListPosition>,
 }
 
-/// The position at which a query of an index of deliveries ended.
+/// Where a query of an index of deliveries ended.
 pub(super) fn position_of_end(end: Option<PageEnd>) -> Result<Option<ListPosition>, TableError> {
     let Some(end) = end else { return Ok(None) };
     let position = end.text("sk").and_then(ListPosition::parse);

@@ -62,7 +62,7 @@ struct ListedEvent {
     deliveries: Vec<DeliveriesInState>,
 }
 
-/// The deliveries of an event that are in one state.
+/// An event's deliveries that are in one state.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeliveriesInState {

@@ -69,7 +69,7 @@ impl Deliveries {
         Ok(Page { found, looked_at: page.looked_at, end: page.end })
     }
 
-    /// The item of an event by a consistent or an eventually consistent read; `None` if it cannot be read.
+    /// An event's item, from a consistent or an eventually consistent read; `None` if it cannot be read.
     pub(crate) async fn readable_event(
         &self,
         id: &EventId,

@@ -96,7 +96,7 @@ fn was_indexed(head: &Head, at: Time) -> bool {
 }
 
 impl Filters {
-    /// The deliveries of these events that may match, newest first.
+    /// These events' deliveries that may match, newest first.
     pub(super) fn candidates(&self, events: Vec<EventItem>, range: &KeyRange) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for event in events.into_iter().map(Arc::new) {

@@ -27,7 +27,7 @@ struct Announcement {
 pub struct DueAttempt {
     /// The delivery.
     pub delivery: DeliveryId,
-    /// The number of the attempt. A message for an attempt that was already made is dropped.
+    /// The number of the attempt. A message for an attempt that has already been made is dropped.
     pub attempt: u32,
     /// The webhook.
     pub webhook: WebhookId,

@@ -114,8 +114,7 @@ impl Recovery {
         };
         let record = self.answers.record(once, &recovered, webhook, now).await?;
         if count > 0 || is_recent {
-            // A client that polls for the remaining number must not close the breaker of an unresponsive endpoint each
-            // time.
+            // A client that polls for the remaining number must not close an unresponsive endpoint's breaker each time.
             if count > 0 && !left.is_begun {
                 // The breaker closes before the job begins, so that deliveries that become due are not postponed again.
                 // After a crash in between, the client repeats the request.

@@ -23,7 +23,7 @@ use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest};
 pub struct Replaying {
     /// The deliveries, with their events.
     pub deliveries: Deliveries,
-    /// The webhooks to which events are replayed.
+    /// The webhooks that events are replayed to.
     pub webhooks: Webhooks,
     /// The jobs that replay them.
     pub jobs: Jobs,

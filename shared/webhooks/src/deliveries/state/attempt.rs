@@ -130,7 +130,7 @@ pub struct Attempt {
     /// The response status; `None` if the attempt never completed.
     #[serde(default)]
     pub http_status: Option<u16>,
-    /// The absolute address to which a redirect leads, without credentials and with its query values masked.
+    /// The absolute address that a redirect leads to, without credentials and with its query values masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// The first 4 096 bytes of the response's body, if it has any.

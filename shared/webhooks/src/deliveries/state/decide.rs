@@ -36,7 +36,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) webhook: Option<&'a Webhook>,
     /// The lane of the message that announced the attempt.
     pub(crate) lane: Lane,
-    /// `None` if it was not written yet.
+    /// `None` if it has not been written yet.
     pub(crate) event: Option<&'a EventItem>,
     /// The webhook's health.
     pub(crate) health: Option<&'a HealthItem>,
@@ -80,7 +80,7 @@ impl Facts<'_> {
         before.filter(|_| is_in_line && self.receiver().is_ok())
     }
 
-    /// The webhook to which the delivery may be sent, or a decision that depends neither on other deliveries nor on the
+    /// The webhook that the delivery may be sent to, or a decision that depends neither on other deliveries nor on the
     /// endpoint.
     fn receiver(&self) -> Result<&Webhook, Decision> {
         if self.head.is_final() {

@@ -196,7 +196,7 @@ impl Head {
         self.lease().map(|lease| lease.until).filter(|end| now < *end + CLOCK_SKEW)
     }
 
-    /// Whether the next attempt was already made, by a reader or a worker whose outcome is unknown. It is recorded
+    /// Whether the next attempt has already been made, by a reader or a worker whose outcome is unknown. It is recorded
     /// before another attempt is made.
     pub(crate) fn has_unknown_outcome(&self) -> bool {
         self.state.open().is_some_and(|open| open.claim.unknown.is_some())

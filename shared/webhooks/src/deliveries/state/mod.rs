@@ -69,7 +69,7 @@ pub(crate) struct Open {
 pub(crate) struct Claim {
     /// The worker or reader that has it, until the end of its lease.
     pub(crate) lease: Option<Lease>,
-    /// The attempt that was already made, to be recorded before another one is made. If it has a lease, its reader
+    /// The attempt that has already been made, to be recorded before another one is made. If it has a lease, its reader
     /// still holds it, or a worker is about to record it.
     pub(crate) unknown: Option<Unknown>,
 }

@@ -28,7 +28,7 @@ pub enum Next {
     Delivered,
     /// The next attempt is due at this time.
     RetryAt(Time),
-    /// The feed of the webhook offers the delivery again from this time on.
+    /// The webhook's feed offers the delivery again from this time on.
     ReadFrom(Time),
     /// The attempt was the last.
     Exhausted,

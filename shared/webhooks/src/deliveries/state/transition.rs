@@ -133,8 +133,8 @@ impl Open {
         Self { asked_at: None, ..self.put_off(Wait::Reader, now) }
     }
 
-    /// Due now. Its scheduled time is kept, unless this is the attempt of the schedule itself, which was postponed or
-    /// is already due.
+    /// Due now. Its scheduled time is kept, unless this is the schedule's own attempt, which was postponed or is
+    /// already due.
     fn expedited(self, requester: Requester, now: Time) -> Self {
         let is_in_between = now < self.next && self.resume_at.is_none() && !self.is_put_off();
         let resume_at = if is_in_between { Some(self.next) } else { self.resume_at };

@@ -1,6 +1,6 @@
-//! The head of a delivery as an item of the table: how a state is stored, the writes of a change, and the condition
-//! that the item has not changed. No other file names the head's attributes; [`Delivery`] and [`Attempt`] are stored
-//! with the names of their members.
+//! A delivery's head as an item in the table: how a state is stored, the writes of a change, and the condition that the
+//! item has not changed. No other file names the head's attributes; [`Delivery`] and [`Attempt`] are stored with the
+//! names of their members.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -379,7 +379,7 @@ impl HeadChange {
             .if_claimable_at(read)
     }
 
-    /// The time from which it can be claimed has not changed since it was read.
+    /// The time when it becomes claimable has not changed since it was read.
     pub(super) fn if_claimable_at(self, read: &Head) -> Self {
         let unchanged = read.claimable_at().map_or_else(|| absent("claimableAt"), |time| is("claimableAt", time));
         self.only_if(unchanged)

@@ -111,7 +111,7 @@ impl Claimed {
         self.head.state.open()
     }
 
-    /// The attempt that was already made, by a reader or a worker whose outcome is unknown.
+    /// The attempt that has already been made, by a reader or a worker whose outcome is unknown.
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         self.open().and_then(|open| open.claim.unknown)
     }
@@ -450,7 +450,7 @@ impl Deliveries {
     }
 }
 
-/// An attempt's record: the change of its head, and the attempt as a separate item if it does not fit there.
+/// An attempt's record: the change to its head, and the attempt as a separate item if it does not fit there.
 struct Record {
     attempt: Attempt,
     change: HeadChange,

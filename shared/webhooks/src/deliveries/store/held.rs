@@ -55,7 +55,7 @@ pub(crate) struct Waker<'a> {
     pub(crate) by: &'a DeliveryId,
     /// Whether all deliveries before the woken one are final.
     pub(crate) in_turn: bool,
-    /// Who announces the attempt of the woken delivery.
+    /// Who announces the woken delivery's attempt.
     pub(crate) announced_by: AnnouncedBy,
 }
 

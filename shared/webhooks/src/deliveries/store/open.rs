@@ -30,7 +30,7 @@ const TRIES: usize = 5;
 const OPENING: &str = "opening a delivery";
 
 impl Deliveries {
-    /// Gives the deliveries of an event a due time if they are not final and have none. Returns how many. An unreadable
+    /// Gives an event's deliveries a due time if they are not final and have none. Returns how many. An unreadable
     /// delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
@@ -57,7 +57,7 @@ impl Deliveries {
         now: Time,
     ) -> Result<bool, TableError> {
         for _ in 0..TRIES {
-            // The deliveries of an erased event are left to the job that erases them.
+            // An erased event's deliveries are left to the job that erases them.
             let open = head.filter(|head| !head.is_final() && head.index.due_at.is_none());
             let Some(open) = open else { return Ok(false) };
             let due = Some(Index::opened(&open, now));

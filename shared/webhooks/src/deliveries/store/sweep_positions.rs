@@ -1,9 +1,8 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
-//! The sweep reads the events of each shard in order of creation, and stores the position up to which it has opened all
-//! of them. The positions of all shards are one item, `SWEEP` / `OPENED`. It reads each event once more a few minutes
-//! later, with separate positions: an event's write may reach the table after its publisher gave up, and behind the
-//! first position.
+//! The sweep reads the events of each shard in order of creation, and stores how far it has opened all of them. The
+//! positions of all shards are one item, `SWEEP` / `OPENED`. It reads each event once more a few minutes later, with
+//! separate positions: an event's write may reach the table after its publisher gave up, and behind the first position.
 
 use serde::{Deserialize, Serialize};
 

@@ -112,7 +112,7 @@ pub struct SealedKeyPair {
     pub public: PublicKey,
 }
 
-/// The context for which a private key is sealed.
+/// The context that a private key is sealed for.
 pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-key/{owner}/{webhook}")
 }

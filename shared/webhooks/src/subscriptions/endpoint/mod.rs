@@ -46,7 +46,7 @@ pub struct Kept<T> {
 
 /// A part of an endpoint: its URL, or its headers.
 pub trait Part: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// The beginning of the context for which the part is sealed.
+    /// The beginning of the context that the part is sealed for.
     const KIND: &'static str;
 
     /// The part with its values masked.
@@ -122,7 +122,7 @@ impl Part for Headers {
     }
 }
 
-/// The webhook for which an endpoint is sealed: sealed text cannot be opened for another webhook.
+/// The webhook that an endpoint is sealed for: sealed text cannot be opened for another webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct SealContext<'a> {
     /// The entity that owns the webhook.
@@ -132,7 +132,7 @@ pub struct SealContext<'a> {
 }
 
 impl SealContext<'_> {
-    /// The context for which a part is sealed.
+    /// The context that a part is sealed for.
     pub fn context<T: Part>(self) -> String {
         format!("{}/{}/{}", T::KIND, self.owner, self.webhook)
     }

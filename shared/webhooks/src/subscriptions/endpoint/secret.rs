@@ -82,7 +82,7 @@ impl fmt::Debug for RevealedSecret {
     }
 }
 
-/// The context for which a signing secret is sealed.
+/// The context that a signing secret is sealed for.
 pub fn context(owner: &EntityId, webhook: &WebhookId) -> String {
     format!("signing-secret/{owner}/{webhook}")
 }

@@ -18,7 +18,7 @@ use base::{Time, WebhookId};
 use storage::TableError;
 use storage::table::{Key, Scan, begins_with, is, present};
 
-/// The state of a failing webhook.
+/// A failing webhook's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailingState {

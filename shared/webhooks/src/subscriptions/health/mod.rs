@@ -54,7 +54,7 @@ impl Healths {
         (format!("ENT#{entity}"), format!("{PREFIX}{webhook}"))
     }
 
-    /// The health of each webhook of an entity. A webhook that is missing here is healthy.
+    /// The health of each of an entity's webhooks. A webhook that is missing here is healthy.
     pub(in crate::subscriptions) async fn of(
         &self,
         entity: &AuthorizedEntity,

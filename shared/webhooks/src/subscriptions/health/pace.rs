@@ -27,7 +27,7 @@ impl Webhook {
         self.slow_until.is_some_and(|end| now < end)
     }
 
-    /// Whether a slow exchange at this time does not need to renew the mark.
+    /// Whether a slow exchange at this time need not renew the mark.
     fn has_fresh_mark(&self, now: Time) -> bool {
         self.slow_until.is_some_and(|end| now + FRESH < end)
     }

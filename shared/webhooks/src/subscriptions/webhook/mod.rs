@@ -285,7 +285,7 @@ impl Webhook {
         if has_current { SignatureScheme::Ed25519 } else { SignatureScheme::Hmac }
     }
 
-    /// The context for which its endpoint is sealed.
+    /// The context that its endpoint is sealed for.
     pub fn seal_context(&self) -> SealContext<'_> {
         SealContext { owner: &self.owner_identifier, webhook: &self.id }
     }

@@ -32,7 +32,7 @@ impl Removal {
     ) -> Result<(), WebhookError> {
         let now = self.clock.now();
         let [job, turn] = self.jobs.cancellation(entity, id, now)?;
-        // The deliveries in the feed of a pull webhook; the dispatcher cancels them.
+        // The deliveries in a pull webhook's feed; the dispatcher cancels them.
         let [release, _] = self.jobs.release(entity, id, now)?;
         let along = vec![self.healths.removal(entity, id).into(), job, release, turn];
         if !self.webhooks.remove(entity, id, along, record).await?.is_done() {

@@ -60,7 +60,7 @@ impl Showing {
         Ok(self.stats.of(entity, id, now).await?)
     }
 
-    /// Shows a webhook that was already read.
+    /// Shows a webhook that has already been read.
     pub(in crate::subscriptions) async fn read(
         &self,
         entity: &AuthorizedEntity,

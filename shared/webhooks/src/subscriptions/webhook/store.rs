@@ -55,7 +55,7 @@ impl SigningWebhook {
         Self { secrets, webhook: with_key(item.into(), entity, webhook) }
     }
 
-    /// The URL to which its events go, and the headers that are sent along.
+    /// The URL that its events go to, and the headers that are sent along.
     pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
         let context = self.webhook.seal_context();
         let url = self.webhook.endpoint.url().open(rings, context).await?;
@@ -126,7 +126,7 @@ impl Webhooks {
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
-    /// A webhook to which events can be sent. Fails if it is missing or disabled.
+    /// A webhook that events can be sent to. Fails if it is missing or disabled.
     pub(crate) async fn sendable(&self, entity: &AuthorizedEntity, id: &WebhookId) -> Result<Webhook, WebhookError> {
         let webhook = self.find(entity, id).await?.ok_or(WebhookError::NotFound)?.webhook;
         if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
