@@ -53,7 +53,7 @@ impl Verifier {
         })
     }
 
-    /// Verifies a token at this resource, and returns its claims. A revocation takes effect within a minute while the
+    /// Verifies a token at this resource and returns its claims. A revocation takes effect within a minute while the
     /// table is reachable. Otherwise, the list in memory is used until it is five minutes old; after that, this fails.
     pub async fn verify(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;

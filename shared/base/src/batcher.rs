@@ -35,7 +35,7 @@ pub trait Calls: Send + Sync + 'static {
     /// The name of a call as a [stage](crate::stage).
     const STAGE: &'static str = "other calls";
 
-    /// Makes the call, and returns one response for each request in the same order.
+    /// Makes the call and returns one response for each request in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
     /// A key that a batch may contain only once, such as an item's key; `None` if there is no such limit.
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use futures::future::join_all;
 
-    /// Answers each number with its double, and records the batches.
+    /// Answers each number with its double and records the batches.
     #[derive(Clone, Default)]
     struct Doubling(Arc<Mutex<Vec<Vec<u32>>>>);
 
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(sizes(&batcher, 160).await, [10; 16], "twice eight at once");
     }
 
-    /// Records the size of each batch, and waits until the test lets the call end.
+    /// Records the size of each batch and waits until the test lets the call end.
     #[derive(Clone)]
     struct Held(Arc<Mutex<Vec<usize>>>, Arc<tokio::sync::Semaphore>);
 

@@ -8,7 +8,7 @@ use std::{
 
 use tracing::Level;
 
-/// Does the work of a stage, and logs the processor time that its thread spent on it. Stages must not contain each
+/// Does the work of a stage and logs the processor time that its thread spent on it. Stages must not contain each
 /// other; otherwise, their time counts twice.
 pub async fn timed<T>(stage: &'static str, work: impl Future<Output = T>) -> T {
     let is_timed = tracing::enabled!(Level::TRACE);

@@ -14,7 +14,7 @@ use crate::{
 /// most 6 MB.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 
-/// Reads the catalogue of a folder, and adds the types of the service.
+/// Reads a folder's catalogue and adds the types of the service.
 ///
 /// # Errors Every mistake found, in the order of the files.
 pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {

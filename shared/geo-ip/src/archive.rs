@@ -180,7 +180,7 @@ fn is_side_file(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)
 }
 
-/// Copies to a file, and computes the checksums.
+/// Copies to a file and computes the checksums.
 fn copy(from: &mut impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut file = File::create(into).map_err(ArchiveError::Disk)?;
     let mut size = 0;

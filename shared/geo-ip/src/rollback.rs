@@ -86,7 +86,7 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     }
 }
 
-/// Unblocks the only blocked release whose SHA-256 begins like this, and returns the whole SHA-256.
+/// Unblocks the only blocked release whose SHA-256 begins like this and returns the whole SHA-256.
 pub async fn unblock(
     store: &Store,
     environment: &str,

@@ -18,7 +18,7 @@ const LEFT_BEHIND: Duration = Duration::from_secs(20 * 60);
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates a folder in `parent`, and removes abandoned ones there.
+    /// Creates a folder in `parent` and removes abandoned ones there.
     pub fn make(parent: &Path, now: Time, random: &dyn Random) -> io::Result<Self> {
         remove_left_behind(parent, now);
         let folder = parent.join(format!("{PREFIX}{}", random::alphanumeric(random, 16)));

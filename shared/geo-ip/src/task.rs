@@ -257,7 +257,7 @@ impl Task {
         results
     }
 
-    /// Updates one edition within this time, and logs the outcome.
+    /// Updates one edition within this time and logs the outcome.
     async fn update(
         &self,
         configured: &ConfiguredEdition,

@@ -83,7 +83,7 @@ pub fn examine(path: &Path) -> Result<Facts, VerifyError> {
     })
 }
 
-/// Looks up the first address of some networks, and checks that it leads to the network's entry.
+/// Looks up the first address of some networks and checks that it leads to the network's entry.
 fn samples(database: &Reader<Vec<u8>>) -> Result<(), VerifyError> {
     let strange = |what: &str| VerifyError::Implausible(what.to_owned());
     let mut count = 0;

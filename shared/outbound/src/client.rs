@@ -128,7 +128,7 @@ impl Connection {
         Ok(Self { sender, tracker, heads, link_is_quiet: is_quiet, address: peer.ip(), _driver: driver })
     }
 
-    /// Sends a request, and reads the response head.
+    /// Sends a request and reads the response head.
     pub(crate) async fn send(&mut self, request: Sent) -> Result<IncomingResponse, Unanswered> {
         self.tracker.begin();
         self.heads.begin();
@@ -175,7 +175,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Starts HTTP on a stream, and returns the sender of requests and the task that drives the connection.
+/// Starts HTTP on a stream and returns the sender of requests and the task that drives the connection.
 async fn handshake<S>(stream: S, max_head: usize) -> Result<(SendRequest<Full<Bytes>>, JoinSet<()>), Unanswered>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

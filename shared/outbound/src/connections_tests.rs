@@ -31,9 +31,9 @@ const NO_CONTENT: &str = "HTTP/1.1 204 Fine\r\n\r\n";
 
 #[derive(Debug, Clone)]
 enum Reaction {
-    /// Sends this response, and waits for the next request.
+    /// Sends this response and waits for the next request.
     Say(&'static str),
-    /// Sends this response, and closes the connection.
+    /// Sends this response and closes the connection.
     SayAndClose(&'static str),
     /// Sends this response, and resets the connection between two meetings at the barrier.
     SayAndReset(&'static str, Arc<tokio::sync::Barrier>),

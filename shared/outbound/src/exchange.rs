@@ -127,7 +127,7 @@ impl Outbound {
         self
     }
 
-    /// Sends a body on a separate connection, and reads the response. The error names the failed step. An incomplete
+    /// Sends a body on a separate connection and reads the response. The error names the failed step. An incomplete
     /// body is an error. A body in gzip or deflate is decompressed up to the limit; any other coding is left as it is.
     pub async fn send(
         &self,
@@ -236,7 +236,7 @@ async fn before<T>(deadline: Instant, head: impl Future<Output = Result<T, Unans
     timeout_at(deadline, head).await.unwrap_or(Err(LATE.into())).map_err(in_words)
 }
 
-/// Reads the body up to its limit, and returns the response with the received part. The second value is an error if the
+/// Reads the body up to its limit and returns the response with the received part. The second value is an error if the
 /// body broke off or was incomplete at the deadline.
 async fn read(
     incoming: &mut IncomingResponse,

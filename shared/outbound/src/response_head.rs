@@ -59,7 +59,7 @@ impl Reading {
         }
     }
 
-    /// Reads bytes of the response, and writes the version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, but a
+    /// Reads bytes of the response and writes the version HTTP/1.0 as 1.1: hyper refuses chunks in HTTP/1.0, but a
     /// client must read them and then close the connection (RFC 9112 §6.1).
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), HeadTooLong> {
         for byte in bytes {

@@ -60,7 +60,7 @@ impl ResponseStream {
     }
 }
 
-/// Sends a GET request, and reads the response head. Retries once if the connection breaks before the head has arrived.
+/// Sends a GET request and reads the response head. Retries once if the connection breaks before the head has arrived.
 pub async fn get(
     url: &Url,
     headers: &[(HeaderName, HeaderValue)],

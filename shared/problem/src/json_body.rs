@@ -83,7 +83,7 @@ impl<'a> JsonBody<'a> {
         self.take(name)
     }
 
-    /// Takes a member if it is `null`, and returns whether it was.
+    /// Takes a member if it is `null` and returns whether it was.
     pub fn take_null(&mut self, name: &'static str) -> bool {
         self.known.push(name);
         let is_null = self.members.iter().any(|(member, json)| member == name && json.get() == "null");

@@ -11,7 +11,7 @@ use crate::{
     operation::{self, Exemplified, described},
 };
 
-/// The first requests of a reader, with the example hosts of openapi.yaml.
+/// A reader's first requests, with the example hosts of openapi.yaml.
 const START: &str = include_str!("../start.md");
 
 /// The sections after the operations: anchor and heading.

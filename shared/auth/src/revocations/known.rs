@@ -41,7 +41,7 @@ impl Known {
         page.into_iter().filter(|revocation| revocation.until > began).for_each(|revocation| self.add(revocation));
     }
 
-    /// Records a successful read that began at `began`, and drops entries that have ended.
+    /// Records a successful read that began at `began` and drops entries that have ended.
     pub(super) fn completed(&mut self, began: Time) {
         self.entries.values_mut().for_each(|of_kind| of_kind.retain(|_, times| times.until > began));
         self.read = Some(began);

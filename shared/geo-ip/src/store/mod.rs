@@ -91,7 +91,7 @@ impl Store {
         of_either!(self, store => store.swap(&key, &content, expected))
     }
 
-    /// Copies an object to a file, and returns whether it exists.
+    /// Copies an object to a file and returns whether it exists.
     pub async fn fetch(&self, key: &str, into: &Path) -> Result<bool, StoreError> {
         of_either!(self, store => store.fetch(key, into))
     }

@@ -92,7 +92,7 @@ impl Answering {
         Self { sent: Some(bytes), ..self }
     }
 
-    /// Sends nothing more after this many bytes of the body, and keeps the connection open.
+    /// Sends nothing more after this many bytes of the body and keeps the connection open.
     pub fn silent_after(self, bytes: usize) -> Self {
         Self { sent: Some(bytes), silent: true, ..self }
     }

@@ -71,7 +71,7 @@ impl ApplicationChange {
 }
 
 impl Applications {
-    /// Changes an application once per idempotency key, and returns the changed application. Changes nothing if nothing
+    /// Changes an application once per idempotency key and returns the changed application. Changes nothing if nothing
     /// is set.
     ///
     /// The caller needs all rights of the application, before and after the change: it cannot give more than it has.

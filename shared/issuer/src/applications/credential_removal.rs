@@ -53,7 +53,7 @@ impl CredentialRemoved {
 }
 
 impl Applications {
-    /// Removes a secret or a key of an application, and revokes the tokens obtained with it.
+    /// Removes a secret or a key of an application and revokes the tokens obtained with it.
     pub async fn remove_credential(
         &self,
         caller: &Caller<'_>,

@@ -176,7 +176,7 @@ fn entities(list: Vec<String>, violations: &mut Violations) -> Entities {
     violations.note("managingEntities", rule, checked_entities(list)).unwrap_or_else(|| Entities::new([]))
 }
 
-/// Parses strings as scopes, and adds each fault at its index in the list `scopes`.
+/// Parses strings as scopes and adds each fault at its index in the list `scopes`.
 pub fn checked_scopes(list: &[String], violations: &mut Violations) -> Scopes {
     if list.is_empty() {
         violations.add("scopes", Rule::Required, "must have at least one element");

@@ -165,7 +165,7 @@ impl Guesses {
         Ok(Tally { limits: self.limits, pk, client, for_client, from_address })
     }
 
-    /// Counts a failed attempt, and returns the new counts.
+    /// Counts a failed attempt and returns the new counts.
     ///
     /// # Errors If the attempt could not be counted. The caller must then not reveal its result; otherwise, guessing
     /// would be unlimited while the table is unreachable.

@@ -13,7 +13,7 @@ use base::Time;
 pub struct Revocation {
     /// Authenticates the requesting client.
     pub clients: ClientAuthentication,
-    /// Verifies the token, and revokes it.
+    /// Verifies the token and revokes it.
     pub tokens: Arc<Verifier>,
 }
 

@@ -121,9 +121,9 @@ impl LinkStore {
         self.write_session(link, session, is_session(from), "renewing a panel session").await
     }
 
-    /// Extends the session of a link until this time, and returns the link. Lost if the session already lasts longer or
-    /// has ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's
-    /// key, so it still works if the page renews the session.
+    /// Extends a link's session until this time and returns the link. Lost if the session already lasts longer or has
+    /// ended, or the link was removed: a session is never shortened or restored. Does not depend on the session's key,
+    /// so it still works if the page renews the session.
     pub async fn prolong(&self, link: &PanelLink, ends: Time, now: Time) -> Result<Written<PanelLink>, TableError> {
         let change = Change::of(key(link))
             .set(ENDS_DATE, ends)

@@ -216,7 +216,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         Ok(Pending { made, current: current.id })
     }
 
-    /// Publishes the keys of the current secret, and returns the secret. If the secret was replaced in the meantime,
+    /// Publishes the current secret's keys and returns the secret. If the secret was replaced in the meantime,
     /// publishes the new one's keys.
     async fn settle(&self) -> Result<SigningSecret, RotationError> {
         let mut current = self.secret.current().await?;

@@ -45,7 +45,7 @@ impl<'a> Once<'a> {
         }
     }
 
-    /// Makes a change, and returns the new state. A repeated request changes nothing and returns the `current` state:
+    /// Makes a change and returns the new state. A repeated request changes nothing and returns the `current` state:
     /// the record has no response, since the state may have changed in the meantime.
     pub async fn change<T, E>(
         self,

@@ -65,7 +65,7 @@ pub trait Versioned: Send + Sync {
     /// Removes this label from this version.
     fn take_label(&self, id: &str, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Ends an unfinished rotation, and returns its version. The version loses its label even if it is already current,
+    /// Ends an unfinished rotation and returns its version. The version loses its label even if it is already current,
     /// because Secrets Manager begins no other rotation while another version has the label.
     fn abandon_pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send {
         async {

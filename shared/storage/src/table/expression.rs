@@ -116,7 +116,7 @@ impl Expressions {
         format!(":v{}", self.values.len() - 1)
     }
 
-    /// The names and the values of the placeholders. `None` instead of an empty map, as DynamoDB requires.
+    /// The placeholders' names and values. `None` instead of an empty map, as DynamoDB requires.
     #[expect(clippy::type_complexity, reason = "the SDK's builders take these two maps")]
     pub fn into_maps(self) -> (Option<HashMap<String, String>>, Option<HashMap<String, AttributeValue>>) {
         let names: HashMap<_, _> =

@@ -71,7 +71,7 @@ impl Table {
         Ok(unread(self.alone(write.into(), false, doing).await?))
     }
 
-    /// Writes one item in a separate call, and returns the changed item, or the existing one if a condition did not
+    /// Writes one item in a separate call and returns the changed item, or the existing one if a condition did not
     /// hold.
     pub async fn write_and_read<T: DeserializeOwned>(
         &self,
@@ -81,7 +81,7 @@ impl Table {
         read_back(self.alone(change.into(), true, doing).await?, doing)
     }
 
-    /// Writes a whole item in a separate call, and returns it, or the existing item if a condition did not hold.
+    /// Writes a whole item in a separate call and returns it, or the existing item if a condition did not hold.
     pub async fn put_and_read<T: DeserializeOwned>(
         &self,
         put: Put,
@@ -100,7 +100,7 @@ impl Table {
         Ok(unread(self.together(write.into(), false, doing).await?))
     }
 
-    /// Writes one item in a batch, and returns the changed item, or the existing one if a condition did not hold.
+    /// Writes one item in a batch and returns the changed item, or the existing one if a condition did not hold.
     pub async fn write_together_and_read<T: DeserializeOwned>(
         &self,
         change: Change,
@@ -157,7 +157,7 @@ impl Table {
         async move { Ok(if written.await?.is_ok() { Written::Done(()) } else { Written::Lost(None) }) }.boxed()
     }
 
-    /// Writes all items or none, and returns which of the writes were lost.
+    /// Writes all items or none and returns which of the writes were lost.
     pub(crate) fn transact(&self, writes: Transaction, doing: &'static str) -> TableFuture<'_, Result<(), Cancelled>> {
         self.all_or_nothing(writes, doing).boxed()
     }

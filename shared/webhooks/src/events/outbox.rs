@@ -154,7 +154,7 @@ impl Outbox {
         Put::item(&item, "putting an event into the outbox")
     }
 
-    /// Publishes every event in the outbox, and returns their number. A failing event does not affect the others, and
+    /// Publishes every event in the outbox and returns their number. A failing event does not affect the others, and
     /// the next sweep retries it; the first error is returned. Records how long the events have waited.
     pub async fn empty(&self, publisher: &Publisher, waited: &Longest) -> Result<usize, OutboxError> {
         let until = publisher.clock.now() + TIME_LIMIT;

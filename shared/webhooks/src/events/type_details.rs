@@ -38,7 +38,7 @@ pub(super) struct Schemas {
     pub(super) parts: &'static [(&'static str, &'static str)],
 }
 
-/// The samples of a catalogue, as JSON, by type.
+/// A catalogue's samples, as JSON, by type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Samples(pub(super) &'static [(&'static str, &'static [&'static str])]);
 

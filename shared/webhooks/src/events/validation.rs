@@ -71,7 +71,7 @@ impl DataValidator {
         Self { mode, environment: environment.into(), clock, compiled: Mutex::default() }
     }
 
-    /// Checks the data of a request to publish, and adds the warnings to it.
+    /// Checks the data of a request to publish and adds the warnings to it.
     ///
     /// # Errors If the deployment is strict, a violation for each value that does not conform. A repetition of an
     /// accepted request must not be refused: see [`super::publish::Publisher::has_accepted`].
@@ -89,7 +89,7 @@ impl DataValidator {
         Ok(())
     }
 
-    /// Checks the data of a test event, and returns the warnings. The log and the metric do not count it, since it does
+    /// Checks the data of a test event and returns the warnings. The log and the metric do not count it, since it does
     /// not come from a publisher.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ pub(crate) async fn count(
     join_all(counted).await.into_iter().filter(|opened| *opened).count()
 }
 
-/// Counts one webhook's attempts, and returns whether its breaker opened.
+/// Counts one webhook's attempts and returns whether its breaker opened.
 async fn count_for(
     webhook: WebhookId,
     recorded: Vec<RecordedAttempt>,

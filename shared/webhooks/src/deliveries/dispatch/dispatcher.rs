@@ -198,8 +198,8 @@ impl Dispatcher {
         );
     }
 
-    /// Claims the attempt that a message announces, and prefetches its inputs. If the delivery is final, its last
-    /// worker may have died before it woke the next delivery in the line, so this worker does.
+    /// Claims the attempt that a message announces and prefetches its inputs. If the delivery is final, its last worker
+    /// may have died before it woke the next delivery in the line, so this worker does.
     async fn claim(&self, message: &AttemptMessage, lane: Lane) -> Result<(Option<Claimed>, Prefetch), DispatchError> {
         let (outcome, prefetch) = self.claim_announced(message, lane).await?;
         if let (ClaimOutcome::Ended(last), Some(webhook)) = (&outcome, prefetch.webhook())

@@ -41,9 +41,9 @@ const STEP_LIMIT: Duration = Duration::from_secs(2);
 const MAX_READING_AGE: Duration = Duration::from_millis(250);
 
 impl Dispatcher {
-    /// Makes the claimed attempt as this span of a trace, and records it. Returns `None` if no attempt was recorded:
-    /// the webhook was removed, disabled or turned into a pull webhook, too little of the lease is left, or another
-    /// worker has claimed the delivery.
+    /// Makes the claimed attempt as this span of a trace and records it. Returns `None` if no attempt was recorded: the
+    /// webhook was removed, disabled or turned into a pull webhook, too little of the lease is left, or another worker
+    /// has claimed the delivery.
     pub(super) async fn attempt(
         &self,
         turn: Turn<'_>,

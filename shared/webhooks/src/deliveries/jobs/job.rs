@@ -70,7 +70,7 @@ pub(super) enum Work {
     Recover(Ranges),
     /// Add a delivery for each matching event that has none to the webhook.
     Replay(Replay),
-    /// Cancel the waiting deliveries of a removed webhook.
+    /// Cancel a removed webhook's waiting deliveries.
     Cancel(Passes),
     /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides what to do with
     /// them.
@@ -295,7 +295,7 @@ impl JobItem {
     }
 }
 
-/// Changes deliveries, and returns how many changes were not lost.
+/// Changes deliveries and returns how many changes were not lost.
 pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
     found: Vec<DeliveryId>,
     change: impl Fn(DeliveryId) -> F,

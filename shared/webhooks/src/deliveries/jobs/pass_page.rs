@@ -16,7 +16,7 @@ use storage::TableError;
 /// The change that a pass makes to each delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Cancel the waiting deliveries of a removed webhook. A delivery whose next attempt is due soon is left to that
+    /// Cancel a removed webhook's waiting deliveries. A delivery whose next attempt is due soon is left to that
     /// attempt, which finds that there is no webhook.
     Cancel,
     /// Take the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and

@@ -50,7 +50,7 @@ impl Ranges {
         self.0.first()
     }
 
-    /// Adds the parts that no range contains yet, and returns whether there are any.
+    /// Adds the parts that no range contains yet and returns whether there are any.
     pub fn ask(&mut self, since: Time, until: Time) -> Result<bool, TooManyRanges> {
         let new = self.not_covered(since, until);
         let asked = !new.is_empty();

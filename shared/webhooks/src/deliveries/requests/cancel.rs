@@ -41,7 +41,7 @@ pub struct Cancelling {
 }
 
 impl Cancelling {
-    /// Cancels an open delivery, and returns it. Repeating it changes nothing.
+    /// Cancels an open delivery and returns it. Repeating it changes nothing.
     ///
     /// # Errors [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`]
     /// if it was delivered or has failed.

@@ -116,9 +116,9 @@ fn next_look(created: Time, now: Time) -> Time {
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
-/// The time of the dispatcher's next check of a held delivery. Usually, the preceding delivery's end makes it due. The
-/// checks are for crashes, and for preceding deliveries cancelled by a removed webhook's job. So a line that lost its
-/// wake-ups continues within a minute while it is young, and a long wait costs few checks.
+/// The time of the dispatcher's next check of a held delivery. Usually, the end of the preceding delivery makes it due.
+/// The checks are for crashes, and for preceding deliveries cancelled by a removed webhook's job. So a line that lost
+/// its wake-ups continues within a minute while it is young, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }

@@ -39,7 +39,7 @@ pub enum Next {
 }
 
 impl Next {
-    /// The name of the step in the log.
+    /// The step's name in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",

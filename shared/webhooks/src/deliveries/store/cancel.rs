@@ -28,8 +28,8 @@ impl Deliveries {
         self.write_head_and_read(read, &cancelled, index, unchanged, CANCELLING).await
     }
 
-    /// Cancels a waiting delivery of a removed webhook. Lost if the delivery is claimed, in which case its worker
-    /// cancels it.
+    /// Cancels a removed webhook's waiting delivery. Lost if the delivery is claimed, in which case its worker cancels
+    /// it.
     pub(crate) async fn cancel_waiting(
         &self,
         id: &DeliveryId,

@@ -262,8 +262,8 @@ impl Deliveries {
         Ok(if written.is_done() { Written::Done(stored) } else { Written::Lost(None) })
     }
 
-    /// Postpones the due time of a delivery before it is announced, and returns its head. Lost if the delivery is no
-    /// longer due, or another sweep has moved the time.
+    /// Postpones a delivery's due time before it is announced and returns its head. Lost if the delivery is no longer
+    /// due, or another sweep has moved the time.
     pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<Head>, TableError> {
         let sweeps = entry.sweeps.saturating_add(1);
         let postponed = HeadChange::postponed(&entry.delivery, until, sweeps)

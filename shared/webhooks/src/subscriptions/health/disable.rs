@@ -1,4 +1,4 @@
-//! Disables webhooks on behalf of the service, and announces it.
+//! Disables webhooks on behalf of the service and announces it.
 
 use std::time::Duration;
 

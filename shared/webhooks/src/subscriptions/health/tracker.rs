@@ -25,7 +25,7 @@ const UNCERTAIN: Duration = Duration::from_secs(60);
 
 const DOING: &str = "recording that a webhook is failing";
 
-/// Counts webhooks' failures, and carries out the consequences.
+/// Counts webhooks' failures and carries out the consequences.
 #[derive(Clone)]
 pub struct HealthTracker {
     table: Table,
@@ -87,7 +87,7 @@ impl HealthTracker {
         Ok(opened)
     }
 
-    /// Carries out a consequence, and returns whether it opened the breaker.
+    /// Carries out a consequence and returns whether it opened the breaker.
     async fn follow(
         &self,
         entity: &AuthorizedEntity,

@@ -60,7 +60,7 @@ pub struct WebhookChange {
 }
 
 impl Changing {
-    /// Changes a webhook once per idempotency key, and returns the owner's view of it.
+    /// Changes a webhook once per idempotency key and returns the owner's view of it.
     pub async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -248,7 +248,7 @@ impl Changing {
         Ok(Some(PartChange { kept: now_on, differs: true, made_of: needs_kept.then_some(kept) }))
     }
 
-    /// Replaces the masks in a part with the stored values, and checks the part.
+    /// Replaces the masks in a part with the stored values and checks the part.
     fn unmask_and_check<T: Part>(&self, given: &T, kept: &T) -> Result<T, WebhookError> {
         let mut violations = Violations::default();
         let whole = given.clone().unmasked(kept, &mut violations);

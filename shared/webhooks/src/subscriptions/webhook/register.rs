@@ -113,7 +113,7 @@ impl NewWebhook {
 }
 
 impl Registration {
-    /// Registers a webhook, and returns the owner's view of it. Only this response contains the signing secret.
+    /// Registers a webhook and returns the owner's view of it. Only this response contains the signing secret.
     pub async fn register(
         &self,
         entity: &AuthorizedEntity,

@@ -132,7 +132,7 @@ impl Webhooks {
         if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
     }
 
-    /// Changes a webhook, and returns the new state. Lost if a condition of the change fails, or the webhook is gone.
+    /// Changes a webhook and returns the new state. Lost if a condition of the change fails, or the webhook is gone.
     pub(in crate::subscriptions) async fn change(
         &self,
         entity: &AuthorizedEntity,
