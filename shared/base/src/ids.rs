@@ -16,7 +16,7 @@ const BODY_LENGTH: usize = 26;
 const TIME_LENGTH: usize = 10;
 /// The characters at the end of a body that number an event's deliveries.
 const ORDINAL_LENGTH: usize = 2;
-/// The maximum number of deliveries of an event.
+/// The maximum number of deliveries per event.
 pub const MAX_DELIVERIES: usize = 1 << (5 * ORDINAL_LENGTH);
 
 fn encode(time: Time, rest: [u8; 10]) -> String {

@@ -23,7 +23,7 @@ const STATUS: usize = 9;
 #[error("the response's headers are too many or too large")]
 pub(crate) struct HeadTooLong;
 
-/// The heads of the current response of a connection. Clones share them.
+/// The heads of a connection's current response. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Heads(Arc<Mutex<Reading>>);
 

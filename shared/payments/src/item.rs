@@ -1,4 +1,4 @@
-//! The item of a connection in the table.
+//! A connection's item in the table.
 
 use serde::{Deserialize, Serialize};
 

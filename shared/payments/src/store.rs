@@ -214,7 +214,7 @@ impl Connections {
         self.table.write_all(Transaction::new().with(change).with_all(event), "changing a connection").await
     }
 
-    /// Removes a held connection and writes the event that announces it, with the record of a request that has an
+    /// Removes a held connection and writes the event that announces it, with the request's record, if it has an
     /// idempotency key. Lost in the same cases as a change.
     pub async fn remove(
         &self,

@@ -1,6 +1,6 @@
-//! Parses the responses of a token endpoint (RFC 6749 §5). A response with an access token is a grant. Every other
-//! member is optional: the code or the refresh token is spent, so discarding a grant because of one malformed member
-//! would cost the connection. From a refusal, only a known code is kept.
+//! Parses a token endpoint's responses (RFC 6749 §5). A response with an access token is a grant. Every other member is
+//! optional: the code or the refresh token is spent, so discarding a grant because of one malformed member would cost
+//! the connection. From a refusal, only a known code is kept.
 
 use std::time::Duration;
 

@@ -80,7 +80,7 @@ fn no_optional_member_costs_the_grant() {
                 ("true", Absent),
             ],
         ),
-        // §7.1 forbids the use of a token of an unknown type; this service uses it only to revoke access.
+        // §7.1 forbids using a token of an unknown type; this service uses it only to revoke access.
         (
             "token_type",
             &[("\"mac\"", Absent), ("\"BEARER \"", Absent), ("\"\"", Absent), ("1", Absent), ("[]", Absent)],

@@ -19,7 +19,7 @@ pub enum Allowance {
     /// Applications, secrets and keys created for a managing entity. Removing one adds an entry to the list of
     /// revocations and is never refused, so creating them is limited instead.
     Credentials,
-    /// Revocations of single tokens of an application.
+    /// Revocations of an application's single tokens.
     OwnTokens,
     /// Revocations of single tokens beyond the applications' allowances, for all applications of an owner together.
     SharedTokens,
@@ -31,7 +31,7 @@ pub enum Allowance {
     /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events
     /// and cause thousands of attempts.
     Replays,
-    /// Test events of a managing entity.
+    /// A managing entity's test events.
     Tests,
     /// Deliveries that a managing entity resends.
     Resends,

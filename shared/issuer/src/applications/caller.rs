@@ -54,7 +54,7 @@ impl<'a> Caller<'a> {
         if may_publish && !token.may_publish { Err(ApplicationError::ExceedsPublishing) } else { Ok(()) }
     }
 
-    /// Fails unless the token has all rights of this application.
+    /// Fails unless the token has all of this application's rights.
     pub fn check_of(&self, application: &Application) -> Result<(), ApplicationError> {
         self.check(application.scopes, &application.entities, application.may_publish)
     }

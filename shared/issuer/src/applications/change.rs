@@ -74,7 +74,7 @@ impl Applications {
     /// Changes an application once per idempotency key and returns the changed application. Changes nothing if nothing
     /// is set.
     ///
-    /// The caller needs all rights of the application, before and after the change: it cannot give more than it has.
+    /// The caller needs all of the application's rights, before and after the change: it cannot give more than it has.
     /// Tokens carry the scopes, so a change that takes one away also revokes the issued tokens, in the same
     /// transaction. The application continues with its next token. An application that takes scopes away from itself
     /// must confirm this.

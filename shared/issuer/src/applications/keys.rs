@@ -1,4 +1,4 @@
-//! The public keys of an application, which verify its assertions (RFC 7523).
+//! An application's public keys, which verify its assertions (RFC 7523).
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,7 @@ pub struct AddedSecret {
     pub previous_ends: Option<Time>,
 }
 
-/// The credentials of an application with a new secret.
+/// An application's credentials, with a new secret.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rotated {
     /// The credentials, the new secret first.

@@ -92,8 +92,8 @@ impl Form {
         taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
-    /// Takes the requested scopes. A token without them has all scopes of its application, so a misspelled name of the
-    /// parameter must not be ignored.
+    /// Takes the requested scopes. A token without them has all of its application's scopes, so a misspelled name of
+    /// the parameter must not be ignored.
     ///
     /// # Errors
     /// 400 if another parameter has a name that looks like this one, such as `scopes` or `scope[0]`.

@@ -86,8 +86,8 @@ impl<'a> LinkMaker<'a> {
         Self { entity, by: MakersProof::Token(claims) }
     }
 
-    /// The operator of the deployment, without a token and without an allowance. The session gets tokens of this
-    /// application.
+    /// The operator of the deployment, without a token and without an allowance. The session gets this application's
+    /// tokens.
     pub fn of_operator(entity: &'a AuthorizedEntity, application: &'a Application) -> Self {
         Self { entity, by: MakersProof::Operator(application) }
     }
@@ -198,8 +198,8 @@ impl PanelLinks {
         self.0.find(entity.id(), &id).await?.filter(|link| link.is_good(now)).ok_or_else(missing)
     }
 
-    /// Removes a link and ends its session. Another entity's link is treated as missing. The idempotency record of the
-    /// request, if any, is written with the removal.
+    /// Removes a link and ends its session. Another entity's link is treated as missing. The request's idempotency
+    /// record, if any, is written with the removal.
     pub async fn remove(
         &self,
         entity: &AuthorizedEntity,

@@ -42,7 +42,7 @@ pub struct Canary {
     clock: SharedClock,
 }
 
-/// The public addresses of the deployment.
+/// The deployment's public addresses.
 struct Addresses {
     base: String,
     auth: String,

@@ -74,8 +74,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(45);
 /// made due.
 const JOB_LIMIT: Duration = Duration::from_secs(30);
 
-/// Number of errors after which a sweep skips the remaining overdue deliveries of a webhook, or the remaining new
-/// events of an entity: each error takes all retries of a call to the table.
+/// Number of errors after which a sweep skips a webhook's remaining overdue deliveries, or an entity's remaining new
+/// events: each error takes all retries of a call to the table.
 const MAX_ERRORS: usize = 3;
 
 /// Opens new deliveries, announces overdue ones, publishes the outbox, and works on jobs.
@@ -110,7 +110,7 @@ const OPENING_LIMIT: Duration = Duration::from_secs(25);
 const EVENTS_AT_ONCE: i32 = 50;
 /// How many deliveries of new events are in memory at once.
 const ROOM: usize = 2_000;
-/// Time limit for opening the deliveries of one event, whose partition may be throttled.
+/// Time limit for opening one event's deliveries, whose partition may be throttled.
 const EVENT_LIMIT: Duration = Duration::from_secs(5);
 
 /// How one sweep opens new events.

@@ -356,7 +356,7 @@ impl Publisher {
     }
 
     /// Announces the first attempts of an event's deliveries. Deliveries of an earlier publication are announced again;
-    /// the claim shows whether their attempts still have to be made.
+    /// the claim shows whether their attempts have yet to be made.
     async fn announce(&self, event: &Event, targets: &[Target], webhooks: &[Webhook], first_attempt: Time) {
         let now = self.clock.now();
         let known: HashMap<_, _> = webhooks.iter().map(|webhook| (&webhook.id, webhook)).collect();

@@ -41,7 +41,7 @@ use storage::Table;
 const DEFAULT_LIMIT: usize = 10;
 /// The maximum number of deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;
-/// How many deliveries of a request are read, handed out or recorded concurrently.
+/// How many of a request's deliveries are read, handed out or recorded concurrently.
 const PARALLEL: usize = 16;
 /// The visibility timeouts that a reader may request, in seconds.
 const VISIBILITIES: RangeInclusive<u64> = 10..=3_600;

@@ -2,7 +2,7 @@
 //! delay another's only briefly.
 //!
 //! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB, and so a
-//! seventh of a processor, and the deliveries of one webhook share a key of the index `byWebhook`, for which DynamoDB
+//! seventh of a processor, and one webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB
 //! accepts a thousand writes a second. An entity may have 200 webhooks. Recovering 10 000 deliveries of each takes more
 //! than half an hour of work, and thus more than an hour of sweeps. If jobs ran in the order of their due times,
 //! another entity would wait that long for a recovery of ten deliveries. If single jobs took turns, eight at once for a

@@ -15,7 +15,7 @@ const SETTLED: Duration = Duration::from_secs(150);
 /// The pause before the next pass, for deliveries whose attempt was under way.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The passes over the waiting deliveries of a webhook.
+/// The passes over a webhook's waiting deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Passes {

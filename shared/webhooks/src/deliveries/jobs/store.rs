@@ -207,8 +207,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Schedules all postponed deliveries of a webhook for now, in one transaction with these writes, and with the
-    /// record of a request that has an idempotency key. Lost if one of the writes is.
+    /// Schedules all of a webhook's postponed deliveries for now, in one transaction with these writes, and with the
+    /// request's record, if it has an idempotency key. Lost if one of the writes is.
     pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,

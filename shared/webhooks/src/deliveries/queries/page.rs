@@ -55,7 +55,7 @@ impl<'a> Filling<'a> {
         if self.may_be_foreign { 1 } else { (self.limit + 1 - self.heads.len()).max(HEADS_AT_ONCE) }
     }
 
-    /// Whether these candidates show that the webhook belongs to another entity. All deliveries of a webhook have the
+    /// Whether these candidates show that the webhook belongs to another entity. All of a webhook's deliveries have the
     /// same owner.
     fn is_foreign(&mut self, candidates: &[Candidate], heads: &[Option<Head>]) -> bool {
         for ((_, event), head) in candidates.iter().zip(heads) {

@@ -49,7 +49,7 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitingFor {
-    /// The circuit breaker of its webhook, until an attempt shows that the endpoint is responding again.
+    /// Its webhook's circuit breaker, until an attempt shows that the endpoint is responding again.
     Breaker,
     /// The end of its owner's pause.
     Pause,

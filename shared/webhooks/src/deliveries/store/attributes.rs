@@ -510,7 +510,7 @@ pub(crate) fn of_group(webhook: &WebhookId, group: IndexGroup) -> Query {
     Query::index("byWebhook", "webhookKey", group.key(webhook))
 }
 
-/// The failed and cancelled deliveries of an entity, whose webhooks may be gone.
+/// An entity's failed and cancelled deliveries, whose webhooks may be gone.
 pub(crate) fn undelivered(entity: &EntityId) -> Query {
     Query::index("byEntity", "entityKey", undelivered_key(entity))
 }
@@ -531,7 +531,7 @@ pub(super) fn partition(id: &DeliveryId) -> String {
     format!("DLV#{id}")
 }
 
-/// The key of a delivery's head. The deliveries of an event share a partition.
+/// The key of a delivery's head. An event's deliveries share a partition.
 pub(super) fn head_key(id: &DeliveryId) -> (String, String) {
     (format!("EVT#{}", id.event()), id.to_string())
 }

@@ -176,7 +176,7 @@ impl PreviousSecret {
 }
 
 impl Webhooks {
-    /// Ends the previous signing secrets of a webhook, once per idempotency key. Later attempts have a signature by the
+    /// Ends a webhook's previous signing secrets, once per idempotency key. Later attempts have a signature by the
     /// current secret only.
     pub async fn end_previous_secret(
         &self,

@@ -39,8 +39,8 @@ pub struct BreakerSettings {
     pub open_for: Duration,
     /// The longest pause.
     pub longest: Duration,
-    /// How long all attempts of a webhook must have failed before it is disabled. If there is no attempt for this long,
-    /// a streak of failures ends.
+    /// How long all of a webhook's attempts must have failed before it is disabled. If there is no attempt for this
+    /// long, a streak of failures ends.
     pub disable_after: Duration,
 }
 

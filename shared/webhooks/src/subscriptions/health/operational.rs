@@ -105,7 +105,7 @@ pub struct DeliveryExhausted<'a> {
 }
 
 impl<'a> WebhookFailing<'a> {
-    /// The data about the webhook that caused the event, and about the other failing webhooks of its entity.
+    /// The data about the webhook that caused the event, and about its entity's other failing webhooks.
     pub fn new(first: &'a FailingEntry, others: &'a [FailingEntry]) -> Self {
         Self { first, webhooks: iter::once(first).chain(others).take(MAX_LISTED).collect() }
     }

@@ -170,7 +170,7 @@ impl HealthTracker {
         self.table.write(failing(Some(now + ANNOUNCEMENT_INTERVAL)), DOING).await.map(drop)
     }
 
-    /// The webhook's name, and the other failing webhooks of its entity; `None` if there is no such webhook.
+    /// The webhook's name, and its entity's other failing webhooks; `None` if there is no such webhook.
     async fn others_failing(
         &self,
         entity: &AuthorizedEntity,

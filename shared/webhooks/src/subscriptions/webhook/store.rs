@@ -84,7 +84,7 @@ impl Webhooks {
         &self.0
     }
 
-    /// Adds a webhook, atomically with these writes and with the record of a request that has an idempotency key.
+    /// Adds a webhook, atomically with these writes and with the request's record, if it has an idempotency key.
     pub(in crate::subscriptions) async fn add(
         &self,
         entity: &AuthorizedEntity,
@@ -151,7 +151,7 @@ impl Webhooks {
         self.0.write_all(Transaction::new().with(change), "changing a webhook").await
     }
 
-    /// Changes a webhook, atomically with the record of a request that has an idempotency key. Lost like
+    /// Changes a webhook, atomically with the request's record, if it has an idempotency key. Lost like
     /// [`Self::change`].
     pub(in crate::subscriptions) async fn change_once(
         &self,
@@ -185,7 +185,7 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new(), record, "changing a webhook").await.map(drop)
     }
 
-    /// Removes a webhook, atomically with these writes and with the record of a request that has an idempotency key.
+    /// Removes a webhook, atomically with these writes and with the request's record, if it has an idempotency key.
     /// Lost if there is no such webhook.
     pub(in crate::subscriptions) async fn remove(
         &self,
