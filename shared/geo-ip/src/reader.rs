@@ -67,7 +67,7 @@ pub struct Found<T> {
     pub value: T,
 }
 
-/// Why no newer release could be read. A release that was read before remains in use.
+/// Why no newer release could be read. A release that has been read remains in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReaderError {
     /// The store failed, or its pointer is malformed.

@@ -195,7 +195,7 @@ impl Refresher {
         }))
     }
 
-    /// Writes an attempt's result, and releases the lease.
+    /// Writes an attempt's result and releases the lease.
     async fn settle(&self, held: &HeldConnection, attempted: Attempted) -> Result<(), TableError> {
         let now = self.clock.now();
         let before = &held.stored;

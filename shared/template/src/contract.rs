@@ -35,7 +35,7 @@ pub fn contract(text: &str) -> Result<Value, YamlError> {
     Ok(document)
 }
 
-/// Adds the groups that apply to a response. A header that the response declares itself is kept.
+/// Adds the groups that apply to a response. A header that the response itself declares is kept.
 fn add_headers(response: &mut Value, common: &Value, is_error: bool) {
     let is_page = response.pointer("/content/text~1html").is_some();
     let groups = [("all", true), ("errors", is_error), ("pages", is_page), ("errorPages", is_error && is_page)];

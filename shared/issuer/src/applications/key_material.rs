@@ -183,7 +183,7 @@ fn has_small_factor(number: &[u8]) -> bool {
     (2..752).any(|divisor| rest(divisor) == 0)
 }
 
-/// Checks the modulus and the exponent of an RSA key.
+/// Checks an RSA key's modulus and exponent.
 fn rsa(n: &[u8], e: &[u8]) -> Result<(), String> {
     let bits = |number: &[u8]| number.len() * 8 - number.first().map_or(0, |byte| byte.leading_zeros() as usize);
     if n.starts_with(&[0]) || e.starts_with(&[0]) {

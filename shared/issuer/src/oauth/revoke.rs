@@ -1,4 +1,4 @@
-//! Revocation of tokens by clients (RFC 7009).
+//! Token revocation by clients (RFC 7009).
 
 use std::sync::Arc;
 

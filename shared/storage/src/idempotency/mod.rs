@@ -10,7 +10,7 @@
 //!
 //! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So a
 //! publication's record is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]).
-//! A repeated request repeats all writes of the plan, which changes nothing. The record of a feed read contains the
+//! A repeated request repeats all of the plan's writes, which changes nothing. The record of a feed read contains the
 //! receipts of the deliveries that it hands out, and ends with their leases.
 //!
 //! | item | pk / sk |

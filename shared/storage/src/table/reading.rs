@@ -77,7 +77,7 @@ impl Table {
         Ok((Page { entries: read_rows(rows.entries, skips_unreadable, doing)?, next: rows.next }, looked_at))
     }
 
-    /// All items of a query, from all pages.
+    /// All of a query's items, from all pages.
     pub async fn all<T: DeserializeOwned>(&self, query: Query, doing: &'static str) -> Result<Vec<T>, TableError> {
         let skips_unreadable = query.skips_unreadable;
         read_rows(self.rows(query, doing).await?, skips_unreadable, doing)

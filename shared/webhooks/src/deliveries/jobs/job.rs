@@ -48,7 +48,7 @@ pub(super) struct JobItem {
     pub(super) pk: String,
     pub(super) sk: String,
     pub(super) entity: EntityId,
-    /// The webhook of the deliveries; `None` if they are an event's.
+    /// The deliveries' webhook; `None` if they are an event's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) webhook: Option<WebhookId>,
     /// The number of writes so far.
@@ -110,9 +110,9 @@ pub(super) enum Progress {
 /// A part of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Failed and cancelled deliveries of a range.
+    /// Failed and cancelled deliveries in a range.
     Failed(Range),
-    /// Waiting deliveries of a range.
+    /// Waiting deliveries in a range.
     Waiting(Range),
     /// Postponed deliveries, after the breaker was closed early.
     PutOff(KeyRange),

@@ -36,7 +36,7 @@ pub struct Worker {
     pub jobs: Jobs,
     /// The deliveries that they change.
     pub deliveries: Deliveries,
-    /// The webhooks of the deliveries.
+    /// The deliveries' webhooks.
     pub webhooks: Webhooks,
     /// The clock that determines which jobs are due.
     pub clock: SharedClock,

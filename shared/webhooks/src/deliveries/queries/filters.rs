@@ -17,9 +17,9 @@ pub struct Filters {
     pub statuses: Vec<Status>,
     /// Their event's type.
     pub kind: Option<&'static str>,
-    /// The webhook of the deliveries.
+    /// The deliveries' webhook.
     pub webhook: Option<WebhookId>,
-    /// The event of the deliveries.
+    /// The deliveries' event.
     pub event: Option<EventId>,
     /// Their event's subject.
     pub subject: Option<String>,

@@ -88,7 +88,7 @@ impl AttemptMessage {
         DeliveryOwner { entity: self.entity.clone(), webhook: self.due.webhook.clone() }
     }
 
-    /// The message with the last change of the webhook.
+    /// The message with the webhook's last change.
     pub fn since(self, webhook_changed: Time) -> Self {
         Self { due: DueAttempt { webhook_changed: Some(webhook_changed), ..self.due }, ..self }
     }

@@ -505,7 +505,7 @@ pub(crate) struct DueEntry {
     pub(crate) sweeps: u32,
 }
 
-/// The deliveries of a group in their webhook's index.
+/// A group's deliveries in their webhook's index.
 pub(crate) fn of_group(webhook: &WebhookId, group: IndexGroup) -> Query {
     Query::index("byWebhook", "webhookKey", group.key(webhook))
 }

@@ -42,7 +42,7 @@ impl Deliveries {
             .await
     }
 
-    /// The writes of the heads of a new event's deliveries, with a due time.
+    /// The writes of the heads for a new event's deliveries, with a due time.
     pub(crate) fn opened_heads(&self, event: &EventItem, now: Time) -> Result<Vec<Put>, TableError> {
         let heads = event.deliveries().filter_map(|(id, _)| Head::new(event, &id));
         heads.map(|head| insertion(&head, Some(Index::opened(&head, now)), OPENING)).collect()

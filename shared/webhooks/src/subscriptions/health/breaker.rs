@@ -175,7 +175,7 @@ impl HealthItem {
         }
     }
 
-    /// The decision on an attempt now.
+    /// The decision on an attempt made now.
     pub fn decision(&self, now: Time) -> BreakerDecision {
         match self.open_until {
             Some(end) if now < end => BreakerDecision::Wait(end),
