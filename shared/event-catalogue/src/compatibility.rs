@@ -3,7 +3,7 @@
 //!
 //! | schema | short form |
 //! |---|---|
-//! | object | an object of its members; `!` after the name of a required one, `*` for any other name |
+//! | object | an object of its members; `!` after a required one's name, `*` for any other name |
 //! | list | a list with the form of its items |
 //! | reference to a shared part | `#name` |
 //! | enumeration | `=` and the values with `\|` between them |

@@ -16,7 +16,8 @@ const MAX_BYTES: usize = 2 * 1024 * 1024;
 
 /// Reads a folder's catalogue and adds the types of the service.
 ///
-/// # Errors Every mistake found, in the order of the files.
+/// # Errors
+/// Every mistake found, in the order of the files.
 pub fn read(folder: &Path) -> Result<Catalogue, Vec<Mistake>> {
     let mut own = read_folder(Path::new(SERVICE), None)?;
     own.types.iter_mut().for_each(|kind| kind.is_own = true);

@@ -214,7 +214,8 @@ impl<C> Endpoint<C> {
 
     /// Allows scripts of every origin to read responses.
     ///
-    /// # Panics If the endpoint is not public: its responses are only for the bearer of the token.
+    /// # Panics
+    /// If the endpoint is not public, since its responses are only for the token's bearer.
     pub const fn readable_from_any_origin(self) -> Self {
         assert!(!self.declaration.access.reads_tokens(), "only a public endpoint may be read from every origin");
         Self::declaring(Declaration { any_origin: true, ..self.declaration })

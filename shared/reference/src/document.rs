@@ -53,7 +53,8 @@ pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a 
 
 /// The target of a `$ref`, or the value itself.
 ///
-/// # Panics If the reference has no target, which stops the build. Tests read the same document.
+/// # Panics
+/// If the reference has no target, which stops the build. Tests read the same document.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match text(value, "$ref") {
         Some(reference) => {

@@ -95,7 +95,8 @@ impl ClientKey {
 
     /// The key, ready for verification.
     ///
-    /// # Errors If the table contains a key that [`ClientKey::parse`] would refuse.
+    /// # Errors
+    /// If the table contains a key that [`ClientKey::parse`] would refuse.
     pub fn public(&self) -> Result<DecodingKey, jsonwebtoken::errors::Error> {
         self.jwk.material.public()
     }

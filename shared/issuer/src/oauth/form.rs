@@ -106,7 +106,8 @@ impl Form {
 
     /// Takes a required parameter.
     ///
-    /// # Errors 400 with `missing` as its detail if the parameter is absent.
+    /// # Errors
+    /// 400 with `missing` as its detail if the parameter is absent.
     pub fn required(&mut self, name: &str, missing: &str) -> Result<String, Problem> {
         self.take(name).ok_or_else(|| malformed(missing))
     }

@@ -167,8 +167,9 @@ impl Guesses {
 
     /// Counts a failed attempt and returns the new counts.
     ///
-    /// # Errors If the attempt could not be counted. The caller must then not reveal its result; otherwise, guessing
-    /// would be unlimited while the table is unreachable.
+    /// # Errors
+    /// If the attempt could not be counted. The caller must then not reveal its result; otherwise, guessing would be
+    /// unlimited while the table is unreachable.
     pub async fn count(&self, tally: &Tally, now: Time) -> Result<Tally, TableError> {
         let (for_client, from_address) = tokio::join!(
             self.add(&tally.pk, &tally.client, &tally.for_client, now),

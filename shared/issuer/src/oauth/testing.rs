@@ -28,7 +28,8 @@ const WORKS: &str = "the cryptographic library makes and uses keys of this type"
 impl AssertionKey {
     /// A new key for this algorithm.
     ///
-    /// # Panics For an algorithm that applications' keys cannot have.
+    /// # Panics
+    /// For an algorithm that applications' keys cannot have.
     pub fn generate(algorithm: &str) -> Self {
         let elliptic = |signing: &'static EcdsaSigningAlgorithm, name| {
             Self::Ecdsa(EcdsaKeyPair::generate(signing).expect(WORKS), name)

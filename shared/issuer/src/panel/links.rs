@@ -50,7 +50,8 @@ pub(super) struct LinkRights {
 impl LinkRights {
     /// The rights of a token with these claims.
     ///
-    /// # Errors If the token belongs to a session, which could extend itself indefinitely.
+    /// # Errors
+    /// If the token belongs to a session, which could extend itself indefinitely.
     pub(super) fn of_token(claims: &Claims) -> Result<Self, PanelError> {
         if claims.session_id.is_some() {
             return Err(PanelError::BySession);
@@ -94,7 +95,8 @@ impl<'a> LinkMaker<'a> {
 
     /// The grant of a link that the creator makes now.
     ///
-    /// # Errors If the link would grant more than its creator has, or its creator is a session.
+    /// # Errors
+    /// If the link would grant more than its creator has, or its creator is a session.
     fn grant(&self, new: NewPanelLink, now: Time) -> Result<PanelGrant, PanelError> {
         let (client_id, credential_id, own) = match self.by {
             MakersProof::Token(claims) => {

@@ -6,10 +6,10 @@
 //!
 //! | step | effect |
 //! |---|---|
-//! | `createSecret` | creates a version in which the next key is the current one, and a new key the next |
+//! | `createSecret` | creates a version in which the next key becomes the current one, and a new key the next |
 //! | `setSecret` | publishes the new key |
 //! | `testSecret` | signs with both keys, and verifies with the published keys |
-//! | `finishSecret` | makes the version the current one, and sets the end of the old key |
+//! | `finishSecret` | makes the version the current one, and sets the old key's end |
 //!
 //! Each step can be repeated, so an interrupted rotation can continue.
 

@@ -16,8 +16,8 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
-//! | plan of a publication | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
-//! | batch of a read of a feed | `IDEMPOTENCY#{entity}#{hash}` / `BATCH` |
+//! | a publication's plan | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
+//! | a feed read's batch | `IDEMPOTENCY#{entity}#{hash}` / `BATCH` |
 
 mod once;
 mod request;

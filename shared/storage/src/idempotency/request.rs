@@ -37,7 +37,8 @@ pub struct IdempotencyKey<'a>(&'a str);
 impl<'a> IdempotencyKey<'a> {
     /// Reads the key from all values of the header, if there are any.
     ///
-    /// # Errors The fault, as the second half of a sentence that begins with the header's name.
+    /// # Errors
+    /// The fault, as the second half of a sentence that begins with the header's name.
     pub fn read(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Option<Self>, String> {
         let fault = || format!("must be sent only once, with 1 to {MAX_KEY_LENGTH} printable ASCII characters");
         let mut values = values.into_iter();
@@ -172,7 +173,8 @@ impl IdempotentRequest {
 
     /// The batch of an earlier feed read with the key, until its end.
     ///
-    /// # Errors [`IdempotencyError::Conflict`] if that request had a different body.
+    /// # Errors
+    /// [`IdempotencyError::Conflict`] if that request had a different body.
     pub async fn batch<T: DeserializeOwned>(&self, table: &Table, now: Time) -> Result<Option<T>, IdempotencyError> {
         let item: Option<RecordItem<T>> = table.read(self.key(BATCH), LOOKING).await?;
         let item = item.filter(|item| item.is_valid(now));

@@ -175,7 +175,8 @@ impl Table {
     /// Writes items and the record of the request that creates them in one transaction; without a record, like
     /// [`Table::write`] and [`Table::write_all`]. `Lost` if a condition other than the record's did not hold.
     ///
-    /// # Errors [`IdempotencyError::Overtaken`] if the record already exists.
+    /// # Errors
+    /// [`IdempotencyError::Overtaken`] if the record already exists.
     pub fn write_recorded(
         &self,
         writes: Transaction,

@@ -4,12 +4,12 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `state` | the life of a delivery: its states, what happens next, and what each event makes of it |
+//! | `state` | a delivery's life: its states, what happens next, and how each event changes it |
 //! | `view` | deliveries and attempts, as clients see them |
 //! | `store` | deliveries in the table |
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
-//! | `feed` | the feed of a pull webhook: reading it, and the answers of its readers |
+//! | `feed` | a pull webhook's feed: reading it, and its readers' answers |
 //! | `sweep` | announces overdue deliveries again |
 //! | `requests` | resend or cancel a delivery, recover a range, erase an event |
 //! | `jobs` | background work on many deliveries, a page at a time: recoveries, cancellations, erasures |

@@ -88,7 +88,8 @@ impl EventTypeDetails {
 
     /// The details of the type with this key, for a client of this entity.
     ///
-    /// # Errors 404 if the text is not a type of the catalogue.
+    /// # Errors
+    /// 404 if the string is not a type of the catalogue.
     pub fn find(value: &str, entity: &EntityId) -> Result<Self, Problem> {
         let kind = catalogue::find(value);
         let kind =

@@ -73,8 +73,9 @@ impl DataValidator {
 
     /// Checks the data of a request to publish and adds the warnings to it.
     ///
-    /// # Errors If the deployment is strict, a violation for each value that does not conform. A repetition of an
-    /// accepted request must not be refused: see [`super::publish::Publisher::has_accepted`].
+    /// # Errors
+    /// If the deployment is strict, a violation for each value that does not conform. A repeat of an accepted request
+    /// must not be refused: see [`super::publish::Publisher::has_accepted`].
     pub fn check(&self, event: &mut NewEvent<'_>) -> Result<(), Problem> {
         self.check_content(&mut event.content)
     }

@@ -83,8 +83,8 @@ impl Feeds {
     /// request's wait is over or the reader disconnects, unless too many of the entity's requests are waiting.
     /// Repeating a request with an idempotency key returns the first request's deliveries, while their leases last.
     ///
-    /// # Errors [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key was used before with a different
-    /// body.
+    /// # Errors
+    /// [`IdempotencyError::Conflict`](storage::IdempotencyError) if the key was used before with a different body.
     pub async fn read(
         &self,
         rings: &KeyRings,

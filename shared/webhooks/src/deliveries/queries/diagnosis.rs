@@ -101,7 +101,8 @@ struct FailedDelivery {
 impl Diagnosing {
     /// Diagnoses a webhook of the entity.
     ///
-    /// # Errors [`WebhookError::NotFound`] if the entity has no such webhook.
+    /// # Errors
+    /// [`WebhookError::NotFound`] if the entity has no such webhook.
     pub async fn diagnose(
         &self,
         entity: &AuthorizedEntity,

@@ -124,8 +124,9 @@ impl Deliveries {
     /// entries that one page may read do not contain enough. Also returns the start of the next page, if there may be
     /// one.
     ///
-    /// # Errors [`WebhookError::TooManyRequests`](crate::subscriptions::WebhookError::TooManyRequests) if the entity
-    /// listed the open deliveries of many webhooks too often.
+    /// # Errors
+    /// [`WebhookError::TooManyRequests`](crate::subscriptions::WebhookError::TooManyRequests) if the entity listed the
+    /// open deliveries of many webhooks too often.
     pub(crate) async fn page(
         &self,
         entity: &AuthorizedEntity,

@@ -45,8 +45,9 @@ pub struct EventWithDeliveries {
 impl Deliveries {
     /// An event of the entity with its deliveries.
     ///
-    /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, its retention is over (the table
-    /// removes it some days later), or it was not stored because it matched no webhook.
+    /// # Errors
+    /// [`DeliveryError::EventNotFound`] if the entity has no such event, its retention is over (the table removes it
+    /// some days later), or it was not stored because it matched no webhook.
     pub async fn event(
         &self,
         entity: &AuthorizedEntity,

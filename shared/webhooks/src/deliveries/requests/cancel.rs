@@ -43,8 +43,9 @@ pub struct Cancelling {
 impl Cancelling {
     /// Cancels an open delivery and returns it. Repeating it changes nothing.
     ///
-    /// # Errors [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`]
-    /// if it was delivered or has failed.
+    /// # Errors
+    /// [`DeliveryError::AttemptUnderWay`] while an attempt may still be recorded, and [`DeliveryError::Final`] if it
+    /// was delivered or has failed.
     pub async fn cancel(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<WholeDelivery, DeliveryError> {
         let cancelled = self.cancelled(entity, id).await?;
         // A repeated request continues here as well, and so completes one that died after its write.

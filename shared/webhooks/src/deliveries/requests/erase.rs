@@ -52,7 +52,8 @@ impl Erasing {
     /// Erases an event's content. Repeating the request, with or without an idempotency key, completes an interrupted
     /// erasure.
     ///
-    /// # Errors [`DeliveryError::EventNotFound`] if the entity has no such event, or its retention is over.
+    /// # Errors
+    /// [`DeliveryError::EventNotFound`] if the entity has no such event, or its retention is over.
     pub async fn erase(
         &self,
         entity: &AuthorizedEntity,

@@ -90,8 +90,9 @@ impl Rotation {
     /// Replaces a webhook's signing secret, once per idempotency key. The previous secret continues to sign for the
     /// overlap.
     ///
-    /// # Errors [`WebhookError::PreviousSecretLive`] if a secret that was replaced earlier still signs and the request
-    /// does not end it.
+    /// # Errors
+    /// [`WebhookError::PreviousSecretLive`] if a secret that was replaced earlier still signs and the request does not
+    /// end it.
     pub async fn rotate(
         &self,
         entity: &AuthorizedEntity,

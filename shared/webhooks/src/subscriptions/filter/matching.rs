@@ -61,7 +61,8 @@ impl Steps {
 impl Pattern {
     /// Whether an event's data matches.
     ///
-    /// # Errors If the comparison takes more steps than are left.
+    /// # Errors
+    /// If the comparison takes more steps than are left.
     pub fn matches(&self, data: &EventData<'_>, steps: &mut Steps) -> Compared {
         self.matches_value(Some(&data.0), steps)
     }

@@ -27,7 +27,8 @@ pub struct PauseRequest {
 impl PauseRequest {
     /// Reads the request from a body. An empty body means a pause without an end.
     ///
-    /// # Errors A `Problem` for a body with other members or values, and for a time in the past.
+    /// # Errors
+    /// A `Problem` for a body with other members or values, and for a time in the past.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
         let mut body = JsonBody::read(body)?;
