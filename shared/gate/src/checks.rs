@@ -15,7 +15,7 @@ use problem::{Problem, ProblemKind, Query, Rule, Violation};
 const ENTITY_PARAMETER: &str = "managingEntityIdentifier";
 
 /// Checks that the path has this verb. A path without a route passes. A gateway that matches path and verb together
-/// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, although the path belongs to another
+/// takes `DELETE …/webhook/list` for `DELETE …/webhook/{webhookIdentifier}`, even though the path belongs to another
 /// route.
 pub(crate) fn verb(request: &Request<Body>) -> Result<(), Problem> {
     let allowed = verbs::verbs_of(request.raw_http_path());
@@ -43,7 +43,7 @@ pub(crate) fn origin(request: &Request<Body>, base_url: &str) -> Result<(), Prob
     ))
 }
 
-/// The bearer token of the request, which must have exactly one. A token of another scheme counts as missing.
+/// The request's bearer token, of which there must be exactly one. A token of another scheme counts as missing.
 pub(crate) fn token(request: &Request<Body>) -> Result<&str, Problem> {
     let mut values = request.headers().get_all(AUTHORIZATION).iter();
     let token = values.next().and_then(|value| bearer_token(value.to_str().ok()?)).ok_or_else(refusal::no_token)?;

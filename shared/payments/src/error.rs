@@ -55,7 +55,7 @@ pub enum ConnectionError {
         /// The managing entity that requested the connection.
         entity: EntityId,
     },
-    /// The stored address of the provider is invalid.
+    /// The provider's stored address is invalid.
     #[error("the provider's address could not be parsed")]
     Address(#[from] url::ParseError),
     /// The provider's description could not be read.

@@ -18,7 +18,7 @@ use outbound::AddressRules;
 use problem::Problem;
 use storage::{SecretError, Secrets};
 
-/// The prefix of the names of providers' secrets, after the deployment's prefix.
+/// The prefix for the names of providers' secrets, after the deployment's prefix.
 pub const SECRET_PREFIX: &str = "provider-";
 
 /// Why a provider could not be read.

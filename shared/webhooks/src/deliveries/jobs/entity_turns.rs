@@ -32,7 +32,7 @@ use storage::table::{Change, Delete, Query, TableError, Written, is};
 /// How long a turn without a job is kept: longer than the index may lag.
 const KEPT: Duration = Duration::from_secs(60);
 /// The pause after a turn that did no work even though the index shows its job as due: the index lags, or another sweep
-/// works on that job.
+/// is working on that job.
 const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
 /// The pause before the next turn of an entity whose job is not in the index yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

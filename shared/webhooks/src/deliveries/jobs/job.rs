@@ -56,7 +56,7 @@ pub(super) struct JobItem {
     pub(super) work: Work,
     /// The waiting deliveries of a recovery.
     pub(super) expedited: ExpeditedRanges,
-    /// Identifies the sweep that works on the job, until the job is due again.
+    /// Identifies the sweep that is working on the job, until the job is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<String>,
     pub(super) due_shard: String,

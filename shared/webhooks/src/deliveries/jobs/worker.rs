@@ -122,8 +122,8 @@ impl Worker {
         Ok(Some(Worked { made_due, next: entry.map(|entry| DueTurn { entry, left }) }))
     }
 
-    /// Works on one job; `None` if another sweep works on it. Returns how many deliveries it made due, and the job if
-    /// work remains. A job that cannot be read is postponed, so that it does not block the entity's other jobs.
+    /// Works on one job; `None` if another sweep is working on it. Returns how many deliveries it made due, and the job
+    /// if work remains. A job that cannot be read is postponed, so that it does not block the entity's other jobs.
     async fn one(&self, due: DueJob, until: Time) -> Result<Option<(usize, Option<DueJob>)>, TableError> {
         let now = self.clock.now();
         let read = self.jobs.get(&due.pk, &due.sk).await;

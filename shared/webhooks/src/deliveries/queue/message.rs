@@ -1,4 +1,4 @@
-//! Messages of the queues: each announces due attempts of one entity's deliveries.
+//! The queues' messages: each announces due attempts of one entity's deliveries.
 
 use serde::{Deserialize, Serialize};
 
