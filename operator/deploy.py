@@ -28,9 +28,10 @@ from filled_template import with_settings, with_table
 ROOT = Path(__file__).resolve().parent.parent
 # The parameters to ask for. The defaults of all others suit most environments.
 ASKED = ["BaseUrl", "AuthUrl", "AlarmTopicArn"]
-# The value of BaseUrl and AuthUrl until API Gateway has given the API an address. The domain `invalid` is reserved (RFC 6761).
+# The value of BaseUrl and AuthUrl until API Gateway has assigned an address to the API. The domain
+# `invalid` is reserved (RFC 6761).
 PRELIMINARY = "https://preliminary.invalid"
-# The processors of ELF files, by the number at byte 18.
+# Processors by their number at byte 18 of ELF files.
 PROCESSORS = {183: "arm64", 62: "x86_64"}
 # Alarms for runs that are due every minute. In a new stack, they show whether the schedules work.
 FIRST_RUNS = ["SweepMissingAlarm", "RefreshMissingAlarm"]
@@ -254,7 +255,8 @@ def deploy(environment, version):
         read = answers(environment, release)
     else:
         check_programs(read["parameters"]["Architecture"])
-        # Read the version first: another commit may be checked out during the deployment, which takes minutes.
+        # Read the version first: another commit may be checked out during the deployment, which
+        # takes several minutes.
         built = releases.version_of(template())
         release = releases.package(environment, read, template())
     parameters = read["parameters"]

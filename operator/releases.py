@@ -10,7 +10,7 @@ from pathlib import Path
 from command_line import aws, fail, tool
 
 ROOT = Path(__file__).resolve().parent.parent
-# The stack of the bucket that SAM creates for `resolve_s3`.
+# The stack with the bucket that SAM creates for `resolve_s3`.
 MANAGED = "aws-sam-cli-managed-default"
 
 

@@ -27,13 +27,13 @@ pub enum Failure {
     /// The service answered with an error.
     #[error("{}", visible(&.0.detail))]
     Refused(Box<Problem>),
-    /// The service gave no answer.
+    /// The service did not respond.
     #[error("{address} cannot be reached: {reason}")]
     Unreachable { address: String, reason: String },
     /// A signed request does not verify.
     #[error("{reason}")]
     Unverified { reason: String, next: String },
-    /// The answer is not from a Waypost service.
+    /// The response is not from a Waypost service.
     #[error("{address} answered with status {status}, but not as Waypost does")]
     Unexpected { address: String, status: u16 },
     /// A file cannot be read or written.
@@ -73,7 +73,7 @@ struct Properties {
 /// A value that is missing or unacceptable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Violation {
-    /// The part of the request.
+    /// The part of the request that it is in.
     #[serde(rename = "in")]
     part: String,
     /// A JSON Pointer (RFC 6901) to the value within the part.
@@ -112,7 +112,7 @@ impl Problem {
     }
 }
 
-/// The end of a sentence with the names of the stored profiles.
+/// The end of a sentence, with the names of the stored profiles.
 fn listed(profiles: &[String]) -> String {
     if profiles.is_empty() { String::new() } else { format!("; stored: {}", profiles.join(", ")) }
 }
@@ -225,7 +225,7 @@ impl Failure {
         }
     }
 
-    /// Whether there is nothing at the address.
+    /// Whether nothing exists at the address.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::Unexpected { status, .. } => *status == 404,
@@ -239,7 +239,7 @@ impl Failure {
         format!("{}.", self.to_string().trim_end_matches('.'))
     }
 
-    /// The pause after which a request beyond a limit may succeed.
+    /// The pause after which a rate-limited request may succeed.
     pub fn wait_for_limit(&self) -> Option<Duration> {
         self.retry_after().filter(|_| matches!(self, Self::Refused(problem) if problem.status == 429))
     }
@@ -252,7 +252,7 @@ impl Failure {
         }
     }
 
-    /// Whether the service refused for this kind of problem.
+    /// Whether the service refused with this kind of Problem.
     pub fn is_of_kind(&self, kind: &str) -> bool {
         matches!(self, Self::Refused(problem) if problem.kind == kind)
     }

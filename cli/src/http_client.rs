@@ -46,7 +46,7 @@ pub struct Answer {
 /// A pool of connections.
 pub enum Client {
     Direct(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>),
-    /// Through the proxy that HTTPS_PROXY or HTTP_PROXY names.
+    /// Through the proxy named by HTTPS_PROXY or HTTP_PROXY.
     Proxied(Pool<HttpsConnector<Tunnel<HttpConnector>>, Full<Bytes>>),
 }
 
@@ -114,7 +114,7 @@ fn late(within: Duration) -> String {
     format!("no answer within {} s", within.as_secs())
 }
 
-/// The causes of an error, without the outermost, which only says that the client failed.
+/// An error's causes, without the outermost error, which only says that the client failed.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();

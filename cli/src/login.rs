@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{failure::Failure, http_client::is_on_this_machine, machine, profile::Profile};
 
-/// The variables of the environment that override values of a login.
+/// The environment variables that override values of a login.
 const VARIABLES: [&str; 5] =
     ["WAYPOST_ADDRESS", "WAYPOST_ISSUER", "WAYPOST_ENTITY", "WAYPOST_CLIENT_ID", "WAYPOST_CLIENT_SECRET"];
 
@@ -54,8 +54,8 @@ impl GivenLogin {
         [&self.address, &self.entity, &self.client_id, &self.client_secret].into_iter().all(Option::is_some)
     }
 
-    /// Fills in the missing values from the stored ones. The stored secret is used only for the stored application at
-    /// the stored address, since another server must not get it.
+    /// Fills in missing values from the stored ones. The stored secret is used only for the stored application at the
+    /// stored address: no other server may get it.
     fn over(self, stored: Option<StoredLogin>) -> Result<StoredLogin, Failure> {
         let address = self.address.as_deref().map(checked_address).transpose()?;
         let issuer = self.issuer.as_deref().map(checked_address).transpose()?;
@@ -88,7 +88,7 @@ impl GivenLogin {
 }
 
 impl StoredLogin {
-    /// The login of a profile, with the environment's values in place of stored ones, unless the profile is exact.
+    /// The login of a profile, with the environment's values replacing stored ones, unless the profile is exact.
     pub fn load(profile: &Profile) -> Result<Self, Failure> {
         let given = GivenLogin::of_environment(profile);
         let stored = match profile.path().map(|path| read(&path)) {
@@ -148,7 +148,7 @@ pub fn checked_address(given: &str) -> Result<String, Failure> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// An address that lacks its scheme, with the right scheme added; an example if the text is not an address.
+/// An address that lacks its scheme, with the right scheme added; an example if it is not an address.
 fn with_scheme(given: &str) -> String {
     let url = |scheme: &str| format!("{scheme}://{given}");
     match url("http").parse::<Url>() {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::failure::Failure;
 
-/// The width of a terminal that does not say its own.
+/// The width of a terminal that does not report its own.
 const USUAL_COLUMNS: usize = 80;
 
 /// The value of an environment variable that is set and not empty.
@@ -47,7 +47,7 @@ pub fn configuration_folder() -> Option<PathBuf> {
     xdg.or_else(|| home().map(|home| home.join(".config")))
 }
 
-/// A random text of 32 hexadecimal digits.
+/// A random string of 32 hexadecimal digits.
 pub fn random_text() -> Result<String, Failure> {
     let mut bytes = [0; 16];
     let unavailable = |_| Failure::Usage("this system provides no random numbers".to_owned());
@@ -56,7 +56,7 @@ pub fn random_text() -> Result<String, Failure> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Opens an address in the browser. Returns whether a program that does so was started.
+/// Opens an address in the browser. Returns whether a program to open it was started.
 pub async fn open_in_browser(address: &str) -> bool {
     let mut command = if cfg!(target_os = "macos") {
         Command::new("open")
@@ -77,8 +77,8 @@ pub async fn open_in_browser(address: &str) -> bool {
     !child.try_wait().is_ok_and(|ended| ended.is_some_and(|status| !status.success()))
 }
 
-/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call on, not only from the first
-/// poll.
+/// Waits for Ctrl-C, SIGTERM, or the end of the terminal. Signals are caught from the call onwards, not only from the
+/// first poll.
 #[cfg(unix)]
 pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -114,7 +114,7 @@ pub fn host_name() -> String {
 }
 
 /// The width of the output in characters: the variable `COLUMNS`, or the width of the terminal. `None` if the output
-/// goes to a file or another program, which get everything.
+/// goes to a file or another program, which gets everything.
 pub fn columns() -> Option<usize> {
     let given = variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     given.or_else(|| io::stdout().is_terminal().then(|| columns_of_terminal().unwrap_or(USUAL_COLUMNS)))

@@ -8,7 +8,7 @@ use std::{
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-/// The style of unimportant parts.
+/// The style for less important parts.
 pub const DIM: Style = Style::new().dimmed();
 /// The style of titles.
 pub const BOLD: Style = Style::new().bold();
@@ -84,7 +84,7 @@ pub fn colour_of(status: &str) -> Style {
     }
 }
 
-/// A time of the service in the form `2026-11-20 09:45:00Z`.
+/// One of the service's times in the form `2026-11-20 09:45:00Z`.
 pub fn short_time(time: &str) -> String {
     match (time.get(..10), time.get(11..19), time.ends_with('Z')) {
         (Some(date), Some(clock), true) => format!("{date} {clock}Z"),

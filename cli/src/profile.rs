@@ -1,4 +1,4 @@
-//! Profiles: named logins beside the default one, each in its own file.
+//! Profiles: named logins in addition to the default one, each in its own file.
 
 use std::{
     ffi::OsStr,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::{failure::Failure, machine};
 
-/// The name of the login that is used without a profile.
+/// The name of the login used when there is no profile.
 const DEFAULT: &str = "default";
 /// The maximum length of a name.
 const LONGEST: usize = 64;
@@ -41,7 +41,7 @@ impl FromStr for ProfileName {
 }
 
 impl Profile {
-    /// The profile of the option, or else of the environment, or else the default.
+    /// The option's profile, or else the environment's, or else the default.
     pub fn chosen(option: Option<ProfileName>) -> Result<Self, Failure> {
         let is_exact = option.is_some();
         let name = match (option, machine::variable(VARIABLE)) {
@@ -60,7 +60,7 @@ impl Profile {
         self.name.0 == DEFAULT
     }
 
-    /// Whether the login ignores the variables of the environment.
+    /// Whether the login ignores environment variables.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
@@ -76,7 +76,7 @@ impl Profile {
         Ok(path)
     }
 
-    /// The failure without this profile, which names the stored ones.
+    /// The failure if this profile is missing; it names the stored ones.
     pub fn missing(&self) -> Failure {
         let stored = folder().map(|folder| stored_in(&folder)).unwrap_or_default();
         Failure::NoProfile { name: self.name().to_owned(), stored }

@@ -1,4 +1,4 @@
-//! The API of a service for one managing entity: tokens, requests and errors.
+//! A service's API for one managing entity: tokens, requests and errors.
 
 use std::{
     sync::Mutex,
@@ -23,10 +23,10 @@ const VERSION: HeaderValue = HeaderValue::from_static("2.0");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("waypost-cli/", env!("CARGO_PKG_VERSION")));
 /// The maximum duration of a request, except a long poll.
 pub const WITHIN: Duration = Duration::from_secs(30);
-/// The shortest and the longest wait for a limit of the service, whose windows are minutes.
+/// The shortest and longest wait for the service's limits, whose windows are minutes.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// How long before its end a token is renewed, so that it does not expire in transit.
+/// How long before its expiry a token is renewed, so that it does not expire in transit.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
 /// A service with an application's login.
@@ -55,7 +55,7 @@ pub struct TokenAnswer {
 /// A request below the path of the managing entity.
 pub struct Call<'a> {
     pub method: Method,
-    /// The segments of the path after the managing entity.
+    /// The path segments after the managing entity.
     pub path: &'a [&'a str],
     pub query: &'a [(&'a str, String)],
     /// The body, as JSON.
@@ -109,7 +109,7 @@ impl Service {
         Ok(Self { login, client, issuer: url, issuer_client, token: Mutex::new(None) })
     }
 
-    /// A new token, which later requests also use.
+    /// Gets a new token, which later requests also use.
     pub async fn new_token(&self) -> Result<TokenAnswer, Failure> {
         waiting_for_limits(async || self.requested_token().await).await
     }
@@ -142,7 +142,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// Sends a request, and returns the text of the answer. Waits while a limit of the service is reached.
+    /// Sends a request, and returns the response's text. Waits while one of the service's limits is reached.
     pub async fn text(&self, call: Call<'_>) -> Result<String, Failure> {
         waiting_for_limits(async || self.authorized(&call).await).await
     }
@@ -160,7 +160,7 @@ impl Service {
         }
     }
 
-    /// Sends a request, and returns the value of the answer.
+    /// Sends a request, and returns the response's value.
     pub async fn call<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, Failure> {
         self.read(&self.text(call).await?)
     }
@@ -170,7 +170,7 @@ impl Service {
         serde_json::from_str(text).map_err(|_| self.unexpected())
     }
 
-    /// The failure after an answer that is not from Waypost.
+    /// The failure for a response that is not from Waypost.
     pub fn unexpected(&self) -> Failure {
         Failure::Unexpected { address: self.login.address.clone(), status: 200 }
     }
@@ -218,7 +218,7 @@ impl Service {
     }
 }
 
-/// Repeats a request after the pause that the service requests, while a limit of the service is reached.
+/// Repeats a request after the pause that the service requests, while one of its limits is reached.
 async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) -> Result<T, Failure> {
     let begun = Instant::now();
     loop {
@@ -234,7 +234,7 @@ async fn waiting_for_limits<T>(request: impl AsyncFn() -> Result<T, Failure>) ->
 }
 
 /// The issuer that a service names (RFC 9728), or the service itself if it has no such document. After any other
-/// answer, the secret is not sent anywhere.
+/// response, the secret is not sent anywhere.
 async fn issuer_of(client: &Client, address: &str) -> Result<String, Failure> {
     let url = with_path(&parsed(address)?, &[".well-known", "oauth-protected-resource"]);
     let outgoing =
@@ -256,7 +256,7 @@ fn common_headers() -> HeaderMap {
     ])
 }
 
-/// Sends a request, and returns the text of a 2xx answer.
+/// Sends a request, and returns the text of a 2xx response.
 async fn exchanged(client: &Client, outgoing: Outgoing<'_>) -> Result<String, Failure> {
     let url = outgoing.url.clone();
     let answer = client
@@ -294,7 +294,7 @@ fn with_path(base: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// Checks a name that becomes a segment of an address: an empty name, or one that consists of dots, leads to another
+/// Checks a name that becomes a segment of an address: an empty name, or one consisting only of dots, leads to another
 /// address.
 pub fn segment(text: &str) -> Result<String, String> {
     match text.trim() {

@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use crate::output::{BOLD, DIM, visible_line};
 
-/// The least width to which a column is cut, in characters. Titles of such columns are no longer.
+/// The minimum width to which a column is cut, in characters. Such a column's title is no longer than this.
 const LEAST: usize = 7;
 const SEPARATOR: &str = "  ";
 
@@ -28,7 +28,7 @@ pub struct Column {
     pub fit: Fit,
 }
 
-/// A text with a style, in one line and without control characters.
+/// Styled text, in one line and without control characters.
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,

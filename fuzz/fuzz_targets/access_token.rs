@@ -22,7 +22,7 @@ static EXPECTED: LazyLock<Audience> = LazyLock::new(|| Audience {
 fuzz_target!(|text: &str| {
     let _ = validate(text);
     let Some((header, claims)) = text.split_once('\n') else { return };
-    // The name of the key is random, so that the text cannot contain it.
+    // The key's name is random, so the text cannot contain it.
     let header = header.replace("KID", KEY.kid());
     let Ok(taken) = validate(&signed(&header, claims)) else { return };
 

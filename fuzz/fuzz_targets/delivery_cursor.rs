@@ -1,4 +1,4 @@
-//! Cursors of the list of deliveries: a text that a client made up is never accepted, and a sealed text is accepted
+//! Cursors of the list of deliveries: a string that a client made up is never accepted, and a sealed one is accepted
 //! only if it contains the start of a page. A position alone is read back byte for byte.
 #![no_main]
 
@@ -52,7 +52,7 @@ fuzz_target!(|input: (bool, &[u8])| {
     } else {
         let cursor = sealed(&RING, bytes);
         let found = read(&cursor, &RING, &hotel(), &Filters::default()).ok();
-        // Other texts may be the JSON of a start that postpones events.
+        // Other strings may be the JSON of a start that postpones events.
         if let Some(position) = std::str::from_utf8(bytes).ok().and_then(ListPosition::parse) {
             assert_eq!(position.as_str().as_bytes(), bytes);
             assert_eq!(found, Some(position));

@@ -1,5 +1,5 @@
 //! Filters of webhooks: an accepted filter keeps within the limits, reads the same from its stored text, and is
-//! compared with any data without a panic. The first line is the filter, the rest are the data.
+//! compared with any data without a panic. The first line is the filter, the rest is the data.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

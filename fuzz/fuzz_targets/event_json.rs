@@ -33,7 +33,7 @@ fuzz_target!(|body: &[u8]| {
     assert_eq!(carried["id"].get(), format!("\"{id}\""));
     assert_eq!(carried["timestamp"].get(), "\"2026-11-20T09:45:00.123Z\"");
 
-    // A parser may refuse large numbers; if it does not, both texts have the same meaning.
+    // A parser may refuse large numbers; if it does not, both strings have the same meaning.
     if let Ok(sent) = serde_json::from_slice::<Value>(body) {
         let carried: Value = serde_json::from_str(&event.body).expect("nothing that was not there before");
         assert_eq!(carried["type"], sent["type"]);
@@ -41,7 +41,7 @@ fuzz_target!(|body: &[u8]| {
         assert_eq!(carried["data"], sent["data"]);
     }
 
-    // Only for some inputs, since it is slow: the limit applies to the whole event, to the byte.
+    // Checked for some inputs only, since it is slow: the limit applies exactly to the whole event.
     if body.len() % 64 == 0 {
         let padded = |length: usize| {
             let padding = "x".repeat(length);

@@ -1,5 +1,5 @@
-//! Events of API Gateway before they are parsed: no text makes the reader panic. A request has the path, the verb, the
-//! body and the valid cookies of its event, and a response can be written.
+//! Events of API Gateway before they are parsed: no input makes the reader panic. A request has its event's path, verb,
+//! body and valid cookies, and a response can be written.
 #![no_main]
 
 use base64::{Engine, prelude::BASE64_STANDARD};

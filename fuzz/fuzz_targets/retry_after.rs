@@ -1,4 +1,4 @@
-//! `Retry-After`: any value means a pause of at most a day, or no pause.
+//! `Retry-After`: any value results in a pause of at most a day, or in none.
 #![no_main]
 
 use std::time::Duration;

@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     let passed_on = trace.traceparent();
     let list = trace.tracestate();
 
-    // It has the specified form, and a new span.
+    // It has the specified form and a new span.
     assert_eq!(passed_on, format!("00-{}-{}-0{}", trace.trace_id(), trace.span_id(), &passed_on[54..]));
     assert!(passed_on.ends_with("-00") || passed_on.ends_with("-01"));
     let sent = if trace.if_named().is_some() { 1 + usize::from(list.is_some()) } else { 0 };
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
     let again = Trace::read(Some(&passed_on), list).expect("it is well-formed");
     assert_eq!((again.traceparent(), again.tracestate()), (passed_on, list));
 
-    // The trace is the client's, or Lambda's, or new; no list is passed on without its trace.
+    // The trace is the client's, or Lambda's, or new; no list is forwarded without its trace.
     let is_text = parent.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     let clients = std::str::from_utf8(parent).ok().filter(|_| is_text);
     let clients = clients.and_then(|parent| Trace::read(Some(parent), None));

@@ -1,4 +1,4 @@
-//! Generates a module for each function's program, and the function that selects a program by its name.
+//! Generates a module for each function's program, and the function that selects a program by name.
 
 use std::{
     env,

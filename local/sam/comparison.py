@@ -25,7 +25,7 @@ from service import Service
 from stage import Stage
 
 LIMIT = 120
-# No program listens on this port, here or in a container, so that no sample's event leaves this machine.
+# No program listens on this port, here or in a container, so no sample's event leaves this machine.
 RECEIVER, NOWHERE = "https://receiver.example.com", "http://127.0.0.1:9"
 # The identifiers in the samples.
 WEBHOOK, DELIVERY = "whk_01m74zy5eva3kj3s4w04zg1hhc", "dlv_01m7wh697q3m7qqm482zyh92yd"
@@ -75,7 +75,8 @@ def compare(project: Path, chosen: list[str]) -> int:
 def _new_service(project: Path) -> Iterator[Service]:
     """A service with empty data, which is removed at its end."""
     with tempfile.TemporaryDirectory(prefix="data-", dir=project / "target/sam") as data:
-        # One attempt, and one sweep at the start, so that nothing changes by itself between two answers.
+        # One attempt, and one sweep at startup, so that nothing changes by itself between two
+        # answers.
         service = Service.started(project, Path(data), "--port", "0", RETRY_SCHEDULE="0s", SWEEP_INTERVAL="1h")
         try:
             yield service
@@ -148,7 +149,7 @@ def _wait_for_attempt(service: Service, delivery: str, token: str) -> None:
 
 def _comparable(service: Service, answer: str) -> Any:
     read = json.loads(answer.replace(urlsplit(service.env["BASE_URL"]).netloc, "<service>"))
-    # A sweep returns the number of due deliveries, which differs between two sweeps.
+    # A sweep returns the number of due deliveries, which differs from sweep to sweep.
     return "<count>" if isinstance(read, int) else _plain(read)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from faults import Fault
 
-# By Python's names of processors, and by Lambda's.
+# By Python's processor names, and by Lambda's.
 ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 NO_ENGINE = """No container engine answers at {host} ({why}).
 `make run` does not need one. SAM needs one on this machine:
@@ -98,7 +98,8 @@ class Engine:
     def _create_image(self, query: dict[str, str], content: bytes | None = None) -> str:
         """Returns the reason of a failure, or an empty text."""
         status, text = self._ask("POST", f"/images/create?{urlencode(query)}", content)
-        # The engine answers 200 before it has finished, and reports a failure in the last line.
+        # The engine responds with 200 before it has finished, and reports a failure in the last
+        # line.
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line.strip()]
         faults = " ".join(str(line[name]) for line in lines for name in ("error", "message") if name in line)
         return faults if faults or status == http.client.OK else f"it answers {status}"

@@ -18,7 +18,7 @@ from faults import Fault
 
 # SAM builds its image on top of this one, with these commands.
 COMMANDS = ("sh", "mv", "chmod")
-# The libraries of a Rust program besides libc.so.6, which every command needs.
+# The libraries that a Rust program needs besides libc.so.6, which every command needs.
 LIBRARIES = ("libm.so.6", "libgcc_s.so.1")
 # By Debian's name and by Fedora's.
 CERTIFICATES = (Path("/etc/ssl/certs/ca-certificates.crt"), Path("/etc/pki/tls/certs/ca-bundle.crt"))
@@ -31,7 +31,7 @@ def files() -> dict[Path, Path]:
         raise Fault("This machine has no certificates of public authorities; install the package ca-certificates")
     commands = [Path("/bin") / name for name in COMMANDS]
     needed = _needed_by(commands)
-    # The loader looks in the folder of the C library; a compiler may keep a library elsewhere.
+    # The loader looks in the C library's folder; a compiler may keep a library elsewhere.
     folder = next(path.parent for path in needed if path.name == "libc.so.6")
     found = {path: path for path in [*commands, *needed]} | {folder / name: _of_compiler(name) for name in LIBRARIES}
     return found | {CERTIFICATES[0]: certificates}

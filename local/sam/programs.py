@@ -10,7 +10,7 @@ from pathlib import Path
 from engine import architecture
 from faults import Fault
 
-# The C library of Amazon Linux 2023. A program that was linked against a later version may not start with it.
+# Amazon Linux 2023's C library. A program linked against a later version may not start with it.
 GLIBC = 34
 SANDBOX = "sandbox"
 

@@ -4,7 +4,8 @@ import base64
 import json
 from pathlib import Path
 
-# The placeholders of credentials in samples, which are also the variables of `service.env` with the real values.
+# The placeholders for credentials in samples. The variables in `service.env` with the real values
+# have the same names.
 CREDENTIALS = ("TASK_KEY", "CLIENT_ID", "CLIENT_SECRET")
 TOKEN = "ACCESS_TOKEN"
 

@@ -20,7 +20,8 @@ from engine import architecture
 from programs import SANDBOX, programs
 from service import Service
 
-# The functions that must run for an access token: the issuer, and the function with which the service tests the token.
+# The functions that must run for an access token: the issuer, and the function that the service
+# uses to test the token.
 FOR_TOKENS = "token,list-event-types"
 # The properties of a route; the API's $default has neither.
 ROUTE = ("Method", "Path")
@@ -92,7 +93,7 @@ class Stage:
         command += ["--template", str(self.folder / "template.json")]
         command += ["--env-vars", str(self.folder / "variables.json")]
         command += ["--skip-pull-image", "--container-host", host, "--container-host-interface", host]
-        # No configured credentials of this machine reach a container.
+        # No credentials configured on this machine reach a container.
         nothing_real = {
             "AWS_ACCESS_KEY_ID": "none",
             "AWS_SECRET_ACCESS_KEY": "none",
@@ -114,7 +115,7 @@ class _Forwarder(socketserver.ThreadingUnixStreamServer):
     def __init__(self, folder: Path, address: str) -> None:
         host, port = address.rsplit(":", 1)
         self.upstream = (host, int(port))
-        # A socket's path may have 107 bytes, and the project's path may be longer.
+        # A socket's path can have at most 107 bytes, and the project's path may be longer.
         descriptor = os.open(folder, os.O_PATH)
         try:
             super().__init__(f"/proc/self/fd/{descriptor}/{address}", _Forwarding)

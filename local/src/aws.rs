@@ -1,4 +1,4 @@
-//! The addresses of the stand-ins for AWS: as variables for the functions, and as clients for this process.
+//! The addresses of the AWS stand-ins: as variables for the functions, and as clients for this process.
 
 use std::net::SocketAddr;
 
@@ -11,12 +11,12 @@ pub const REGION: &str = "us-east-1";
 /// The account of all stand-ins.
 pub const ACCOUNT: &str = "000000000000";
 
-/// A queue's address at the server of queues and secrets.
+/// A queue's address on the server of queues and secrets.
 pub fn queue_url(services: SocketAddr, queue: &str) -> String {
     format!("http://{services}/{ACCOUNT}/{queue}")
 }
 
-/// The credentials with which a caller signs its requests to a stand-in.
+/// The credentials that a caller uses to sign its requests to a stand-in.
 #[derive(Clone)]
 pub struct Credentials {
     /// The access key id, which identifies the caller.
@@ -35,7 +35,7 @@ impl Credentials {
     }
 }
 
-/// The addresses of the stand-ins, and the credentials of a caller.
+/// The addresses of the stand-ins, and a caller's credentials.
 #[derive(Clone)]
 pub struct Endpoints {
     pub credentials: Credentials,

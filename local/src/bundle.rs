@@ -1,4 +1,4 @@
-//! The environment of each function on this machine, from the template with its references resolved.
+//! Each function's environment on this machine, from the template with its references resolved.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The name of this deployment.
 pub const ENVIRONMENT: &str = "local";
 
-/// The variables of a function.
+/// A function's variables.
 pub type Environment = BTreeMap<String, String>;
 
 /// The template, and the values of its references.
@@ -32,7 +32,7 @@ pub struct Bundle<'a> {
 /// The variable with the store's address, which the template derives from a bucket's name.
 const GEO_IP_STORE: &str = "GEO_IP_STORE";
 
-/// A variable of a function cannot be resolved.
+/// A function's variable cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("template.yaml: {function}: the variable {variable} has no value on one machine")]
 pub struct EnvironmentError {
@@ -42,7 +42,7 @@ pub struct EnvironmentError {
 }
 
 impl Bundle<'_> {
-    /// The function's variables of the template, and the variables that point its SDK at the stand-ins.
+    /// The function's variables from the template, and the variables that point its SDK at the stand-ins.
     pub fn environment(&self, function: &Function, aws: &Endpoints) -> Result<Environment, EnvironmentError> {
         let own = aws.variables().map(|(name, value)| Ok((name.to_owned(), value.to_owned())));
         let variables = function.environment.iter().map(|(variable, value)| {

@@ -2,7 +2,7 @@
 //! their run.
 //!
 //! Each line of the file is a distinct call: the function, and the parts of the request that name the operation, the
-//! resources and the partition keys. Identifiers are left out, since a function makes the same call for many tenants:
+//! resources and the partition keys. Identifiers are replaced, since a function makes the same call for many tenants:
 //! `ENT#{id}`.
 
 use std::{
@@ -22,7 +22,7 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-/// The members of requests whose texts name resources and partitions.
+/// The members of requests that name resources and partitions.
 const NAMING: [&str; 7] = [
     "ExpressionAttributeNames",
     "IndexName",
@@ -33,7 +33,7 @@ const NAMING: [&str; 7] = [
     "TableName",
 ];
 
-/// The placeholder of an identifier in a partition key. The crate `rights` reads it.
+/// The placeholder for an identifier in a partition key. The crate `rights` reads it.
 const IDENTIFIER: &str = "{id}";
 
 /// The maximum length of a fixed name in a partition key. Identifiers are longer, or contain digits.
@@ -54,7 +54,7 @@ impl CallRecord {
         Ok(Self(Mutex::new(Lines { file, known: HashSet::new() })))
     }
 
-    /// Passes a function's request on, and records it. The body of an S3 request is not read.
+    /// Forwards a function's request, and records it. S3 request bodies are not read.
     pub async fn pass(&self, function: &str, request: Request, body: &[u8], next: Next) -> Response {
         let target = request.headers().get("x-amz-target").and_then(|target| target.to_str().ok());
         if let Some(target) = target {
@@ -122,7 +122,7 @@ fn naming(member: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// A text that may be a partition key, with its identifiers replaced; `None` for any other text. A key consists of
+/// A string that may be a partition key, with its identifiers replaced; `None` for any other string. A key consists of
 /// parts separated by `#`, and the first part is a word in capitals.
 fn key_pattern(text: &str) -> Option<String> {
     let is_name = |part: &str| part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');

@@ -1,6 +1,6 @@
-//! Authentication of the callers of the stand-ins for AWS. The stand-ins are web servers, so any page in a browser, any
-//! webhook endpoint on 127.0.0.1 and any user of the machine could send them requests. So each requires a signature
-//! with credentials, which are created and written into `service.env` at each start, and refuses every request from a
+//! Authenticates callers of the AWS stand-ins. The stand-ins are web servers, so any page in a browser, any webhook
+//! endpoint on 127.0.0.1 and any user of the machine could send them requests. Each therefore requires a signature with
+//! credentials, which are created and written into `service.env` at each start, and refuses every request from a
 //! browser.
 
 use std::{
@@ -84,7 +84,7 @@ impl Callers {
     }
 }
 
-/// Passes only requests that do not come from a browser and are signed by a known caller.
+/// Lets through only requests that do not come from a browser and are signed by a known caller.
 pub async fn with_credentials(State(callers): State<Callers>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     if let Err(refusal) = from_this_machine(&parts.headers, &parts.uri) {
@@ -116,7 +116,7 @@ pub async fn with_credentials(State(callers): State<Callers>, request: Request, 
     }
 }
 
-/// Passes only requests that do not come from a browser, for a server with a different authentication.
+/// Lets through only requests that do not come from a browser, for a server with separate authentication.
 pub async fn without_browsers(request: Request, next: Next) -> Response {
     match from_this_machine(request.headers(), request.uri()) {
         Ok(()) => next.run(request).await,
@@ -142,7 +142,7 @@ fn from_this_machine(headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
 }
 
 impl Refusal {
-    /// AWS's name of the error in JSON protocols.
+    /// AWS's name for the error in JSON protocols.
     fn code(self) -> &'static str {
         match self {
             Self::Browser | Self::Host => "AccessDeniedException",
@@ -153,8 +153,7 @@ impl Refusal {
         }
     }
 
-    /// S3's name of the error.
-    /// <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
+    /// S3's name for the error. <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>
     fn code_of_s3(self) -> &'static str {
         match self {
             Self::Stranger => "InvalidAccessKeyId",

@@ -9,7 +9,7 @@ use std::{
 
 use crate::data_folder::clean_command;
 
-/// The data of a run. Other files in the folder are not removed.
+/// A run's data. Other files in the folder are not removed.
 const TABLE: [&str; 4] = ["table.db", "table.db-wal", "table.db-shm", "table.db-journal"];
 const SECRETS: &str = "secrets";
 const GEO_IP: &str = "geo-ip";
@@ -20,7 +20,7 @@ const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "ro
 /// The running service holds this lock. It is removed last, so that no service starts in the meantime.
 const LOCK: &str = "lock";
 
-/// Reasons why data were not removed, or not completely.
+/// Reasons why data was not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
     #[error("{0} has no data from a local run, so nothing was removed.")]
@@ -40,7 +40,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> CleanError {
     move |source| CleanError::Io { path, source }
 }
 
-/// Removes the data in this folder, if no service uses them and a person confirms it. If `confirmed` is `yes`, asks no
+/// Removes the data in this folder, if no service uses it and a person confirms. If `confirmed` is `yes`, asks no
 /// question.
 pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     if !folder.exists() {
@@ -54,7 +54,7 @@ pub fn clean(folder: &Path, confirmed: &str) -> Result<(), CleanError> {
     remove(folder)
 }
 
-/// Takes the lock of the folder, which a running service would hold.
+/// Takes the folder's lock, which a running service would hold.
 fn lock(folder: &Path) -> Result<File, CleanError> {
     let path = folder.join(LOCK);
     let lock = match File::open(&path) {
@@ -68,7 +68,7 @@ fn lock(folder: &Path) -> Result<File, CleanError> {
     }
 }
 
-/// Asks for a confirmation, and fails without it.
+/// Asks for confirmation, and fails without it.
 fn confirm(folder: &Path) -> Result<(), CleanError> {
     eprintln!("This permanently removes from {}:\n{}", folder.display(), kept(folder));
     if !io::stdin().is_terminal() {
@@ -80,7 +80,7 @@ fn confirm(folder: &Path) -> Result<(), CleanError> {
     if read.is_ok() && answer.trim() == "yes" { Ok(()) } else { Err(CleanError::Declined) }
 }
 
-/// The list of the data that would be lost.
+/// Lists the data that would be lost.
 fn kept(folder: &Path) -> String {
     let size: u64 = TABLE.iter().filter_map(|name| Some(fs::metadata(folder.join(name)).ok()?.len())).sum();
     let size = match size {
@@ -102,7 +102,7 @@ fn kept(folder: &Path) -> String {
     lines + "\n  the logs"
 }
 
-/// Removes the data of a run, and the folder if nothing else is in it.
+/// Removes a run's data, and the folder if nothing else is in it.
 fn remove(folder: &Path) -> Result<(), CleanError> {
     let gone = |path: PathBuf, outcome: io::Result<()>| match outcome {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),

@@ -1,4 +1,4 @@
-//! The data folder of a local deployment, with table, secrets, logs and `service.env`.
+//! A local deployment's data folder, with the table, secrets, logs and `service.env`.
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -9,7 +9,7 @@ use std::{
 
 use base::private_file;
 
-/// The folder, locked: one instance of the service per folder.
+/// The folder, locked: only one instance of the service can use it.
 #[derive(Debug)]
 pub struct DataFolder {
     root: PathBuf,
@@ -30,16 +30,16 @@ pub fn clean_command(folder: &Path) -> String {
     format!("make clean-data DATA='{}'", folder.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Adds the path to an error of the file system.
+/// Adds the path to a file system error.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> DataFolderError {
     let path = path.to_owned();
     move |source| DataFolderError::Io { path, source }
 }
 
 impl DataFolder {
-    /// Opens the folder, creates it if it is missing, and holds its lock until the end of the process.
+    /// Opens the folder, creating it if it is missing, and holds its lock until the process ends.
     ///
-    /// The last run's `service.env` is removed, since this run does not answer yet. Its logs are renamed to
+    /// The last run's `service.env` is removed, since this run is not answering yet. Its logs are renamed to
     /// `NAME.log.1`, which overwrites older ones.
     pub fn open(root: &Path) -> Result<Self, DataFolderError> {
         make_private_folder(root)?;
@@ -86,7 +86,7 @@ impl DataFolder {
         self.root.join("service.env")
     }
 
-    /// The variables of each function, for the functions that SAM runs.
+    /// Each function's variables, for the functions that SAM runs.
     pub fn function_variables(&self) -> PathBuf {
         self.root.join("functions.json")
     }

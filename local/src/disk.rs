@@ -25,7 +25,7 @@ pub fn is_cause_of(error: &(dyn Error + 'static)) -> bool {
 pub fn has_no_room(folder: &Path) -> bool {
     let path = folder.join("room.unfinished");
     let written = File::create(&path).and_then(|mut file| file.write_all(&[0; ROOM]).and_then(|()| file.sync_all()));
-    // A file that cannot be removed is overwritten the next time.
+    // A file that cannot be removed will be overwritten next time.
     let _ = fs::remove_file(&path);
     written.is_err_and(|error| is_full(&error))
 }
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn only_a_write_that_finds_no_room_says_that_the_disk_is_full() {
-        // The system's own full disk.
+        // The system's own error for a full disk.
         #[cfg(target_os = "linux")]
         {
             let full = File::options().write(true).open("/dev/full").expect("every Linux has it");

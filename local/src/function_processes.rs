@@ -2,7 +2,7 @@
 //!
 //! As on Lambda, the first invocation of a function starts its process, and a process that is idle for a few minutes is
 //! ended. Lambda starts one process per concurrent invocation. Here, one process handles several concurrently (the
-//! runtime's mode for Lambda Managed Instances), so that a few processes run instead of hundreds.
+//! runtime's mode for Lambda Managed Instances), so a few processes run instead of hundreds.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,23 +17,23 @@ use crate::{
 
 /// The maximum number of concurrent invocations of a function.
 ///
-/// A function that queues invoke gets the template's maximum concurrency, as on AWS. A function that clients call often
-/// gets 16, more than the machine has processors, so that requests that wait for the table do not delay others. Each
+/// A function invoked by queues gets the template's maximum concurrency, as on AWS. A function that clients call often
+/// gets 16, more than the machine has processors, so that requests waiting for the table do not delay others. Each
 /// concurrent invocation holds a connection to the Runtime API.
 pub fn concurrency(function: &Function) -> usize {
     let batches: u32 = function.queues.iter().map(|queue| queue.maximum_concurrency).sum();
     match function.name.as_str() {
         _ if batches > 0 => batches.try_into().unwrap_or(usize::MAX),
         "token" | "list-event-types" | "show-delivery" => 16,
-        // Concurrent publications share calls of the table.
+        // Concurrent publish requests share calls to the table.
         "publish-event" => 64,
-        // It waits for deliveries, for as long as the reader asked. Twice an entity's `feed-waits` can wait at once:
-        // those that begin at the end of a window, and those of the next one. They leave a fifth to others. A waiting
-        // reader takes three or four of the open files that `preflight` allows.
+        // It waits for deliveries for as long as the reader asked. Up to twice an entity's `feed-waits` can be waiting
+        // at once: those that begin at the end of a window, and those of the next one. They leave a fifth for others. A
+        // waiting reader uses three or four of the open files that `preflight` allows.
         "read-feed" => 512,
-        // It waits for a provider for up to 10 s, while a person is waiting, too.
+        // It waits up to 10 s for a provider, while a person is waiting as well.
         "provider-callback" => 16,
-        // One invocation works, and the others wait for its outcome.
+        // One invocation does the work, and the others wait for its outcome.
         "geo-ip-update" => 16,
         _ => 4,
     }
@@ -43,8 +43,8 @@ pub fn concurrency(function: &Function) -> usize {
 /// processes of all functions together use almost a gigabyte.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(2 * 60);
 
-/// A function's process, with the same variables as under SAM. It starts at its first use and ends after `idle_limit`
-/// without one.
+/// A function's process, with the same variables as under SAM. It starts at its first use and ends after being idle for
+/// `idle_limit`.
 pub fn process(
     group: &Arc<ProcessGroup>,
     programs: &Programs,
@@ -96,7 +96,7 @@ mod tests {
     fn the_waiting_readers_of_one_entity_leave_permits_to_others() {
         let template = Template::parse(include_str!("../../template.yaml")).expect("the project's template");
         let reader = template.function("read-feed").expect("declared");
-        // Waits that begin at the end of a window overlap those of the next one.
+        // Waits that begin at the end of one window overlap those of the next.
         let waits = 2 * Allowance::FeedWaits.limit();
         assert!(u32::try_from(concurrency(reader)).is_ok_and(|permits| permits > waits));
     }

@@ -23,7 +23,7 @@ pub struct Invoker {
 
 struct Worker {
     process: Supervised,
-    /// The number of permits, so that all of them can be acquired at the end.
+    /// The number of permits, so that all of them can be acquired on shutdown.
     concurrency: usize,
     permits: Arc<Semaphore>,
     time_limit: Duration,
@@ -33,7 +33,7 @@ struct Worker {
 pub enum InvokeError {
     #[error("there is no function `{0}`")]
     Unknown(String),
-    /// The function itself answered with an error.
+    /// The function itself reported an error.
     #[error("the function failed: {0}")]
     Failed(String),
     /// The process died during the invocation.
@@ -69,14 +69,14 @@ impl Invoker {
         self.functions.contains_key(function)
     }
 
-    /// The number of deaths of a function's process.
+    /// How often a function's process has died.
     pub fn deaths(&self, function: &str) -> u64 {
         self.functions.get(function).map_or(0, |worker| *worker.process.deaths.borrow())
     }
 
     /// Invokes a function and returns its answer. Waits for a permit while the function is busy.
     ///
-    /// As on AWS, the invocation continues if the caller gives up, but the function may ask whether it has.
+    /// As on AWS, the invocation continues if the caller gives up, but the function can ask whether the caller has.
     pub async fn invoke(&self, function: &str, event: impl Into<Bytes>) -> Result<Bytes, InvokeError> {
         self.invoke_traced(function, event, None).await
     }
@@ -100,11 +100,11 @@ impl Invoker {
             let _permit = permit;
             invoker.run(&function, event).await
         });
-        // The panic hook reports a panic of the task.
+        // The panic hook reports a panic in the task.
         running.await.unwrap_or(Err(InvokeError::Died))
     }
 
-    /// Waits for running invocations, and lets no new one begin.
+    /// Waits for running invocations, and prevents new ones.
     pub async fn drain(&self) {
         for worker in self.functions.values() {
             let all = worker.concurrency.try_into().unwrap_or(u32::MAX);

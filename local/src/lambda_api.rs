@@ -25,7 +25,7 @@ use crate::{
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
 /// The delays before Lambda's two retries of an asynchronous event. On AWS they are one and two minutes, and events
-/// survive every failure.
+/// survive any failure.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(1)];
 
 /// Answers authenticated requests until the process ends.

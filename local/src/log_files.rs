@@ -1,5 +1,5 @@
-//! Follows the functions' logs for the terminal: attempts, warnings and errors. At a `LOG_LEVEL` above `info`, the logs
-//! contain no attempts, so the terminal shows none.
+//! Follows the functions' logs for the terminal: attempts, warnings and errors. If `LOG_LEVEL` is above `info`, the
+//! logs contain no attempts, so the terminal shows none.
 
 use std::{
     collections::HashMap,
@@ -19,10 +19,10 @@ use crate::terminal::{DIM, Terminal, clock, colour_of, plain};
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of bytes read from a file at a time. A longer line is not shown.
 const CHUNK: u64 = 1024 * 1024;
-/// The maximum length of a shown sentence, in characters. The log contains all of it.
+/// The maximum length of a sentence shown, in characters. The log contains all of it.
 const SENTENCE: usize = 300;
 
-/// Shows new lines of the logs in this folder, until the process ends.
+/// Shows new lines from the logs in this folder until the process ends.
 pub async fn follow(folder: PathBuf, terminal: Terminal) {
     let mut files = LogFiles::from_now_on(folder);
     let mut ticks = time::interval(POLL_INTERVAL);
@@ -51,7 +51,7 @@ impl LogFiles {
         Self { folder, read }
     }
 
-    /// The lines to show that were added since the last call. An unreadable file is tried again the next time.
+    /// The lines to show that were added since the last call. An unreadable file is tried again next time.
     fn new_lines(&mut self) -> Vec<String> {
         let mut shown = Vec::new();
         for path in logs(&self.folder) {
@@ -81,7 +81,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     file.take(CHUNK).read_to_end(&mut bytes)?;
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(last) => bytes.truncate(last + 1),
-        // The rest of the line is not written yet.
+        // The rest of the line has not been written yet.
         None if (bytes.len() as u64) < CHUNK => bytes.clear(),
         None => {}
     }
@@ -89,7 +89,7 @@ fn added(path: &Path, read: &mut u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The members of a line that are shown.
+/// The members shown from a line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -109,9 +109,9 @@ struct Line {
     next_attempt_date: Option<String>,
 }
 
-/// The shown form of a line of a function's log, if it is shown.
+/// A line of a function's log as it is shown, if it is shown.
 fn line_of(function: &str, line: &str) -> Option<String> {
-    // Most lines are not shown, and need not be parsed as JSON.
+    // Most lines are not shown and need not be parsed as JSON.
     if !["\"attempted\"", "\"ERROR\"", "\"WARN\""].iter().any(|mark| line.contains(mark)) {
         return None;
     }

@@ -41,7 +41,7 @@ use clap::{Parser, Subcommand};
 
 use crate::test_overrides::TestOverrides;
 
-/// A call of the table allocates several thousand small objects, which took the system's allocator a fifth of the time.
+/// A call to the table allocates several thousand small objects; the system's allocator took up a fifth of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -35,7 +35,7 @@ pub struct Plan<'a> {
     pub programs: Programs,
     /// The values of the template's parameters.
     pub settings: Settings,
-    /// The algorithm of new keys that sign tokens.
+    /// The algorithm for new token signing keys.
     pub signing_algorithm: SigningAlgorithm,
     /// The lifetime of tokens, in seconds.
     pub token_lifetime: u32,
@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
         if matches!(settings.geo_ip_store, Some(StoreAddress::S3 { .. })) && overrides.s3.is_none() {
             return Err(PlanError::NoS3);
         }
-        // The functions read these themselves. A fault is reported here, before it makes a function fail to start.
+        // The functions read these themselves. Report a fault here, before it makes a function fail to start.
         type Issuing = (TokenSettings, SigningSettings, GuessSettings);
         type Sending = (AddressRules, ScheduleSettings, BreakerSettings, ShareSettings);
         type Panel = (FrameAncestors, PanelLook);

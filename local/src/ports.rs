@@ -18,7 +18,7 @@ pub struct Port {
     pub address: SocketAddr,
 }
 
-/// All ports, opened before anything starts, so that each part can receive the addresses of the others.
+/// All ports, opened before anything starts, so that each part can get the others' addresses.
 pub struct Ports {
     /// The gateway's.
     pub gateway: Port,
@@ -32,8 +32,8 @@ pub struct Ports {
     pub runtime: Port,
 }
 
-/// The backlog of connections to accept. A function with a thousand polls opens as many connections at startup, and a
-/// client that finds the backlog full retries only after one second, then after three, then after seven.
+/// The backlog of connections waiting to be accepted. A function with a thousand polls opens as many connections at
+/// startup, and a client that finds the backlog full retries only after one second, then three, then seven.
 const WAITING_CONNECTIONS: u32 = 4096;
 
 /// Reasons why a port cannot be opened.
@@ -56,7 +56,7 @@ impl Port {
     pub fn open(host: Ipv4Addr, port: u16) -> Result<Self, PortError> {
         let open = || -> io::Result<Self> {
             let socket = TcpSocket::new_v4()?;
-            // Connections of the last run in TIME_WAIT do not block the port.
+            // The last run's connections in TIME_WAIT do not block the port.
             socket.set_reuseaddr(true)?;
             socket.bind((host, port).into())?;
             let listener = socket.listen(WAITING_CONNECTIONS)?;
@@ -75,8 +75,8 @@ impl Port {
 }
 
 impl Ports {
-    /// Opens this port of 127.0.0.1 for the gateway. A stand-in gets the port of 127.0.0.1 that a test chooses, or
-    /// otherwise a free port of `host`.
+    /// Opens this port on 127.0.0.1 for the gateway. A stand-in gets the port on 127.0.0.1 that a test chooses, or
+    /// otherwise a free port on `host`.
     pub fn open(gateway: u16, host: Ipv4Addr, overrides: &TestOverrides) -> Result<Self, PortError> {
         let placed = |port: Option<u16>| match port {
             Some(port) => Port::open(Ipv4Addr::LOCALHOST, port),
@@ -92,7 +92,7 @@ impl Ports {
     }
 }
 
-/// The host of the stand-ins for AWS: a loopback address that no webhook may reach.
+/// The AWS stand-ins' host: a loopback address that no webhook may reach.
 ///
 /// Linux has all of 127.0.0.0/8. macOS has only 127.0.0.1, unless `ifconfig lo0 alias` adds more. If webhooks may reach
 /// every address, only the stand-ins' credentials protect them.

@@ -1,4 +1,4 @@
-//! Steps before anything starts: finding the template and the functions' programs, and raising the limit of open files.
+//! Steps before anything starts: finding the template and the functions' programs, and raising the open-file limit.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ pub enum Missing {
     Project(PathBuf),
     #[error("template.yaml cannot be used")]
     Template(#[source] TemplateError),
-    /// The program of the functions.
+    /// The functions' program.
     #[error(
         "{0} is not built; `make run` builds everything, as does `cargo build --package local --package \
          local-functions --bins`"
@@ -38,7 +38,7 @@ pub enum Programs {
 }
 
 impl Programs {
-    /// One program for each function in this folder, or by default the common program beside this one.
+    /// One program for each function in this folder, or by default the common program next to this one.
     pub fn find(folder: Option<&Path>, functions: &[Function]) -> Result<Self, Missing> {
         let programs = match folder {
             Some(folder) => Self::Each(absolute(folder)),
@@ -48,7 +48,7 @@ impl Programs {
         missing.map_or(Ok(programs), |program| Err(Missing::Program(program)))
     }
 
-    /// The program of a function.
+    /// A function's program.
     pub fn of(&self, function: &Function) -> PathBuf {
         match self {
             Self::One(program) => program.clone(),
@@ -62,12 +62,12 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// More open files than a full load needs, and no more than a system with the limit "unlimited" accepts.
+/// More open files than full load needs, and no more than a system with an "unlimited" limit accepts.
 const ENOUGH: u64 = 10_240;
 
-/// Raises the limit of open files, for this process and its children. Each poll of a function and each request to a
-/// receiver is a connection, and a busy dispatcher needs more than the usual soft limit (1024, or 256). If the system
-/// allows less, a full load reaches that limit.
+/// Raises the open-file limit for this process and its children. Each function's poll and each request to a receiver is
+/// a connection, and a busy dispatcher needs more than the usual soft limit (1024, or 256). If the system allows less,
+/// full load reaches that limit.
 pub fn allow_many_open_files() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let wanted = hard.min(ENOUGH).max(soft);

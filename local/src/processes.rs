@@ -1,10 +1,10 @@
-//! Child processes: started in one process group at their first use, restarted when they die, ended when they are idle,
-//! and never left behind.
+//! Child processes: started in one process group on first use, restarted when they die, ended when they are idle, and
+//! never left behind.
 //!
-//! The group's leader is a guard, a shell that waits for the end of a pipe from this process and then kills the whole
-//! group. The kernel closes the pipe however this process ends, so that not even SIGKILL leaves children behind. In a
-//! separate group, the children also do not receive the terminal's Ctrl-C: only this process receives it, and ends in
-//! order.
+//! The group's leader is a guard, a shell that waits for a pipe from this process to close and then kills the whole
+//! group. The kernel closes the pipe however this process ends, so not even SIGKILL leaves children behind. Being in a
+//! separate group, the children do not receive the terminal's Ctrl-C either: only this process receives it, and shuts
+//! down in order.
 
 use std::{
     ffi::OsStr,
@@ -28,11 +28,11 @@ use tokio::{
 
 const GUARD: &str = r#"trap "" INT TERM HUP; read -r _; kill -KILL 0"#;
 
-/// The first and the longest wait between a death and the restart. The wait doubles with each death, and starts over
-/// after a process that lived longer than `LAST_RESTART`.
+/// The first and the longest wait between a death and the restart. The wait doubles with each death, and is reset once
+/// a process has lived longer than `LAST_RESTART`.
 const FIRST_RESTART: Duration = Duration::from_millis(50);
 const LAST_RESTART: Duration = Duration::from_secs(5);
-/// The time that an idle process has to end before it is killed.
+/// How long an idle process has to end before it is killed.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 pub struct ProcessGroup {
@@ -42,10 +42,10 @@ pub struct ProcessGroup {
     ending: watch::Sender<bool>,
 }
 
-/// A child that is started at its first use, restarted when it dies, and ended when it is idle.
+/// A child that is started on first use, restarted when it dies, and ended when it is idle.
 #[derive(Clone)]
 pub struct Supervised {
-    /// How often the process has died. With each death, its work is lost.
+    /// How often the process has died. Each time, its work is lost.
     pub deaths: watch::Receiver<u64>,
     demand: watch::Sender<Demand>,
     restart: Arc<Notify>,
@@ -55,9 +55,9 @@ pub struct Supervised {
 #[derive(Debug)]
 struct Demand {
     uses: usize,
-    /// The end of the last use, or the start of the process.
+    /// When the last use ended, or the process started.
     idle_since: Instant,
-    /// Whether the process runs. If not, a use wakes the task that starts it.
+    /// Whether the process is running. If not, a use wakes the task that starts it.
     runs: bool,
 }
 
@@ -71,9 +71,9 @@ pub trait WorkSource: Send + 'static {
     fn leave(&self) -> bool;
 }
 
-/// The end of a process.
+/// How a process ended.
 enum End {
-    /// It died or could not start, for this reason.
+    /// It died or failed to start, for this reason.
     Died(String),
     /// It was idle.
     Idle,
@@ -181,7 +181,7 @@ impl ProcessGroup {
                 }
                 let End::Died(ended) = ended else {
                     wait = FIRST_RESTART;
-                    // A use that began while the process was being ended is already counted.
+                    // A use that began while the process was shutting down is already counted.
                     tokio::select! {
                         _ = wanted.wait_for(|demand| demand.uses > 0) => continue,
                         _ = ending.changed() => return,
@@ -246,7 +246,7 @@ impl ProcessGroup {
         End::Died(status.map_or_else(|error| error.to_string(), |status| status.to_string()))
     }
 
-    /// Ends every process of the group, and returns when the guard has ended as well.
+    /// Ends every process in the group, and returns once the guard has ended as well.
     pub async fn end(&self) -> io::Result<()> {
         self.ending.send_replace(true);
         let mut guard = self.guard.lock().await;
@@ -262,12 +262,12 @@ async fn end_idle(child: &mut Child) {
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     if time::timeout(LAST_WORK, child.wait()).await.is_err() {
-        // It has no work in progress. If it survives this, the guard kills it at the end.
+        // It has no work in progress. If it survives this, the guard will kill it.
         let _ = child.kill().await;
     }
 }
 
-/// The variables of this process's environment that a program may need: the paths of tools and temporary files, and the
+/// The environment variables of this process that a program may need: the paths of tools and temporary files, and the
 /// trusted certificate authorities.
 #[expect(clippy::disallowed_methods, reason = "passed to other programs, and not used for a decision here")]
 fn inherited() -> impl Iterator<Item = (String, std::ffi::OsString)> {
@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// A work source that can be busy, and counts its attached processes.
+    /// A work source that can be busy and counts its attached processes.
     struct CountedUse {
         present: Arc<AtomicUsize>,
         busy: Arc<AtomicUsize>,

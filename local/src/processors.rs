@@ -4,12 +4,12 @@ use std::{fs, time::Duration};
 
 use tokio::time;
 
-/// The time over which idleness is measured.
+/// How long idleness is measured.
 const PERIOD: Duration = Duration::from_millis(500);
 /// The share of all processor time that must be idle.
 const IDLE_PERCENT: u64 = 25;
 
-/// The processor time since the start of the machine, in ticks.
+/// The processor time since the machine started, in ticks.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessorTime {
     all: u64,
@@ -23,7 +23,7 @@ impl ProcessorTime {
     }
 
     /// Reads the first line of `/proc/stat`: `cpu`, and the ticks that all processors spent in each state. They are
-    /// idle in the fourth state, and also in the fifth, while a disk works.
+    /// idle in the fourth state, and also in the fifth, while waiting for a disk.
     /// <https://man7.org/linux/man-pages/man5/proc_stat.5.html>
     fn read(stat: &str) -> Option<Self> {
         let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
@@ -39,8 +39,8 @@ impl ProcessorTime {
     }
 }
 
-/// Waits until a quarter of the machine's processor time was idle for half a second. If that cannot be measured, waits
-/// only for half a second.
+/// Waits until a quarter of the machine's processor time has been idle for half a second. If this cannot be measured,
+/// just waits half a second.
 pub async fn until_idle() {
     loop {
         let earlier = ProcessorTime::now();

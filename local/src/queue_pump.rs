@@ -1,15 +1,15 @@
-//! The event source mapping of Lambda: receives messages from a queue, invokes the function with them, and deletes the
+//! Lambda's event source mapping: receives messages from a queue, invokes the function with them, and deletes the
 //! handled ones.
 //!
 //! The queue is in this process and wakes the pump. While the machine has idle processors, each message is passed to
-//! the function alone and at once. While it has none, the pump gathers messages for a moment or until an invocation
-//! ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have waited for a
-//! processor anyway.
+//! the function at once and on its own. While it has none, the pump gathers messages for a moment or until an
+//! invocation ends: one invocation with ten messages costs a fraction of ten invocations, and each message would have
+//! had to wait for a processor anyway.
 //!
 //! On Lambda, each invocation has a separate processor. Here they share the machine's, so only a few may work at once:
-//! with more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that only
-//! waits for slow endpoints needs no processor. After a few seconds, it gives up its permit as soon as the machine has
-//! idle processors, and half a minute later at the latest.
+//! with more, every attempt takes so long that the dispatcher considers its endpoint slow. An invocation that is only
+//! waiting for slow endpoints needs no processor. After a few seconds, it gives up its permit as soon as the machine
+//! has idle processors, or half a minute later at the latest.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -36,16 +36,16 @@ use crate::{
     processors,
 };
 
-/// The longest wait of a receive in SQS.
+/// The longest that an SQS receive can wait.
 const WAIT: Duration = Duration::from_secs(20);
-/// The maximum number of messages of a receive in SQS.
+/// The maximum number of messages that an SQS receive returns.
 const RECEIVED_AT_ONCE: usize = 10;
-/// The longest time for which the pump gathers messages while all processors are busy.
+/// How long the pump gathers messages at most while all processors are busy.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// The invocations of a queue that may work at once, for each processor.
+/// How many of a queue's invocations may work at once, for each processor.
 const WORKING_PER_PROCESSOR: usize = 3;
-/// The age from which an invocation may give up its permit: one with quick exchanges ends sooner.
+/// The age at which an invocation may give up its permit: one with fast exchanges ends sooner.
 const WORKS_FOR: Duration = Duration::from_secs(3);
 /// How much longer it keeps its permit on a busy machine.
 const KEEPS_FOR: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ pub struct QueuePump {
     reports_failures: bool,
     queues: Queues,
     invoker: Invoker,
-    /// One permit for each batch that the template allows, so that messages wait on the queue and not here.
+    /// One permit for each batch that the template allows, so that messages wait on the queue, not here.
     batches: Arc<Semaphore>,
     maximum_concurrency: usize,
     /// One permit for each invocation that may work at once.
@@ -82,7 +82,7 @@ struct Failure {
 }
 
 impl QueuePump {
-    /// Pumps from the trigger's queue to the function that declares it, until the process ends.
+    /// Pumps from the trigger's queue to the function that declares it until the process ends.
     pub fn start(function: &str, trigger: &template::QueueTrigger, queues: Queues, invoker: Invoker) {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let maximum_concurrency = trigger.maximum_concurrency.try_into().unwrap_or(Semaphore::MAX_PERMITS);
@@ -170,7 +170,7 @@ impl QueuePump {
         self.ended.notify_one();
     }
 
-    /// Invokes the function with these messages. Returns the identifiers of failed ones, or the reason why all failed.
+    /// Invokes the function with these messages. Returns the identifiers of those that failed, or why all failed.
     async fn failed(&self, messages: &[Received]) -> Result<HashSet<String>, String> {
         let records: Vec<Value> = messages.iter().map(|received| self.record(received)).collect();
         let event = json!({ "Records": records }).to_string();
@@ -179,15 +179,14 @@ impl QueuePump {
         if !self.reports_failures {
             return Ok(HashSet::new());
         }
-        // An empty answer, or null, means that nothing failed.
+        // An empty or null answer means that nothing failed.
         let answer: Option<Answer> = serde_json::from_slice(&answer)
             .map_err(|error| format!("its answer is not a list of failed messages: {error}"))?;
         let failures = answer.unwrap_or_default().batch_item_failures;
         Ok(failures.into_iter().map(|failure| failure.item_identifier).collect())
     }
 
-    /// A message as Lambda puts it into an event.
-    /// <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+    /// A message as it appears in Lambda's event. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
     fn record(&self, received: &Received) -> Value {
         let message = &received.message;
         let attributes = message.attributes.iter().map(|(name, attribute)| {

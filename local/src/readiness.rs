@@ -1,5 +1,5 @@
 //! Waits until the service answers: the demo application gets a token and uses it. Other functions start with their
-//! first request, within some hundredths of a second.
+//! first request, within hundredths of a second.
 
 use std::{
     net::SocketAddr,
@@ -27,13 +27,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many deaths of a process before its first answer make the start fail.
 const HOPELESS: u64 = 3;
-/// The functions that answer the demo application.
+/// The functions that the demo application calls.
 const ASKED: [&str; 2] = ["token", "list-event-types"];
 
 /// Reasons why the service is not ready.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A function's process dies repeatedly.
+    /// A function's process keeps dying.
     #[error("{function} is not running ({last}); see logs/{function}.log in the data folder")]
     Function {
         function: &'static str,
@@ -56,12 +56,12 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A probe of the service behind this gateway.
+    /// A probe for the service behind this gateway.
     pub fn new(gateway: SocketAddr, invoker: Invoker) -> Self {
         Self { client: Client::builder(TokioExecutor::new()).build_http(), gateway, invoker, begun: Instant::now() }
     }
 
-    /// Returns when the demo application gets its answers.
+    /// Returns once the demo application gets its answers.
     pub async fn wait(self, demo: &Credentials) -> Result<(), NotReady> {
         loop {
             let last = match self.use_token(demo).await {
@@ -87,7 +87,7 @@ impl Probe {
         let (status, body) = self.send(request).await?;
         let token: Value = serde_json::from_slice(&body).unwrap_or_default();
         let Some(token) = token["access_token"].as_str() else {
-            // The owner may have ended the secret. Any answer of the service is enough here.
+            // The owner may have ended the secret. Any answer from the service is enough here.
             return if status == StatusCode::UNAUTHORIZED {
                 Ok(())
             } else {
@@ -98,7 +98,7 @@ impl Probe {
         let request = Request::builder().method(Method::GET).uri(self.address(path));
         let (status, _) =
             self.send(request.header(AUTHORIZATION, format!("Bearer {token}")).body(Full::default())).await?;
-        // The owner may have just removed the application, so that its tokens are revoked.
+        // The owner may have just removed the application, which revokes its tokens.
         if [StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status) {
             Ok(())
         } else {

@@ -10,7 +10,7 @@ use crate::{
     table::TableServer,
 };
 
-/// How long running invocations have to end.
+/// How long running invocations have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// The parts that must be kept while the service runs.
@@ -39,7 +39,7 @@ pub enum RunError {
 }
 
 impl Running {
-    /// Waits until the service is asked to end, and lets running requests and invocations end first.
+    /// Waits until the service is asked to stop, then lets running requests and invocations finish.
     pub async fn until(
         self,
         shutdown: &mut (impl Future<Output = io::Result<()>> + Unpin),

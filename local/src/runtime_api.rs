@@ -1,13 +1,13 @@
-//! Lambda's Runtime API: a function's process polls it for invocations, and posts the answers.
+//! Lambda's Runtime API: a function's process polls it for invocations and posts the answers.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html>
 //!
 //! The protocol has no credentials, but the address may have a path. The path begins with a key that is created at each
-//! start and that only the functions' environments contain. Every process has a separate address with the number of its
-//! start. When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request of
-//! an ended process gets no invocation. A poll with a closed connection loses no invocation.
+//! start and that only the functions' environments contain. Every process has a separate address, numbered by its
+//! start. When a process ends, its invocations fail at once, and waiting ones go to the next process. A late request
+//! from an ended process gets no invocation. If a poll's connection closes, no invocation is lost.
 //!
-//! Lambda does not report whether the caller of an invocation is still waiting. Here a function may ask, since the
-//! gateway knows its clients' connections.
+//! Lambda does not report whether an invocation's caller is still waiting. Here a function can ask, since the gateway
+//! knows its clients' connections.
 
 mod invocations;
 
@@ -40,7 +40,7 @@ use crate::{
 /// Lambda's limit on an answer.
 const MAX_ANSWER: usize = 6 * 1024 * 1024;
 
-/// The Runtime API of all functions.
+/// The Runtime API for all functions.
 #[derive(Clone)]
 pub struct RuntimeApi {
     address: SocketAddr,
@@ -58,7 +58,7 @@ pub struct Event {
     pub caller: Presence,
 }
 
-/// A process that is served at a separate address, until this is dropped.
+/// A process that is served at a separate address until this is dropped.
 pub struct Attachment {
     invocations: Arc<Invocations>,
     process: u64,
@@ -77,7 +77,7 @@ impl RuntimeApi {
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/next", get(next))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/{outcome}", post(complete))
             .route("/{key}/{function}/{process}/2018-06-01/runtime/invocation/{id}/caller", get(caller))
-            // The function's log has the error, and its process ends.
+            // The function's log contains the error, and its process ends.
             .route("/{key}/{function}/{process}/2018-06-01/runtime/init/error", post(async || StatusCode::ACCEPTED))
             .layer(middleware::from_fn_with_state(Arc::clone(&api.key), with_key))
             .layer(middleware::from_fn(callers::without_browsers))
@@ -122,7 +122,7 @@ impl Drop for Attachment {
     }
 }
 
-/// Passes only requests whose path begins with the key.
+/// Lets through only requests whose path begins with the key.
 async fn with_key(State(key): State<Arc<str>>, request: Request, next: Next) -> Response {
     let presented = request.uri().path().split('/').nth(1).unwrap_or_default();
     if callers::same(presented, &key) { next.run(request).await } else { StatusCode::FORBIDDEN.into_response() }
@@ -150,7 +150,7 @@ async fn next(State(api): State<RuntimeApi>, Path((_, function, process)): Path<
     (headers, event).into_response()
 }
 
-/// The answer to a process that has ended, and does not read it.
+/// The answer to a process that has ended and will not read it.
 fn gone() -> Response {
     StatusCode::GONE.into_response()
 }
@@ -241,7 +241,7 @@ mod tests {
         connection
     }
 
-    /// Everything up to this text.
+    /// Everything up to this string.
     async fn read_until(connection: &mut TcpStream, end: &str) -> String {
         let mut read = Vec::new();
         while !String::from_utf8_lossy(&read).ends_with(end) {
@@ -251,7 +251,7 @@ mod tests {
         String::from_utf8(read).expect("text")
     }
 
-    /// Polls, and returns the id of the invocation with this event.
+    /// Polls, and returns the id of this event's invocation.
     async fn take(process: &Attachment, event: &str) -> String {
         let mut poll = send(process, "GET", "invocation/next", "").await;
         let answer = read_until(&mut poll, &format!("\r\n\r\n{event}")).await;
@@ -363,7 +363,7 @@ mod tests {
         assert!(!process.leave(), "it has an invocation in progress");
         complete(&process, &format!("invocation/{id}/response"), "ok", "202 Accepted").await;
         assert!(asked.await.expect("no panic").is_ok());
-        // A poll waits at the moment at which it leaves.
+        // A poll is waiting at the moment it leaves.
         let mut poll = send(&process, "GET", "invocation/next", "").await;
         tokio::task::yield_now().await;
         assert!(process.leave());

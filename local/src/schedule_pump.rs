@@ -27,7 +27,7 @@ pub struct SchedulePump {
 impl SchedulePump {
     /// Invokes until the process ends.
     pub async fn run(self) {
-        // tokio refuses an interval of zero; the shortest one comes closest to it.
+        // tokio refuses an interval of zero; the shortest possible one is closest to it.
         let every = self.pace.every.max(Duration::from_millis(1));
         let mut ticks = time::interval_at(Instant::now() + self.pace.first, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

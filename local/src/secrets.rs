@@ -27,7 +27,7 @@ pub const DEMO_APPLICATION: &str = "demo-application";
 /// The application that may act for every managing entity.
 pub const PLATFORM_APPLICATION: &str = "platform-application";
 
-/// The secrets without which a table cannot be read, with the consequences of their loss.
+/// The secrets without which a table cannot be read, and the consequences of losing them.
 const OF_THE_TABLE: [(&str, &str); 2] = [
     (sealing::SECRET, "no delivery can be signed, and no payment provider called"),
     (pepper::SECRET, "no client can authenticate"),
@@ -35,7 +35,7 @@ const OF_THE_TABLE: [(&str, &str); 2] = [
 
 pub struct Secrets(BTreeMap<String, Value>);
 
-/// The state of the table to which the secrets belong.
+/// The state of the table that the secrets belong to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TableFound {
     /// It has data, which these secrets open.
@@ -48,14 +48,14 @@ pub enum TableFound {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// A secret is missing, and the table's data need its old value.
+    /// A secret is missing, and the table's data needs its old value.
     #[error(
         "{path} is missing, but the table depends on it: without it, {loss}. Restore it from a backup, or start over \
          with `{}`", cleaning(.path)
     )]
     Lost {
         path: PathBuf,
-        /// The consequence of the loss.
+        /// The consequence of losing it.
         loss: &'static str,
     },
     #[error("a new secret could not be stored")]
@@ -65,17 +65,17 @@ pub enum SecretsError {
     /// A file is malformed. Its content is not repeated.
     #[error("{path} is not JSON in the expected form; correct it, or remove it to get a new value")]
     Form { path: PathBuf },
-    /// A secret of the table has no usable key, or is not JSON. Its content is not repeated.
+    /// A secret for the table has no usable key, or is not JSON. Its content is not repeated.
     #[error("{path} has no usable key: restore it from a backup, or start over with `{}`", cleaning(.path))]
     Broken { path: PathBuf },
-    /// The configuration of geo-IP databases has faults.
+    /// The geo-IP configuration has faults.
     #[error("{path} cannot be used; correct it")]
     GeoIp {
         path: PathBuf,
         /// The member and its fault.
         source: ConfigurationError,
     },
-    /// The description of a payment provider is malformed. Reported at startup, before a person tries to connect.
+    /// A payment provider's description is malformed. Reported at startup, before a person tries to connect.
     #[error("{path} cannot be used; correct it, or remove it")]
     Provider {
         path: PathBuf,
@@ -133,12 +133,12 @@ impl Secrets {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The value of a secret. A missing one is null, which no reader accepts.
+    /// A secret's value. A missing one is null, which no reader accepts.
     pub fn value(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Checks the secrets of the table, as the functions read them.
+    /// Checks the table's secrets as the functions read them.
     pub fn check_own(&self, folder: &Path) -> Result<(), SecretsError> {
         let own = [
             (sealing::SECRET, KeyRing::from_secret(self.value(sealing::SECRET)).is_ok()),
@@ -150,14 +150,14 @@ impl Secrets {
         }
     }
 
-    /// Checks the configuration of geo-IP databases at startup, before the first update.
+    /// Checks the geo-IP configuration at startup, before the first update.
     pub fn check_geo_ip(&self, folder: &Path) -> Result<(), SecretsError> {
         let at_path =
             |source| SecretsError::GeoIp { path: folder.join(format!("{}.json", configuration::SECRET)), source };
         Configuration::read(self.value(configuration::SECRET)).map(drop).map_err(at_path)
     }
 
-    /// Checks the payment providers, as the functions read them. A well-formed provider at an address that these rules
+    /// Checks the payment providers as the functions read them. A well-formed provider at an address that these rules
     /// forbid is only logged, since the rules are a setting and the other providers work.
     pub fn check_providers(&self, folder: &Path, rules: &AddressRules) -> Result<(), SecretsError> {
         let everywhere =

@@ -23,7 +23,7 @@ pub struct ServiceEnv<'a> {
     pub demo: &'a Credentials,
     /// Credentials of the platform's application.
     pub platform: &'a Credentials,
-    /// The key of operational tasks.
+    /// The key for operational tasks.
     pub task_key: &'a str,
     /// The address of the Lambda API.
     pub lambda_endpoint: &'a str,
@@ -66,7 +66,7 @@ impl ServiceEnv<'_> {
     }
 }
 
-/// Commands for a first request, to be pasted into a shell, and a panel link. The secret stays in the file.
+/// Commands for a first request, to paste into a shell, and a panel link. The secret stays in the file.
 pub fn greeting(base_url: &str, data: &DataFolder, panel: &CreatedLink) -> String {
     let file = data.service_env();
     let file = file.display();

@@ -1,4 +1,4 @@
-//! The settings of a local run, from environment variables of `make run`.
+//! A local run's settings, from the environment variables of `make run`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -43,7 +43,7 @@ const SETTINGS: &[Setting] = &[
     Setting { parameter: "PanelFrameAncestors", variable: "PANEL_FRAME_ANCESTORS", local_default: None },
     Setting { parameter: "PanelName", variable: "PANEL_NAME", local_default: None },
     Setting { parameter: "PanelAccentColor", variable: "PANEL_ACCENT_COLOR", local_default: None },
-    // The demo application's secret is in a file of the person who runs the service.
+    // The demo application's secret is in a file that belongs to the person running the service.
     Setting { parameter: "PanelCredentials", variable: "PANEL_CREDENTIALS", local_default: Some("true") },
 ];
 
@@ -51,15 +51,15 @@ const SETTINGS: &[Setting] = &[
 #[derive(Debug)]
 pub struct Settings {
     pub parameters: BTreeMap<String, String>,
-    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]. With a minute, as on AWS, trying out
+    /// `SWEEP_INTERVAL`, the interval of all schedules below [`LONG_INTERVAL`]. At one minute, as on AWS, trying out
     /// retries would be tedious.
     pub sweep_interval: Duration,
     /// `GEO_IP_STORE`: the store of published geo-IP databases, by default in the data folder.
     pub geo_ip_store: Option<StoreAddress>,
 }
 
-/// Schedules with this interval or a longer one keep it here: no test or person waits for them, and they send the
-/// canary's events, or requests to providers with limits.
+/// Schedules with at least this interval keep it here: no test or person waits for them, and they send the canary's
+/// events, or requests to rate-limited providers.
 pub const LONG_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// A setting is malformed.
@@ -74,7 +74,7 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Reads the settings with `variable`, over the template's defaults.
+    /// Reads the settings with `variable`, which override the template's defaults.
     pub fn read(template: &Template, variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let mut parameters = template.defaults().clone();
         for setting in SETTINGS {
@@ -94,7 +94,7 @@ impl Settings {
     }
 }
 
-/// The times of a schedule on this machine.
+/// A schedule's times on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// From the start to the first event.
@@ -104,7 +104,7 @@ pub struct Pace {
 }
 
 impl Settings {
-    /// The times of a schedule on this machine. A schedule with a long interval does not run at startup.
+    /// A schedule's times on this machine. A schedule with a long interval does not run at startup.
     pub fn pace(&self, trigger: &ScheduleTrigger) -> Pace {
         if trigger.every >= LONG_INTERVAL {
             Pace { first: trigger.every, every: trigger.every }
@@ -113,7 +113,7 @@ impl Settings {
         }
     }
 
-    /// The addresses to which the service may send. Malformed networks are ignored here, since the start refuses them
+    /// The addresses to which the service may send. Malformed networks are ignored here, since startup refuses them
     /// earlier.
     pub fn address_rules(&self) -> AddressRules {
         let value = |parameter: &str| self.parameters.get(parameter).map(String::as_str).unwrap_or_default();

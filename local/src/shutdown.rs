@@ -1,4 +1,4 @@
-//! The request to end: SIGINT, SIGTERM, SIGHUP, or with `--stop-with-parent` the end of the parent process.
+//! The request to stop: SIGINT, SIGTERM, SIGHUP, or with `--stop-with-parent` the end of the parent process.
 
 use std::{io, os::unix::process::parent_id, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::{
 /// The interval at which the parent is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Returns at the first request to end; further signals have no effect.
+/// Returns at the first request to stop; further signals have no effect.
 pub async fn requested(stop_with_parent: bool) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,6 +1,5 @@
-//! AWS signatures, version 4. A stand-in computes the signature of each request with its caller's secret key, and
-//! compares it with the one sent.
-//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
+//! AWS signatures, version 4. A stand-in computes each request's signature with its caller's secret key, and compares
+//! it with the one sent. <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 
 use std::time::SystemTime;
 
@@ -79,8 +78,7 @@ impl Signature {
     }
 
     /// Whether the body must be read to check the signature. An S3 request has the hash of its body, or a mark that the
-    /// body is unsigned, in a signed header. The other server compares the hash, so that a large object need not be
-    /// held here.
+    /// body is unsigned, in a signed header. The other server checks the hash, so a large object need not be held here.
     pub fn needs_body(&self, headers: &HeaderMap) -> bool {
         !self.is_of_s3() || headers.contains_key(TARGET)
     }
@@ -110,7 +108,7 @@ impl Signature {
         verify_slices_are_equal(expected.as_bytes(), self.value.as_bytes()).map_err(|_| SignatureError::Different)
     }
 
-    /// The expected signature of the caller with this secret key; `None` if the request cannot be signed.
+    /// The signature expected from the caller with this secret key; `None` if the request cannot be signed.
     fn of_caller(&self, secret: &str, parts: &Parts, body: SignableBody<'_>, time: SystemTime) -> Option<String> {
         let mut headers = Vec::new();
         for name in &self.signed_headers {
@@ -151,7 +149,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(seconds.try_into().expect("after 1970"))
     }
 
-    /// A request as an SDK signs it at this time.
+    /// A request as an SDK would sign it at this time.
     fn signed(service: &str, target: &str, body: SignableBody<'_>, at: i64) -> Parts {
         let mut settings = SigningSettings::default();
         let mut headers = vec![("content-type", "application/x-amz-json-1.0"), ("user-agent", "an SDK")];

@@ -1,4 +1,4 @@
-//! Starts the parts in the order of their dependencies. [`Start::everything`] lists the steps.
+//! Starts the parts in dependency order. [`Start::everything`] lists the steps.
 
 use std::{
     collections::BTreeMap,
@@ -56,7 +56,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Reasons why the service does not run. Errors name the remedy, if there is one.
+/// Why the service is not running. Errors name the remedy, if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub enum StartError {
     Run(#[from] RunError),
 }
 
-/// Runs the service until it is asked to end.
+/// Runs the service until it is asked to stop.
 pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     if arguments.overrides.table_alone {
         return run_table(arguments).await;
@@ -121,7 +121,7 @@ pub async fn run(arguments: &Arguments) -> Result<(), StartError> {
     outcome
 }
 
-/// Runs the table alone until it is asked to end.
+/// Runs only the table until asked to stop.
 async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
     let port = Port::open(Ipv4Addr::LOCALHOST, arguments.overrides.table_port.unwrap_or_default())?;
     let url = port.url();
@@ -130,7 +130,7 @@ async fn run_table(arguments: &Arguments) -> Result<(), StartError> {
     shutdown::requested(arguments.stop_with_parent).await.map_err(|error| RunError::Signals(error).into())
 }
 
-/// The common values of the steps of a start.
+/// The values that the steps of a start share.
 struct Start<'a> {
     plan: &'a Plan<'a>,
     data: &'a DataFolder,
@@ -233,7 +233,7 @@ impl<'a> Start<'a> {
         Ok(queues)
     }
 
-    /// Opens the files of secrets, and checks those that functions read later.
+    /// Opens the secrets' files, and checks those that functions read later.
     fn open_secrets(&self) -> Result<Secrets, StartError> {
         if Secrets::check_table(&self.data.secrets(), &self.data.table())? == TableFound::Lost {
             let table = self.data.table();
@@ -254,7 +254,8 @@ impl<'a> Start<'a> {
         Ok(opened.await.map_err(StartError::Panic)??)
     }
 
-    /// Provisions the table as operators do for a new stack: the public keys, the canary, and the first applications.
+    /// Provisions the table as an operator does for a new stack: the public keys, the canary, and the first
+    /// applications.
     async fn provide(&self, secrets: &Secrets, demo: &Credentials, platform: &Credentials) -> Result<(), StartError> {
         let table = Table::new(self.aws.dynamodb(), TABLE_NAME);
         publish_signing_key(&table, secrets.value("signing-key"), self.plan.token_lifetime).await?;
@@ -278,7 +279,7 @@ impl<'a> Start<'a> {
         Ok(links.create(WantedLink { entity, client_id, properties }).await?)
     }
 
-    /// The variables of every function by its name, even if it does not run here.
+    /// Each function's variables by name, even if it does not run here.
     fn environments(&self) -> Result<BTreeMap<String, Environment>, EnvironmentError> {
         let Plan { template, settings, overrides, .. } = self.plan;
         let mut aws = self.aws.clone();

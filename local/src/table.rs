@@ -1,8 +1,8 @@
 //! The table: dynoxide, an embedded DynamoDB on SQLite, on a separate thread and runtime, behind the protocol of
 //! [`calls`].
 //!
-//! dynoxide blocks on the disk at every write, on the thread that serves the request. On the main runtime, that would
-//! delay the gateway.
+//! Every write blocks on the disk, on the thread that serves the request. On the main runtime, this would delay the
+//! gateway.
 
 mod calls;
 mod faults;
@@ -29,15 +29,15 @@ use crate::{
     ports::Port,
 };
 
-/// The time of the first removal of expired items, and the interval of removals. Each removal reads the whole table, so
-/// the first one must not delay the start. AWS promises removal only within days.
+/// When expired items are first removed, and how often. Each removal reads the whole table, so the first one must not
+/// delay startup. AWS promises removal only within days.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 
-/// The time that running requests have to finish.
+/// How long running requests have to finish.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// One request at a time uses a connection; meanwhile, the other threads read requests and write answers.
+/// Only one request at a time uses a connection; meanwhile, the other threads read requests and write answers.
 const THREADS: usize = 4;
 
 /// The running table.
@@ -46,7 +46,7 @@ pub struct TableServer {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// Reasons why the table cannot be served.
+/// Why the table cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The table on disk cannot be used.
@@ -55,7 +55,7 @@ pub enum TableError {
     /// The system refuses a thread or a runtime.
     #[error("the table's server cannot be started")]
     Server(#[from] io::Error),
-    /// The thread ended before it served; its panic is on standard error.
+    /// The thread ended before it served anything; its panic is on standard error.
     #[error("the table's thread ended unexpectedly")]
     Thread,
 }
@@ -72,7 +72,7 @@ impl TableServer {
         })
     }
 
-    /// Serves an empty in-memory database to every program of this machine: the functions in an emulator have the
+    /// Serves an empty in-memory database to every program on this machine: the functions in an emulator have the
     /// emulator's credentials, and their deployment creates the tables.
     pub fn in_memory(port: Port) -> Result<Self, TableError> {
         let open = || {
@@ -124,7 +124,7 @@ fn prepare(
 ) -> Result<(Runtime, TcpListener, Connections), TableError> {
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).thread_name("table").enable_all().build()?;
     let connections = open()?;
-    // Another runtime opened the port; from now on, its connections wake this runtime.
+    // Another runtime opened the port; from now on, connections wake this runtime.
     let listener = port.listener.into_std()?;
     let listener = runtime.block_on(async { TcpListener::from_std(listener) })?;
     Ok((runtime, listener, connections))
@@ -139,7 +139,7 @@ fn serve(runtime: Runtime, listener: TcpListener, database: Database, router: Ro
     if let Err(error) = runtime.block_on(served.into_future()) {
         tracing::error!("the table ended: {error}");
     }
-    // Ends the removal of expired items while it waits.
+    // Stops the removal of expired items while it is waiting.
     runtime.shutdown_timeout(Duration::from_secs(1));
 }
 

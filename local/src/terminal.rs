@@ -1,7 +1,7 @@
-//! The output of `make run` for a running service: a short line for each request, each attempt, and each fault that a
-//! function logs. Queries, headers and bodies are not shown, since they contain codes, states and tokens.
+//! The output of `make run` while the service is running: a short line for each request, each attempt, and each fault
+//! that a function logs. Queries, headers and bodies are not shown, since they contain codes, states and tokens.
 //!
-//! A thread writes the lines, and nothing waits for it. Lines that arrive faster than it writes are counted and
+//! A thread writes the lines, and nothing waits for it. Lines that arrive faster than it can write them are counted and
 //! dropped.
 
 use std::{
@@ -20,15 +20,15 @@ use http::{Method, StatusCode};
 
 /// The maximum number of lines waiting to be written.
 const WAITING: usize = 1000;
-/// The longest segment of a path that is shown completely. Identifiers are shorter; a secret that is in the path by
-/// mistake is longer.
+/// The longest path segment that is shown completely. Identifiers are shorter; a secret put in the path by mistake is
+/// longer.
 const SEGMENT: usize = 40;
-/// The number of shown characters of a longer segment.
+/// How many characters of a longer segment are shown.
 const BEGINNING: usize = 8;
-/// The maximum number of shown characters of a path.
+/// The maximum number of characters of a path that are shown.
 const PATH: usize = 160;
 
-/// The style of less important parts.
+/// The style for less important parts.
 pub const DIM: Style = Style::new().dimmed();
 
 /// The terminal, or the file that replaces it. Without a terminal, or with `NO_COLOR`, there are no colours.
@@ -46,7 +46,7 @@ pub struct Answered<'a> {
     /// Without the query.
     pub path: &'a str,
     pub status: StatusCode,
-    /// The kind of the Problem, if the answer is one.
+    /// The kind of Problem, if the answer is one.
     pub problem: Option<&'a str>,
     pub took: Duration,
 }
@@ -59,7 +59,7 @@ impl Terminal {
         let lines = (!quiet).then(|| {
             let (lines, waiting) = sync_channel(WAITING);
             let left_out = Arc::clone(&left_out);
-            // Without a thread there are no lines, but the service still runs.
+            // Without a thread there are no lines, but the service keeps running.
             drop(thread::Builder::new().name("terminal".to_owned()).spawn(move || write(&waiting, &left_out)));
             lines
         });
@@ -117,12 +117,12 @@ fn request_line(at: Time, answered: &Answered<'_>) -> String {
     )
 }
 
-/// The time of day of a date, in UTC as in the logs.
+/// A date's time of day, in UTC as in the logs.
 pub fn clock(date: &str) -> String {
     date.get(11..19).map(|time| format!("{time}Z")).unwrap_or_default()
 }
 
-/// The style of a status, or of a missing answer.
+/// The style for a status, or for a missing answer.
 pub fn colour_of(status: Option<u16>) -> Style {
     let colour = match status {
         Some(200..=299) => AnsiColor::Green,
@@ -133,7 +133,7 @@ pub fn colour_of(status: Option<u16>) -> Style {
     colour.on_default()
 }
 
-/// The shown form of a client's path: shortened, and without control characters.
+/// A client's path as it is shown: shortened, and without control characters.
 fn shown_path(path: &str) -> String {
     let segments = path.split('/').map(|segment| match segment.chars().count() {
         ..=SEGMENT => segment.to_owned(),

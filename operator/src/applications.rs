@@ -1,5 +1,5 @@
-//! An operator's management of applications: the functions' use cases, but for every managing entity, without an
-//! allowance or a token. The audit trail records each change.
+//! Manages applications for an operator: the functions' use cases, but for every managing entity, without an allowance
+//! or a token. The audit trail records each change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use storage::{Allowances, IdempotencyStore, KeyRings, Once, SecretError, SecretT
 
 const OPERATOR: Caller<'static> = Caller::of_operator();
 
-/// Manages the applications of a deployment.
+/// Manages a deployment's applications.
 pub struct OperatorsApplications {
     table: Table,
     applications: Applications,
@@ -49,7 +49,7 @@ pub struct Credentials {
 /// Why an application was not read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
-    /// The secret with the pepper has no value.
+    /// The pepper's secret has no value.
     #[error("the secret {0} has no value; `waypost-admin provision` creates one")]
     NoPepper(String),
     /// No application has this client identifier.

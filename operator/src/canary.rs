@@ -1,4 +1,4 @@
-//! The canary of a deployment: its secret, its application and its webhook.
+//! A deployment's canary: its secret, its application and its webhook.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use webhooks::{
     subscriptions::{WebhookError, Webhooks, webhook::register::Registration},
 };
 
-/// The reason why the canary was not provisioned.
+/// Why the canary was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
     /// Its secret, or the keys that seal its webhook, could not be read.

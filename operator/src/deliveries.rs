@@ -31,7 +31,7 @@ pub enum DeliveryError {
     /// Its webhook is disabled.
     #[error("the delivery's webhook is disabled; its owner must enable it first")]
     WebhookDisabled,
-    /// It has had too many attempts.
+    /// It has already had too many attempts.
     #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts, so it cannot be resent")]
     TooManyAttempts,
     /// The deployment does not name its queues.

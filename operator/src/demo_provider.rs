@@ -1,4 +1,4 @@
-//! The payment provider `demo` of a local service. It is described by its secret alone, like any added provider. `make
+//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider. `make
 //! demo-provider` runs a fake of it.
 
 use std::{
@@ -71,7 +71,7 @@ pub enum MoveError {
     /// The service cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The local Secrets Manager refused the change or did not answer.
+    /// The local Secrets Manager refused the change or did not respond.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The file for the next start cannot be used.
@@ -87,7 +87,7 @@ pub enum MoveError {
     Form {
         /// The file.
         path: PathBuf,
-        /// The position of the fault.
+        /// Where the fault is.
         source: serde_json::Error,
     },
 }

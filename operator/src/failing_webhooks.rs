@@ -1,4 +1,4 @@
-//! Failing webhooks of all managing entities.
+//! All managing entities' failing webhooks.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use webhooks::subscriptions::{
 
 pub use webhooks::subscriptions::health::failing::{FailingState, FailingWebhook};
 
-/// The number of webhooks that are read concurrently.
+/// How many webhooks are read concurrently.
 const AT_ONCE: usize = 16;
 
 /// The failing webhooks, ordered by managing entity. Reads the whole table.

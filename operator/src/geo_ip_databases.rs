@@ -48,19 +48,19 @@ pub enum GeoIpError {
     /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The path of the store cannot be made absolute.
+    /// The store's path cannot be made absolute.
     #[error("{0} is not the address of a store; give a folder or s3://BUCKET")]
     Place(PathBuf),
     /// The store has no databases.
     #[error("no database is published in {0}; `waypost-admin geo-ip update` publishes the configured ones")]
     Nothing(String),
-    /// The rollback was not done.
+    /// Rolling back failed.
     #[error(transparent)]
     Rollback(#[from] RollbackError),
     /// No release was unblocked.
     #[error(transparent)]
     Unblock(#[from] UnblockError),
-    /// The store does not answer.
+    /// The store does not respond.
     #[error(transparent)]
     List(#[from] StoreError),
     /// A release cannot be read.
@@ -103,7 +103,7 @@ impl GeoIpDatabases {
         };
         let aws = folder.aws().await?;
         let endpoint = folder.value("S3_ENDPOINT")?;
-        // The emulation has no host name per bucket.
+        // The emulation does not have a host name for each bucket.
         let s3 = || Builder::from(&aws).endpoint_url(endpoint).force_path_style(true).build();
         Self::open(folder.value("GEO_IP_STORE")?, folder.value("ENVIRONMENT")?, || Client::from_conf(s3()))
     }

@@ -1,4 +1,4 @@
-//! Clears failed attempts to authenticate, so that clients at a blocked address are accepted again at once. The audit
+//! Clears failed authentication attempts, so that clients at a blocked address are accepted again at once. The audit
 //! trail records it.
 
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use base::audit::{Action, Notes};
 use issuer::oauth::guesses::{GuessSettings, Guesses};
 use storage::TableError;
 
-/// Clears the failed attempts from an address, of all clients or of one. Returns the number of clients whose attempts
-/// from there were counted separately.
+/// Clears the failed attempts from an address, for all clients or for one. Returns how many clients' attempts from
+/// there were counted separately.
 pub async fn forget(deployment: &Deployment, address: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
     let guesses = Guesses::new(deployment.table.clone(), GuessSettings::default());
     let forgotten = guesses.forget(address, client_id).await?;

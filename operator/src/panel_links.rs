@@ -26,7 +26,7 @@ pub struct OperatorsPanelLinks {
     base_url: String,
 }
 
-/// A link to be created.
+/// A link to create.
 #[derive(Debug)]
 pub struct WantedLink {
     /// The managing entity that the panel shows.
@@ -94,7 +94,7 @@ impl OperatorsPanelLinks {
         Ok(Self::new(deployment.table.clone(), base_url.to_owned()))
     }
 
-    /// Creates a link, and records it in the audit trail of the deployment with this name.
+    /// Creates a link, and records it in the audit trail under this deployment name.
     pub async fn create_audited(&self, wanted: WantedLink, environment: &str) -> Result<CreatedLink, PanelLinkError> {
         let notes = Notes::default();
         let created = self.make(wanted, &notes).await?;

@@ -1,4 +1,4 @@
-//! Prepares a deployment for its first request: gives its secrets values, and publishes its keys.
+//! Prepares a deployment for its first request: fills its secrets, and publishes its keys.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub enum ProvisionError {
     /// The signing key's secret is malformed.
     #[error(transparent)]
     SigningKey(#[from] BadSigningKey),
-    /// The signing keys were replaced in an emergency, and the secret has the old ones.
+    /// The signing keys were replaced in an emergency, but the secret still has the old ones.
     #[error("the secret `signing-key` holds revoked keys; restore its current value, or remove it to get a new one")]
     Revoked(#[from] RevokedKey),
     /// The table could not be read or written.
@@ -50,7 +50,7 @@ pub enum ProvisionError {
 }
 
 /// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's
-/// application and webhook. Existing values of secrets are kept, so this may be repeated. Returns the names of the
+/// application and webhook. Existing secrets keep their values, so this can be repeated. Returns the names of the
 /// filled secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
@@ -113,7 +113,7 @@ pub fn fresh_secrets(algorithm: SigningAlgorithm) -> BTreeMap<&'static str, Valu
 }
 
 /// Secrets for the built-in payment providers, by name, for a local service. They have the right form, but the
-/// providers do not know them: the operator replaces them with real ones. Only missing secrets are created, since
+/// providers do not know them, so the operator replaces them with real ones. Only missing secrets are created, since
 /// generating a key takes noticeable time.
 pub fn provider_secrets(missing: impl Fn(&str) -> bool) -> BTreeMap<String, Value> {
     let secret = |built_in: &builtin::BuiltIn| {

@@ -1,10 +1,11 @@
 //! Replaces the keys that sign access tokens.
 //!
-//! An ordinary rotation lets the next key sign, which was published long before, and publishes a new next key, so no
-//! token is refused. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service, `rotate` does the steps
-//! itself. An emergency replaces both keys at once, and every token of the old keys is refused within a minute.
+//! In an ordinary rotation, the next key, published long before, starts signing, and a new next key is published, so no
+//! token is refused. On AWS, Secrets Manager rotates, and `rotate` waits; for a local service, `rotate` performs the
+//! steps itself. An emergency replaces both keys at once, and every token signed by the old keys is refused within a
+//! minute.
 //!
-//! Both may be interrupted at any moment, and run again.
+//! Both can be interrupted at any moment and run again.
 
 use std::{
     error::Error,
@@ -33,7 +34,7 @@ use issuer::rotation::Step;
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, TableError};
 
-/// The time limit of a rotation. Secrets Manager takes a few seconds, or longer if it repeats a step.
+/// The time limit of a rotation. Secrets Manager takes a few seconds, or longer if it has to repeat a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -43,15 +44,15 @@ pub enum SigningKeysError {
     /// The deployment cannot be used.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// Secrets Manager refused the call or did not answer.
+    /// Secrets Manager refused the call or did not respond.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Secrets Manager does not rotate.
+    /// Secrets Manager is not rotating the secret.
     #[error("Secrets Manager could not rotate the secret {name}: {reason}")]
     NotRotated {
         /// The secret's full name.
         name: String,
-        /// The error of Secrets Manager or of the SDK.
+        /// The error from Secrets Manager or the SDK.
         reason: String,
     },
     /// The rotation ended without a change.
@@ -62,7 +63,7 @@ pub enum SigningKeysError {
     SameKeys {
         /// The secret's full name.
         name: String,
-        /// The key that signed before, and still does.
+        /// The key that signed before and still does.
         kid: String,
     },
     /// Secrets Manager did not end the rotation.
@@ -78,7 +79,7 @@ pub enum SigningKeysError {
     /// The function cannot be invoked.
     #[error("the function rotate-signing-key cannot be invoked: {0}")]
     Unreachable(String),
-    /// The function failed at a step.
+    /// The function failed in a step.
     #[error("{step} failed: {reason}")]
     Step {
         /// The step's name.
@@ -89,13 +90,13 @@ pub enum SigningKeysError {
     /// A concurrent emergency replacement revoked the new keys.
     #[error("another emergency replacement revoked the new keys in the meantime; run this again")]
     Revoked(#[from] RevokedKey),
-    /// The table did not answer.
+    /// The table did not respond.
     #[error("the replacement is incomplete; run this again")]
     Table(#[from] TableError),
 }
 
 impl SigningKeysError {
-    /// Whether the named deployment does not exist, or another rotation is in progress. Nothing was changed.
+    /// Whether the named deployment does not exist or another rotation is in progress. Nothing was changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }
@@ -118,7 +119,7 @@ impl Replaced {
     }
 }
 
-/// The signing keys of a deployment.
+/// A deployment's signing keys.
 pub struct SigningKeysOf<'a> {
     deployment: &'a Deployment,
     secret: ReplacedSecret,
@@ -132,7 +133,7 @@ impl<'a> SigningKeysOf<'a> {
         Ok(Self { deployment, secret, name: format!("{}{SECRET}", deployment.secrets_prefix) })
     }
 
-    /// Lets the next key sign. No token is refused.
+    /// Makes the next key sign. No token is refused.
     pub async fn rotate(&self) -> Result<Replaced, SigningKeysError> {
         let before = self.keys().await?;
         match &self.deployment.location {
@@ -170,7 +171,7 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Late)
     }
 
-    /// Does the steps of Secrets Manager, in order.
+    /// Performs Secrets Manager's steps in order.
     async fn do_the_steps(&self, folder: &Folder) -> Result<(), SigningKeysError> {
         let version = random::uuid(&SystemRandom);
         for step in Step::ALL {
@@ -195,14 +196,14 @@ impl<'a> SigningKeysOf<'a> {
         Err(SigningKeysError::Step { step: step.as_str(), reason })
     }
 
-    /// Replaces both keys at once, and revokes every token that the old keys signed. The new keys are published before
+    /// Replaces both keys at once, and revokes every token signed by the old keys. The new keys are published before
     /// they sign.
     pub async fn replace_in_emergency(&self) -> Result<Replaced, SigningKeysError> {
         let versions = &self.secret.versions;
         let table = &self.deployment.table;
         let (algorithm, lifetime) = match &self.deployment.location {
             Location::Stack(stack) => (Some(stack.parsed("SigningAlgorithm")?), stack.parsed("TokenLifetime")?),
-            // A local service has no outputs with the algorithm and the lifetime.
+            // A local service has no outputs for the algorithm and the lifetime.
             Location::Folder(_) => (None, LONGEST_LIFETIME),
         };
         let replaced = versions.current().await?;
@@ -245,7 +246,7 @@ impl<'a> SigningKeysOf<'a> {
     }
 }
 
-/// Whether another key signs now. A rotation that does not invoke rotate-signing-key may end with the same keys.
+/// Whether another key is now signing. A rotation that does not invoke rotate-signing-key may end with the same keys.
 fn has_rotated(before: &SigningKeys, after: &SigningKeys) -> bool {
     before.current.kid() != after.current.kid()
 }

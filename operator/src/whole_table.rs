@@ -1,4 +1,4 @@
-//! Scans the whole table for items without an index. An index would cost a write unit with every change, which an
+//! Scans the whole table for items that have no index. An index would cost a write unit with every change, which an
 //! operator's rare queries do not justify.
 
 use serde::de::DeserializeOwned;
@@ -9,8 +9,8 @@ use storage::table::{Key, Scan, Scanned, Table, TableError};
 /// The number of examined items between two progress lines in the log.
 const LOGGED_EVERY: u64 = 100_000;
 
-/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. Reads the whole table, one
-/// page at a time, for which AWS charges.
+/// All items that a scan finds, with their keys. Unreadable items are logged and skipped. This reads the whole table,
+/// one page at a time, and AWS charges for it.
 pub async fn find<T: DeserializeOwned>(
     table: &Table,
     scan: Scan,

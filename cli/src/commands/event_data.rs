@@ -1,4 +1,4 @@
-//! The data of an event, as `publish` and `trigger` accept them, and the service's warnings about them.
+//! An event's data, as `publish` and `trigger` accept it, and the service's warnings about it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ pub struct Warning {
     detail: String,
 }
 
-/// The data given by `--data`, unchanged: a parsed value would lose digits of numbers.
+/// The data from `--data`, unchanged: parsing could lose digits of numbers.
 pub fn event_data(argument: &str) -> Result<Box<RawValue>, Failure> {
     let text = match Input::of_reference(argument) {
         Some(input) => input.text()?,
@@ -23,7 +23,7 @@ pub fn event_data(argument: &str) -> Result<Box<RawValue>, Failure> {
     serde_json::from_str(text.trim()).map_err(|error| Failure::Usage(format!("--data is not JSON: {error}")))
 }
 
-/// A line for each warning, each preceded by a line break.
+/// One line per warning, each preceded by a line break.
 pub fn warning_lines(warnings: &[Warning]) -> String {
     let line = |Warning { pointer, detail }: &Warning| {
         let name = if pointer.is_empty() { "data" } else { pointer };

@@ -15,9 +15,9 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The result of a first attempt, or the reason for its absence.
+/// The result of a first attempt, or why there is none.
 pub struct FirstAttempt {
-    /// The status of the delivery. `None` if it cannot be read, since the application may lack that right.
+    /// The delivery's status. `None` if it cannot be read: the application may lack the right.
     pub status: Option<String>,
     /// The result for people.
     pub sentence: String,
@@ -52,19 +52,19 @@ async fn delivery_after_attempt(service: &Service, delivery: &str) -> Option<Del
 }
 
 impl Delivery {
-    /// Whether it waits for a reader of its webhook's feed.
+    /// Whether it is waiting for a reader of its webhook's feed.
     fn is_unread(&self) -> bool {
         self.status == "pending" && self.waiting_for.as_deref() == Some("reader")
     }
 }
 
-/// Whether a reader has read the feed of the webhook, as far as known.
+/// Whether a reader has read the webhook's feed, as far as is known.
 async fn is_read(service: &Service, webhook: &str) -> bool {
     let shown: Result<Value, _> = service.call(Call::get(&["webhook", webhook])).await;
     shown.is_ok_and(|webhook| webhook["lastReadDate"].is_string())
 }
 
-/// The sentence about the first attempt. `is_read` says whether a reader has read the feed of the webhook.
+/// The sentence about the first attempt. `is_read` says whether a reader has read the webhook's feed.
 fn sentence(id: &str, after: Option<&Delivery>, is_read: bool) -> String {
     let id = visible_line(id);
     let Some(delivery) = after else {

@@ -42,7 +42,7 @@ impl From<OsString> for Input {
 }
 
 impl Input {
-    /// The file of an argument that begins with `@`; `@-` is standard input.
+    /// The file named by an argument that begins with `@`; `@-` is standard input.
     pub fn of_reference(argument: &str) -> Option<Self> {
         argument.strip_prefix('@').map(|path| Self::from(OsString::from(path)))
     }

@@ -51,7 +51,7 @@ impl Login {
         let login = self.complete(profile)?;
         tokio::select! {
             done = log_in(login, profile, output) => done,
-            // Once the program has asked for the secret, the signal no longer ends it by default.
+            // Once the program has asked for the secret, the signal no longer ends it on its own.
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
     }
@@ -94,7 +94,7 @@ impl Login {
     }
 }
 
-/// Checks the login at the service, and stores it.
+/// Checks the login with the service, and stores it.
 async fn log_in(login: StoredLogin, profile: &Profile, output: Output) -> Result<(), Failure> {
     let service = Service::open(login).await?;
     let token = service.new_token().await?;

@@ -1,4 +1,4 @@
-//! `waypost open`: opens the panel by a new link.
+//! `waypost open`: opens the panel through a new link.
 
 use clap::Args;
 use serde::Deserialize;

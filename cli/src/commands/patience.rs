@@ -1,16 +1,16 @@
-//! Repeats requests while the service cannot answer, and reports this once.
+//! Repeats requests while the service is unable to respond, and reports this once.
 
 use std::{cell::Cell, time::Duration};
 
 use crate::{failure::Failure, machine, output::Output};
 
-/// The pauses between requests, unless the service asks for a longer one.
+/// The pauses between requests, unless the service asks for longer ones.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause that a service may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
-/// Repeats the requests of a command that runs until it is stopped.
+/// Retries the requests of a command that runs until it is stopped.
 pub struct Patience<'a> {
     output: Output,
     /// The address of the service.
@@ -60,7 +60,7 @@ pub async fn repeat_at_most<T>(times: u32, request: impl AsyncFn() -> Result<T, 
     let mut pause = FIRST_PAUSE;
     for _ in 1..times {
         match request().await {
-            // A call waits for a limit by itself.
+            // A call waits for limits by itself.
             Err(failure) if failure.is_temporary() && failure.wait_for_limit().is_none() => {
                 machine::pause(pause_before_next(failure.retry_after(), pause)).await;
                 pause *= 2;

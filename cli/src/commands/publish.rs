@@ -24,7 +24,7 @@ Examples:
 Your application needs the right to publish; `waypost trigger` sends test events without it. If there is no response,
 the command repeats the request with the same idempotency key, so that the event is published only once.";
 
-/// How often a request is sent while the service gives no answer.
+/// How often a request is sent if the service does not respond.
 const TIMES: u32 = 3;
 
 #[derive(Debug, Args)]
@@ -93,7 +93,7 @@ impl Publish {
     }
 }
 
-/// Reads a key that a header can have.
+/// Reads a key that is valid in a header.
 fn idempotency_key(text: &str) -> Result<String, String> {
     let is_plain = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_graphic());
     if is_plain { Ok(text.to_owned()) } else { Err("it must have visible ASCII characters only".to_owned()) }

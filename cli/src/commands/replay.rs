@@ -58,7 +58,7 @@ impl Replay {
         .await
     }
 
-    /// The command that counts the events that are left.
+    /// The command that counts the remaining events.
     fn progress(&self) -> String {
         let types = if self.types.is_empty() { String::new() } else { format!(" --types '{}'", self.types.join(",")) };
         format!("waypost replay {} {}{types} --dry-run", visible_line(&self.webhook), self.range.options())

@@ -1,4 +1,4 @@
-//! The settings of a webhook that `listen`, `webhooks create` and `webhooks change` have in common, and their requests.
+//! The webhook settings that `listen`, `webhooks create` and `webhooks change` have in common, and their requests.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -120,7 +120,7 @@ pub struct CreatedWebhook {
     pub public_keys: Vec<PublicKey>,
 }
 
-/// A public key that verifies the deliveries of a webhook.
+/// A public key that verifies a webhook's deliveries.
 #[derive(Deserialize)]
 pub struct PublicKey {
     pub key: String,
@@ -193,7 +193,7 @@ impl PublicKey {
 }
 
 impl<'a> WebhookBody<'a> {
-    /// A body with these settings alone.
+    /// A body with only these settings.
     pub fn of(settings: &'a Settings) -> Self {
         Self {
             name: None,
@@ -211,7 +211,7 @@ impl<'a> WebhookBody<'a> {
         Call::post(&["webhook"], self)
     }
 
-    /// The change of the webhook at a path; `None` if the body changes nothing.
+    /// Changes the webhook at a path; `None` if the body changes nothing.
     pub fn change<'p>(&self, path: &'p [&'p str]) -> Option<Call<'p>> {
         Some(Call::patch(path, self)).filter(|call| call.body.as_deref() != Some("{}"))
     }

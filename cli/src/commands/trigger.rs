@@ -1,4 +1,4 @@
-//! `waypost trigger`: sends a test event with the sample of its type, or with data of the caller.
+//! `waypost trigger`: sends a test event with its type's sample, or with the caller's data.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ impl Trigger {
             return list_types(service, "", output).await;
         };
         let data = self.data.as_deref().map(event_data).transpose()?;
-        // The type first: an unknown one is the fault to correct, even if there is no webhook.
+        // Check the type first: an unknown one must be corrected even if there is no webhook.
         match service.text(Call::get(&["webhook", "event", "type", &kind])).await {
             Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
             _ => {}

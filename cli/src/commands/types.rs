@@ -77,7 +77,7 @@ impl Types {
     }
 }
 
-/// Lists the types that begin with a text.
+/// Lists the types that begin with a string.
 pub async fn list_types(service: &Service, beginning: &str, output: Output) -> Result<(), Failure> {
     let mut types: Vec<(Listed, Box<RawValue>)> = Vec::new();
     for json in service.call::<Vec<Box<RawValue>>>(Call::get(&["webhook", "event", "list"])).await? {

@@ -30,7 +30,7 @@ struct Introspection {
     exp: i64,
 }
 
-/// The login of a run, and where it comes from.
+/// The login that a run uses, and where it comes from.
 struct LoginInUse<'a> {
     profile: &'a str,
     login: &'a StoredLogin,

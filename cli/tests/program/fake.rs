@@ -1,4 +1,4 @@
-//! A fake service with tokens, one feed and one delivery, and an address to which events are forwarded.
+//! A fake service with tokens, one feed and one delivery, and an address to forward events to.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -44,7 +44,7 @@ impl Received {
 #[derive(Default)]
 struct Shared {
     received: Mutex<Vec<Received>>,
-    /// Answers by path, each of which replaces the usual one once.
+    /// Answers by path; each replaces the usual one once.
     answers: Mutex<HashMap<String, VecDeque<(u16, Value)>>>,
     /// The unread pages of the feed.
     feed: Mutex<VecDeque<Value>>,

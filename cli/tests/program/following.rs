@@ -1,4 +1,4 @@
-//! `waypost deliveries --follow`: prints each end of a delivery once, across pages, rounds and failures of the service.
+//! `waypost deliveries --follow`: prints each end of a delivery once, across pages, rounds and service failures.
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -27,7 +27,7 @@ fn page(items: &[&Value], cursor: Option<&str>) -> (u16, Value) {
     (200, page)
 }
 
-/// The requests of the rounds of [`answers`].
+/// The requests in the rounds of [`answers`].
 const REQUESTS: usize = 10;
 
 /// The answers of three rounds. The deliveries 1, 2 and 3 end in the second.

@@ -82,7 +82,7 @@ impl Person {
         output.expect("it ends").into()
     }
 
-    /// Runs the program with a text as its standard input.
+    /// Runs the program with this text on standard input.
     async fn run_with(&self, arguments: &[&str], text: &str) -> Ended {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("it is built");
         child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
@@ -271,7 +271,7 @@ async fn a_list_begins_again_once_if_its_cursor_has_expired() {
     person.run(&["deliveries"]).await.failed(1);
 }
 
-/// Starts `listen`, and ends it by a signal once the fake has received this many acknowledgements.
+/// Starts `listen`, and ends it with a signal once the fake has received this many acknowledgements.
 async fn listened(person: &Person, fake: &Fake, arguments: &[&str], acknowledged: usize, signal: Signal) -> Ended {
     let child = person.command(&[&["listen"], arguments].concat()).spawn().expect("it is built");
     let id = Pid::from_raw(child.id().try_into().expect("a process"));
@@ -336,7 +336,7 @@ async fn a_slow_answer_holds_up_no_other_event() {
             streams.push(stream);
         }
         for mut stream in streams {
-            // The head is faulty, and read as in production.
+            // The response head is malformed, and is read as in production.
             stream.write_all(b"HTTP/1.1 200 OK\r\nno colon\r\nX-A : one\r\n two\r\nContent-Length: 0\r\n\r\n").await?;
         }
         std::io::Result::Ok(())

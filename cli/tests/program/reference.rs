@@ -1,4 +1,4 @@
-//! docs/cli.md has the help of each command, word for word, and the options have the names of openapi.yaml.
+//! docs/cli.md has each command's help, word for word, and options have the same names as in openapi.yaml.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -36,7 +36,7 @@ const COMMANDS: [&str; 28] = [
     "completions",
 ];
 
-/// Options with a shorter name than their member of the API.
+/// Options with shorter names than their API members.
 const RENAMED: [(&str, &str); 9] = [
     ("disable", "enabled"),
     ("enable", "enabled"),

@@ -1,4 +1,4 @@
-//! The caller and its rights, for tools, resources and prompts.
+//! The caller and its rights, as tools, resources and prompts see them.
 
 use auth::{AuthorizedEntity, Claims, Entities, EntityId, Scope, refusal};
 use base::{Time, audit::Notes, trace::Trace};

@@ -28,7 +28,7 @@ pub fn added_to(mut schema: Value, entities: &Entities) -> Value {
     schema
 }
 
-/// A tool's arguments as any caller may send them: its schema with this argument, which is optional.
+/// A tool's arguments as any caller may send them: its schema with this optional argument.
 pub fn beside(mut schema: Value) -> Value {
     schema["properties"][MANAGING_ENTITY] = json!({ "type": "string" });
     schema

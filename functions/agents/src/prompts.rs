@@ -1,4 +1,4 @@
-//! Texts with which people begin a conversation. The person's input follows the instructions, quoted as JSON.
+//! Prompts with which people begin a conversation. The person's input follows the instructions, quoted as JSON.
 
 use problem::{JsonBody, Problem, Rule};
 use serde::Serialize;
@@ -16,9 +16,9 @@ pub struct Prompt {
     pub title: &'static str,
     /// The subject of the conversation, to show to people.
     pub description: &'static str,
-    /// The inputs of the person.
+    /// The person's inputs.
     pub arguments: &'static [PromptArgument],
-    /// The task of the model.
+    /// The model's task.
     #[serde(skip)]
     instructions: &'static str,
 }

@@ -1,4 +1,4 @@
-//! The scopes for which a token's application is registered. If a call's token lacks one of these, the response is 403,
+//! The scopes for which a token's application is registered. If a call's token lacks one of them, the response is 403,
 //! and the client gets a wider token. No token can have any other scope, and a client that requested one would fail and
 //! end its session, so the call then returns an error that the model can read.
 

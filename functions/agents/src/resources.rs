@@ -1,4 +1,4 @@
-//! Resources that agents read by address: the catalogue of event types, deliveries, and the explanations of Problems.
+//! Resources that agents read by address: the catalogue of event types, deliveries, and explanations of Problems.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ pub struct Contents {
     pub text: String,
 }
 
-/// The listed resources. They are listed even if the token lacks their scopes, which a refusal then names.
+/// The listed resources. They are listed even if the token lacks their scopes; a refusal names these.
 pub const ALL: &[Resource] = &[
     Resource {
         uri: CATALOGUE,

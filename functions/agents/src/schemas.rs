@@ -47,7 +47,7 @@ pub fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
-/// The schema of the cursor of a list's next page.
+/// The schema of the cursor for a list's next page.
 pub fn cursor() -> Value {
     json!({
         "type": "string",
@@ -101,7 +101,7 @@ impl Listing {
                 "type" | "const" => Some(value.clone()),
                 "enum" | "examples" if value.as_array().map_or(0, Vec::len) > MOST_VALUES => None,
                 "enum" => self.said.insert(value.to_string()).then(|| value.clone()),
-                // The known values of a text to which values may be added.
+                // The known values of a string that may get more values later.
                 "examples" if keywords.contains_key("pattern") => {
                     self.said.insert(value.to_string()).then(|| value.clone())
                 }
@@ -129,7 +129,7 @@ impl Listing {
     }
 }
 
-/// The first sentence of a text, on one line.
+/// The first sentence of some text, on one line.
 fn first_sentence(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let begins = |rest: &str| rest.starts_with(|first: char| first.is_uppercase() || first == '`');

@@ -1,4 +1,4 @@
-//! The declaration of a tool, and a call of it.
+//! A tool's declaration, and a call to it.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ pub enum Run {
 /// The work of a tool. The result conforms to the tool's output schema.
 pub type Running = BoxFuture<'static, Result<Value, Problem>>;
 
-/// A call of a tool.
+/// A call to a tool.
 #[derive(Debug)]
 pub struct ToolCall {
     /// The name of the tool.
@@ -90,7 +90,7 @@ impl ToolCall {
     }
 }
 
-/// The members that remain unparsed texts, since their numbers may be too large or too exact to parse.
+/// The members kept as unparsed text, since their numbers may be too large or too precise to parse.
 const EXACT: [&str; 2] = ["data", "eventFilter"];
 
 /// A result as JSON.
@@ -117,7 +117,7 @@ fn parsed(json: &str) -> serde_json::Result<Value> {
     }
 }
 
-/// A result that is marked if the call was a repetition.
+/// A result, marked if the call was a repetition.
 ///
 /// # Errors
 /// As in [`result`].

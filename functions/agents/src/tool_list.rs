@@ -1,6 +1,6 @@
-//! The list of tools for a caller: the tools that some token of its application can call. If it contained only the
-//! tools of the current token, a client would never request a wider token; if it contained all tools, a client would
-//! request scopes that it cannot get.
+//! The list of tools for a caller: those that some token of its application can call. If it contained only the tools of
+//! the current token, a client would never request a wider token; if it contained all tools, a client would request
+//! scopes that it cannot get.
 
 use auth::Scopes;
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ mod tests {
         schema["anyOf"].as_array().into_iter().flatten().chain(schema.get("items"))
     }
 
-    /// The keywords of a listed schema that the whole schema lacks, or has with another value.
+    /// The keywords of a listed schema that the full schema lacks, or has with another value.
     fn keywords(listed: &Value, whole: &Value) -> Vec<String> {
         let Some(members) = listed.as_object() else {
             return if listed == whole { vec![] } else { vec![listed.to_string()] };

@@ -1,25 +1,25 @@
-//! Third-party texts, such as an endpoint's answer, a publisher's data, or the name of a webhook. A model could take
-//! such a text for an instruction. So a result wraps each of them in an object that marks it as untrusted, shortens it,
-//! and replaces invisible characters.
+//! Third-party text, such as an endpoint's response, a publisher's data, or a webhook's name. A model could mistake it
+//! for an instruction. So a result wraps each such string in an object that marks it as untrusted, shortens it, and
+//! replaces invisible characters.
 //!
 //! The contract marks these members with `x-untrusted` (openapi.yaml), so that tools need no code for them.
 
 use problem::unseen::is_unseen;
 use serde_json::{Map, Value, json};
 
-/// The keyword of a schema that describes a third-party text.
+/// The schema keyword for third-party text.
 const KEYWORD: &str = "x-untrusted";
-/// The maximum length of a shown text, in characters.
+/// The maximum length of text shown, in characters.
 pub const MAX_LENGTH: usize = 2_000;
 /// The replacement of an invisible character.
 const INVISIBLE: char = '\u{fffd}';
 
-/// Whether a schema describes a third-party text.
+/// Whether a schema describes third-party text.
 pub fn is_so(schema: &Value) -> bool {
     schema[KEYWORD] == true
 }
 
-/// Whether a schema contains a third-party text.
+/// Whether a schema contains third-party text.
 pub fn is_within(schema: &Value) -> bool {
     match schema {
         schema if is_so(schema) => true,
@@ -29,7 +29,7 @@ pub fn is_within(schema: &Value) -> bool {
     }
 }
 
-/// The schema of a marked text, for a member of the contract.
+/// The schema of marked text, for a member of the contract.
 pub fn schema(contract: &Map<String, Value>) -> Value {
     let description = contract.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();
     let may_be_null =

@@ -29,7 +29,7 @@ use webhooks::{
     },
 };
 
-/// The settings of the use cases.
+/// The use cases' settings.
 pub type UseCaseSettings = (SecretSettings, AddressRules, QueueSettings, ScheduleSettings, EventValidation);
 
 /// The use cases.
@@ -40,7 +40,7 @@ pub struct UseCases {
     pub showing: Showing,
     /// Registers webhooks.
     pub registration: Registration,
-    /// Changes webhooks, and contains the rules for their addresses.
+    /// Changes webhooks, and has the rules for their addresses.
     pub changing: Changing,
     /// Replaces signing secrets.
     pub rotation: Rotation,
@@ -71,7 +71,7 @@ pub struct UseCases {
 }
 
 impl UseCases {
-    /// The use cases of a started function. They read nothing yet, since most calls need no key ring.
+    /// The use cases of a started function. Nothing is read yet, since most calls need no key ring.
     pub fn new(service: &Service, (secrets, rules, queue, schedule, validation): UseCaseSettings) -> Self {
         let table = service.table();
         let clock = service.clock();

@@ -39,14 +39,14 @@ pub fn of_tools(problem: Problem) -> Problem {
     Problem { detail, properties, ..problem }
 }
 
-/// A text in the words of tools.
+/// Text in the words of tools.
 pub fn text(text: &str) -> String {
     let text = between(text, CATALOGUE, "are listed by `list_event_types`");
     let text = between(&text, NEW_SECRET, "`rotate_webhook_secret`");
     PHRASES.iter().fold(text, |text, (phrase, words)| text.replace(phrase, words))
 }
 
-/// The text with `words` in place of the part from `begin` to `end`.
+/// The text with the part from `begin` to `end` replaced by `words`.
 fn between(text: &str, (begin, end): (&str, &str), words: &str) -> String {
     let found = text.split_once(begin).and_then(|(before, rest)| Some((before, rest.split_once(end)?)));
     found.map_or_else(|| text.to_owned(), |(before, (_, after))| format!("{before}{words}{after}"))

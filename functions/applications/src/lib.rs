@@ -14,7 +14,7 @@ use issuer::{
 use problem::{Problem, Removed};
 use storage::{Allowances, IdempotencyStore, KeyRings, Once, SecretSettings};
 
-/// The registration of applications and secrets for this function.
+/// Registers applications and secrets for this function.
 pub async fn registration(service: &Service, secrets: SecretSettings) -> Registration {
     let secrets = service.secrets(secrets);
     let rings = KeyRings::new(secrets.clone(), service.clock()); // not warm: only stored responses are sealed
@@ -40,7 +40,7 @@ pub fn client_id(call: &EntityCall) -> &str {
     call.path("clientId")
 }
 
-/// The applications that a function changes or removes, with the responses to requests with an idempotency key.
+/// The applications that a function changes or removes, and the responses to requests with an idempotency key.
 pub struct Managing {
     /// The applications.
     pub applications: Applications,
@@ -55,7 +55,7 @@ impl Managing {
     }
 }
 
-/// Removes a secret or a key, and replies with the consequences.
+/// Removes a secret or a key, and replies with the effects.
 pub async fn remove_credential(
     Managing { applications, answers }: &Managing,
     call: &EntityCall,

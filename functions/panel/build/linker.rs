@@ -1,9 +1,9 @@
 //! Joins the modules of the page into one script, which a browser fetches in one round trip. Separate modules would
 //! take several.
 //!
-//! Each module becomes a function that returns its exports, from which an import reads its names, so the names of two
-//! modules cannot collide. The linker knows the forms of `import` and `export` that the panel uses, and refuses all
-//! others. A bundler from npm would make Node a requirement of every build.
+//! Each module becomes a function that returns its exports, and imports read names from them, so two modules' names
+//! cannot collide. The linker knows the forms of `import` and `export` that the panel uses, and refuses all others. A
+//! bundler from npm would make Node a requirement of every build.
 
 use std::collections::BTreeMap;
 
@@ -135,13 +135,13 @@ fn without_comments(source: &str) -> String {
     source.split_inclusive('\n').filter(is_code).collect()
 }
 
-/// The source without the indentation of its lines, which browsers ignore in markup, too. No text of the panel contains
-/// a line break from its source.
+/// The source without indentation, which browsers also ignore in markup. No text in the panel contains a line break
+/// from its source.
 fn without_indentation(source: &str) -> String {
     source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).collect()
 }
 
-/// The position and the keyword of the next `import` or `export` at the beginning of a line or after a statement.
+/// The position and keyword of the next `import` or `export` at the start of a line or after a statement.
 fn next_statement(text: &str) -> Option<(usize, &'static str)> {
     let found = |keyword: &'static str| {
         let at = text.match_indices(keyword).map(|(at, _)| at).find(|at| {
@@ -186,7 +186,7 @@ fn imported(names: &str) -> Option<String> {
     is_name(names).then(|| format!("{{ default: {names} }}"))
 }
 
-/// The members of `{ a, b as c }`, each with its other name.
+/// The members of `{ a, b as c }`, each with its alias.
 fn pairs(list: &str) -> Option<Vec<(&str, &str)>> {
     let members = list.strip_prefix('{')?.strip_suffix('}')?.split(',').map(str::trim);
     let members =

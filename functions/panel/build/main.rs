@@ -20,7 +20,7 @@ const FOLDER: &str = "../../panel";
 const PAGE: &str = "index.html";
 /// The module that the page starts, and the name of the linked script.
 const SCRIPT: &str = "main.js";
-/// The folder of files, as the source of the page names it.
+/// The folder of files, as the page's source names it.
 const ASSETS: &str = "/panel/assets/";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes settings to build scripts in the environment")]
@@ -49,7 +49,7 @@ fn main() {
     fs::write(out.join("files.rs"), code).expect("the output folder is writable");
 }
 
-/// Takes the modules and their JSON out of the files, and links them.
+/// Takes the modules and their JSON out of the files and links them.
 fn linked(files: &mut BTreeMap<String, Vec<u8>>) -> String {
     let modules = files.extract_if(.., |path, _| path.ends_with(".js") || path.ends_with(".json"));
     let text = |content| String::from_utf8(content).expect("a module is text");

@@ -72,7 +72,7 @@ fn has_already(request: &HeaderMap, tag: &str) -> bool {
     })
 }
 
-/// The elements of a list in headers. An element with non-ASCII bytes, such as another server's tag, does not hide the
+/// The elements of a header's list. An element with non-ASCII bytes, such as another server's tag, does not hide the
 /// others.
 fn elements(request: &HeaderMap, name: &HeaderName) -> Vec<String> {
     let lists = request.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));

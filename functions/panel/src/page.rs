@@ -15,19 +15,19 @@ use gate::{Reply, page::escaped};
 use issuer::panel::{frame_ancestors::FrameAncestors, look::PanelLook};
 use problem::Problem;
 
-/// The tags in the source of the page that depend on settings.
+/// The tags in the page's source that depend on settings.
 const TITLE: &str = "<title>Waypost</title>";
 const NAME: &str = r#"<meta name="application-name" content="Waypost">"#;
 const SIGN_IN: &str = r#"<meta name="sign-in" content="link">"#;
 
-/// The settings of the page: `PANEL_CREDENTIALS`, `PANEL_FRAME_ANCESTORS`, `PANEL_NAME` and `PANEL_ACCENT_COLOR`.
+/// The page's settings: `PANEL_CREDENTIALS`, `PANEL_FRAME_ANCESTORS`, `PANEL_NAME` and `PANEL_ACCENT_COLOR`.
 #[derive(Debug)]
 pub struct PageSettings {
-    /// Whether the page accepts the identifier and the secret of an application, in addition to links.
+    /// Whether the page accepts an application's identifier and secret, in addition to links.
     pub takes_credentials: bool,
     /// The pages that may show the panel in a frame.
     pub ancestors: FrameAncestors,
-    /// The name and the colour of the panel.
+    /// The panel's name and colour.
     pub look: PanelLook,
 }
 
@@ -40,7 +40,7 @@ impl FromEnvironment for PageSettings {
     }
 }
 
-/// The page of this deployment.
+/// This deployment's page.
 #[derive(Debug)]
 pub struct Page {
     file: File,

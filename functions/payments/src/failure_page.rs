@@ -137,7 +137,7 @@ fn explain_callback(error: &CallbackError, named: &Named) -> Option<Words> {
     })
 }
 
-/// The warning that the provider may have granted access without a connection. Only the person can withdraw it, since
+/// Warns that the provider may have granted access without a connection. Only the person can withdraw the access, since
 /// this service has no token for it.
 fn access_may_remain(provider: &str) -> String {
     format!(

@@ -38,7 +38,7 @@ fn html(shown: &StartPage) -> String {
     page::html(&format!("Connect {label}"), &content)
 }
 
-/// The requesting entity and the requested access.
+/// The requesting entity, and the access that it requests.
 fn question(shown: &StartPage, provider: &str, who: &str) -> String {
     let PendingAuthorization { entity, onward, replace, .. } = &shown.pending;
     let mut facts = format!(
@@ -56,7 +56,7 @@ fn question(shown: &StartPage, provider: &str, who: &str) -> String {
     format!("<dl>\n{facts}</dl>\n")
 }
 
-/// The next steps of the person.
+/// The person's next steps.
 fn next_steps(provider: &str) -> String {
     format!(
         "<h2>What happens next</h2>\n<ol>\n\
@@ -66,7 +66,7 @@ fn next_steps(provider: &str) -> String {
     )
 }
 
-/// The sentences about the account that is already connected.
+/// The sentences about an account that is already connected.
 fn replaced(predecessor: &Predecessor, replace: bool, entity: &EntityId) -> String {
     let account = match &predecessor.account {
         Some(account) => format!("the account <strong>{}</strong>", escaped(account)),

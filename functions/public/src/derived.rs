@@ -21,8 +21,8 @@ const MEANT: &[(&str, &str)] = &[
     ("/.well-known/oauth-protected-resource/mcp/", RESOURCE),
 ];
 
-/// The reply at a derived address; `None` at any other. The redirect keeps verb and body (308), and stays at the host
-/// that the client called, so that the client keeps the token.
+/// The reply at a derived address; `None` at any other. The redirect preserves the verb and the body (308), and stays
+/// on the host that the client called, so the client does not drop its token.
 pub fn answer(method: &Method, path: &str) -> Option<Reply> {
     let (_, meant) = *MEANT.iter().find(|(derived, _)| *derived == path)?;
     let redirect = || Reply::bare(StatusCode::PERMANENT_REDIRECT).with_header(LOCATION, meant);

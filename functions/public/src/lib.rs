@@ -17,7 +17,7 @@ pub const RECEIVING: &str = include_str!(concat!(env!("OUT_DIR"), "/receiving.ht
 /// The title of the guide for receivers.
 pub const RECEIVING_TITLE: &str = include_str!(concat!(env!("OUT_DIR"), "/receiving.title"));
 
-/// A text generated from openapi.yaml, with the document's example hosts replaced by this deployment's addresses.
+/// Text generated from openapi.yaml, with the document's example hosts replaced by this deployment's addresses.
 pub fn with_addresses(text: &str, settings: &Settings) -> String {
     text.replace("https://auth.waypost.example", &settings.auth_url)
         .replace("https://api.waypost.example", &settings.base_url)

@@ -6,10 +6,10 @@ use problem::{Problem, ProblemKind};
 /// A kind in openapi.yaml: its slug, an example, and the operations that return it (identifier, summary).
 type Use = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
-/// The uses of the kinds, in the order of their slugs.
+/// The uses of each kind, ordered by slug.
 const USES: &[Use] = include!(concat!(env!("OUT_DIR"), "/problem_uses.rs"));
 
-/// The request identifier of a generated example.
+/// The request identifier in a generated example.
 const EXAMPLE_REQUEST: &str = "0199a3f2-6f3e-7c11-9a51-3f1d2b7c8e90";
 
 /// The page of a kind: its meaning and remedy, an example, and the operations that return it.
@@ -63,7 +63,7 @@ fn use_of(slug: &str) -> Option<&'static Use> {
     USES.iter().find(|(kind, ..)| *kind == slug)
 }
 
-/// The example of openapi.yaml, or a generated one with the texts of the kind.
+/// The example from openapi.yaml, or a generated one with the kind's texts.
 fn example(kind: ProblemKind, base_url: &str) -> String {
     match use_of(kind.slug()) {
         Some((_, Some(example), _)) => example.replace("https://api.waypost.example", base_url),

@@ -42,12 +42,12 @@ pub fn posted(call: &Call) -> Posted<'_> {
     }
 }
 
-/// The parts of a call, besides its form, that authentication uses.
+/// The parts of a call that authentication uses, besides the form.
 pub fn context(call: &Call) -> RequestContext<'_> {
     RequestContext { id: &call.request_id, path: call.whole_path(), source: call.source_address(), notes: &call.notes }
 }
 
-/// The reply as RFC 6749 §5.1 requires it: not cached.
+/// The reply, not to be cached, as RFC 6749 §5.1 requires.
 pub fn uncached(reply: Reply) -> Reply {
     reply.uncached().with_header(PRAGMA, "no-cache")
 }

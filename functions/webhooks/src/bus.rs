@@ -29,7 +29,7 @@ pub fn unwrapped(event: &RawValue) -> &RawValue {
 /// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add more.
 ///
 /// # Errors
-/// The rejection of an event without this envelope.
+/// Rejects an event without this envelope.
 pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
     #[derive(Deserialize)]
     struct Members<'a> {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn an_event_has_its_identifier_and_its_unchanged_detail() {
         assert_eq!(read_text(&whole()), Ok(("e-1".into(), DETAIL.into())));
-        // An event with a new member in AWS's envelope must not be lost.
+        // An event must not be lost because AWS added a member to the envelope.
         let replayed = whole().replace("\"version\"", "\"replay-name\":\"again\",\"more\":{},\"version\"");
         assert_eq!(read_text(&replayed), read_text(&whole()));
     }

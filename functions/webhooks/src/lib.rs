@@ -47,7 +47,7 @@ pub fn feeds(service: &Service, settings: (ScheduleSettings, BreakerSettings)) -
     Feeds::new(&service.table(), settings, (service.clock(), service.random()))
 }
 
-/// A publisher of clients' events with these settings.
+/// A publisher of clients' events, with these settings.
 pub fn publisher(
     service: &Service,
     queue: &QueueSettings,

@@ -1,5 +1,5 @@
-//! All functions of the bundle in one program. It runs the function with the name of the process (`argv[0]`), so that a
-//! list of processes shows the function. A deployment has one program for each function, from the same source files.
+//! All of the bundle's functions in one program. It runs the function named by the process (`argv[0]`), so process
+//! lists show the function. A deployment has a separate program for each function, from the same source files.
 
 use std::{env, path::Path, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! Messages with SQS's limits and checksums. Each receive of a message has a separate receipt.
+//! Messages with SQS's limits and checksums. Each time a message is received, it gets a new receipt.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use crate::{
     refusal::{Kind, Refusal},
 };
 
-/// The maximum number of attributes of a message.
+/// The maximum number of attributes per message.
 const MAX_ATTRIBUTES: usize = 10;
 /// The maximum length of an attribute's name and of its type, in characters.
 const MAX_NAME: usize = 256;
@@ -30,11 +30,11 @@ pub struct NewMessage {
     pub body: String,
     /// The sender's attributes, by name.
     pub attributes: Attributes,
-    /// The sender's trace, which only becomes an attribute of the received message.
+    /// The sender's trace, which becomes an attribute only when the message is received.
     pub trace: Option<String>,
     /// The message group, for fairness between groups.
     pub group: Option<String>,
-    /// The delay before it can be received; by default the queue's.
+    /// The delay before it can be received; the queue's by default.
     pub delay: Option<Duration>,
 }
 
@@ -53,9 +53,9 @@ pub struct Attribute {
 /// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttributeValue {
-    /// The value of a `String` or `Number`.
+    /// A `String` or `Number` value.
     Text(String),
-    /// The value of a `Binary`.
+    /// A `Binary` value.
     Bytes(Vec<u8>),
 }
 
@@ -128,7 +128,7 @@ impl AttributeValue {
 }
 
 impl Attribute {
-    /// The checks of name, type and value.
+    /// Checks name, type and value.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
     fn check(&self, name: &str) -> Result<(), Refusal> {
         let lower = name.to_ascii_lowercase();
@@ -159,7 +159,7 @@ impl Attribute {
     }
 }
 
-/// Checks that a text contains only characters of XML 1.0, as SQS requires.
+/// Checks that a string contains only XML 1.0 characters, as SQS requires.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 fn check_characters(text: &str) -> Result<(), Refusal> {
     let is_taken = |letter| match letter {
@@ -188,7 +188,7 @@ fn check_group(group: &str) -> Result<(), Refusal> {
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html>
 pub(crate) fn attributes_md5<'a>(attributes: impl IntoIterator<Item = (&'a String, &'a Attribute)>) -> Option<String> {
     fn part(digest: &mut Md5, bytes: &[u8]) {
-        // Every part is shorter than 4 GiB: a message has 1 MiB at most.
+        // Every part is shorter than 4 GiB: a message has at most 1 MiB.
         digest.update(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
         digest.update(bytes);
     }
@@ -218,7 +218,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// One receive of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt {
-    /// A random number of the queue, so that a receipt from another queue or run deletes nothing.
+    /// The queue's random number, so a receipt from another queue or run deletes nothing.
     pub queue: u64,
     pub number: Number,
     /// Counted from 1.

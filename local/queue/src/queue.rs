@@ -21,7 +21,7 @@ pub(crate) struct Queue {
     /// The queue's number in its receipts.
     id: u64,
     pub settings: Settings,
-    /// All present messages. The first one is the oldest.
+    /// All messages present, oldest first.
     messages: BTreeMap<Number, Entry>,
     ready: Ready,
     /// The hidden messages, ordered by the time at which they become visible.
@@ -36,7 +36,7 @@ pub(crate) struct Entry {
     /// The number of receives.
     receives: u32,
     first_received: Option<Time>,
-    /// The ARN of the queue from which it came as a dead letter.
+    /// The ARN of the queue that it came from, for a dead letter.
     source: Option<Arc<str>>,
 }
 
@@ -55,9 +55,9 @@ pub struct Received {
     pub message: Arc<Message>,
     /// The receipt handle, for deleting the message.
     pub receipt: String,
-    /// The number of receives, including this one.
+    /// The number of times it was received, including this one.
     pub receives: u32,
-    /// The time of the first receive.
+    /// When it was first received.
     pub first_received: Time,
     /// The ARN of the source queue, for a dead letter.
     pub source: Option<Arc<str>>,
@@ -88,11 +88,11 @@ impl Received {
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveResult {
     pub received: Vec<Received>,
-    /// Messages beyond the limit of receives, for the dead-letter queue.
+    /// Messages received too often, for the dead-letter queue.
     pub dead: Vec<(Number, Entry)>,
 }
 
-/// The numbers of messages by visibility.
+/// The number of messages by visibility.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub ready: usize,
@@ -167,9 +167,8 @@ impl Queue {
         taken
     }
 
-    /// Deletes the message of a receipt. If the message is gone, or was received again since, nothing changes, and the
-    /// request succeeds.
-    /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
+    /// Deletes a receipt's message. If the message is gone or has been received again since, nothing changes, and the
+    /// request succeeds. <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html>
     pub fn delete(&mut self, receipt: &str) -> Result<(), Refusal> {
         let Receipt { number, receive, .. } = self.receipt(receipt)?;
         if self.messages.get(&number).is_some_and(|entry| entry.receives == receive) {

@@ -144,7 +144,7 @@ enum Step {
         most: usize,
         visibility: u64,
     },
-    /// Deletes by the receipt of an earlier receive.
+    /// Deletes by an earlier receipt.
     Delete(usize),
     Wait(u64),
 }

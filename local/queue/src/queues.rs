@@ -43,7 +43,7 @@ struct Namespace {
 #[derive(Default)]
 struct State {
     queues: HashMap<String, Named>,
-    /// The number of the last message.
+    /// The last message's number.
     number: Number,
 }
 
@@ -61,13 +61,13 @@ struct Named {
 pub struct Receive {
     /// The maximum number of messages.
     pub most: usize,
-    /// The visibility timeout; by default the queue's.
+    /// The visibility timeout; the queue's by default.
     pub visibility: Option<Duration>,
-    /// The wait for the first message; by default the queue's.
+    /// How long to wait for the first message; the queue's setting by default.
     pub wait: Option<Duration>,
 }
 
-/// A waiting receiver. Dropping it wakes the next receiver, since messages may be left, or one may be due earlier than
+/// A waiting receiver. Dropping it wakes the next receiver, since messages may be left, or one may be due sooner than
 /// the next receiver knows.
 struct Waiting(Arc<Notify>);
 
@@ -117,7 +117,7 @@ impl Queues {
         &self.0.namespace.account
     }
 
-    /// Creates a queue, unless it already exists with the same attributes.
+    /// Creates a queue unless it already exists with the same attributes.
     ///
     /// # Errors If the name or an attribute is invalid, or the queue exists with a different value of an attribute.
     pub fn create(&self, queue: &str, attributes: &BTreeMap<String, String>) -> Result<(), Refusal> {
@@ -152,7 +152,7 @@ impl Queues {
         Ok(())
     }
 
-    /// The names of all queues, in their order.
+    /// The names of all queues, sorted.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = self.state().queues.keys().cloned().collect();
         names.sort_unstable();
@@ -167,7 +167,7 @@ impl Queues {
     /// All attributes of a queue, including SQS's counts.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub fn attributes(&self, queue: &str) -> Result<BTreeMap<String, String>, Refusal> {
         let now = self.0.timer.now();
         let mut state = self.state();
@@ -215,10 +215,10 @@ impl Queues {
         Ok(sent)
     }
 
-    /// Receives messages as soon as there are any. Dropping the future ends the wait and receives no message.
+    /// Receives messages as soon as there are any. Dropping the future stops waiting, and no message is received.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub async fn receive(&self, queue: &str, receive: Receive) -> Result<Vec<Received>, Refusal> {
         let (bell, wait) = {
             let mut state = self.state();
@@ -245,17 +245,17 @@ impl Queues {
         }
     }
 
-    /// Deletes the message of a receipt.
+    /// Deletes a receipt's message.
     ///
     /// # Errors If there is no such queue, or it issued no such receipt.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.delete(receipt)
     }
 
-    /// Removes every message of a queue. SQS allows this once a minute; here it is always allowed.
+    /// Removes every message from a queue. SQS allows this once a minute; here it is always allowed.
     ///
     /// # Errors
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub fn purge(&self, queue: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.purge();
         Ok(())
@@ -386,7 +386,7 @@ mod tests {
         assert!(receiver.await.unwrap().is_empty());
     }
 
-    /// The woken receiver takes one message, and must wake another receiver for the next one.
+    /// The woken receiver takes one message, and must wake another for the next.
     #[tokio::test]
     async fn no_message_waits_while_receivers_wait() {
         let (queues, timer) = queues();
@@ -412,7 +412,7 @@ mod tests {
         let mut second = Box::pin(queues.receive("q", LONG));
         assert!(is_pending(&mut first).await && is_pending(&mut second).await);
         send(&queues, "soon", 1);
-        // Only the first receiver has looked again, and knows when the message is due.
+        // Only the first receiver has looked again and knows when the message is due.
         assert!(is_pending(&mut first).await);
         drop(first);
         assert!(is_pending(&mut second).await);

@@ -1,7 +1,7 @@
-//! The order of receivable messages: oldest first, and messages of noisy groups last.
+//! The order of receivable messages: oldest first, except that noisy groups' messages come last.
 //!
 //! SQS orders standard queues with message groups in this way. A group is noisy while it has at least 30 messages in
-//! flight, which are more than a tenth of the queue's; each message without a group counts as a separate group.
+//! flight and more than a tenth of the queue's; each message without a group counts as its own group.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html>
 //!
 //! Among noisy groups, the group with the fewest messages in flight comes first; SQS does not document this order. SQS
@@ -15,9 +15,9 @@ use std::{
     sync::Arc,
 };
 
-/// The number of a message, in the order in which they were sent.
+/// A message's number, in the order in which messages were sent.
 pub(crate) type Number = u64;
-/// A group's turn in the order: its noise (0 if it is not noisy), and its oldest message.
+/// A group's place in the order: its noise (0 if it is not noisy) and its oldest message.
 type Turn = (usize, Number);
 
 /// A noisy group has at least this many messages in flight.
@@ -36,7 +36,7 @@ pub(crate) struct Ready {
     count: usize,
 }
 
-/// A group with messages that can be received, or are in flight.
+/// A group with messages that can be received or are in flight.
 #[derive(Debug, Default)]
 struct Group {
     waiting: BTreeSet<Number>,
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((ready.len(), ready.in_flight()), (0, 6));
     }
 
-    /// The loud group sent a thousand messages before the quiet ones sent theirs.
+    /// The noisy group sent a thousand messages before the quiet ones sent theirs.
     #[test]
     fn a_long_backlog_of_one_group_does_not_hold_up_the_others() {
         let mut ready = Ready::default();

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// The kind of the fault, for programs.
+    /// The kind of error, for programs.
     pub kind: Kind,
     /// The human-readable message.
     pub message: String,
@@ -24,9 +24,9 @@ pub enum Kind {
     EmptyBatchRequest,
     /// A batch of more than ten.
     TooManyEntries,
-    /// An entry's identifier is missing, too long or has other characters.
+    /// An entry's identifier is missing, too long or has invalid characters.
     InvalidBatchEntryId,
-    /// Two entries have one identifier.
+    /// Two entries have the same identifier.
     EntryIdsNotDistinct,
     /// The messages of a batch are too large in total.
     BatchRequestTooLong,
@@ -46,7 +46,7 @@ pub enum Kind {
     MissingParameter,
     /// SQS has no operation of this name.
     InvalidAction,
-    /// The body is not JSON, or not of the operation's shape.
+    /// The body is not JSON, or does not have the operation's shape.
     Serialization,
 }
 

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::refusal::{Kind, Refusal};
 
-/// The largest message with its attributes, and all messages of a batch together, in bytes.
+/// The maximum size in bytes of a message with its attributes, and of all messages in a batch together.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
-/// Attributes that are stored without effect.
+/// Attributes that are stored but have no effect.
 const WITHOUT_EFFECT: [&str; 5] =
     ["KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "Policy", "RedriveAllowPolicy", "SqsManagedSseEnabled"];
 /// Attributes of FIFO queues.
@@ -26,21 +26,21 @@ pub(crate) struct Settings {
     pub delay: Duration,
     /// The age at which a message is dropped.
     pub retention: Duration,
-    /// The largest message with its attributes, in bytes.
+    /// The maximum size of a message with its attributes, in bytes.
     pub max_bytes: usize,
-    /// The default wait of a receive.
+    /// How long a receive waits by default.
     pub wait: Duration,
     pub redrive: Option<Redrive>,
     /// Attributes without effect, unchanged.
     pub others: BTreeMap<String, String>,
 }
 
-/// The redrive policy: the dead-letter queue and its condition.
+/// The redrive policy: the dead-letter queue, and when messages move there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redrive {
     /// The name of the dead-letter queue.
     pub queue: String,
-    /// The number of receives before a message moves there.
+    /// How often a message is received before it moves there.
     pub receives: u32,
     pub policy: String,
 }
@@ -60,7 +60,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings of a new queue. `queue_of` finds the name of the queue with an ARN.
+    /// The settings of a new queue. `queue_of` finds a queue's name by its ARN.
     pub fn read(
         attributes: &BTreeMap<String, String>,
         queue_of: impl Fn(&str) -> Option<String>,
@@ -144,7 +144,7 @@ impl Redrive {
     }
 }
 
-/// The refusal of an attribute that no queue has.
+/// Refuses an attribute that no queue has.
 pub(crate) fn unknown(name: &str) -> Refusal {
     Refusal::new(Kind::InvalidAttributeName, format!("Unknown Attribute {name}."))
 }

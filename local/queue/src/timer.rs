@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin};
 
 use base::{SharedClock, Time, clock};
 
-/// A clock that can wait for a time. Tests provide another one, so that they do not have to wait.
+/// A clock that can wait until a given time. Tests use another one, so that they need not wait.
 pub(crate) trait Timer: Send + Sync {
     fn now(&self) -> Time;
     /// Completes at this time, or at another time if the clock is set in the meantime.

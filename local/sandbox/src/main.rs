@@ -17,14 +17,14 @@ const STAND_INS: &str = "stand-ins";
 enum Fault {
     /// The variable `_HANDLER` names no function.
     NoFunction,
-    /// This path, or the address after which it is named, cannot be used.
+    /// This path, or the address that it is named after, cannot be used.
     At(PathBuf, io::Error),
 }
 
 fn main() -> ExitCode {
     match run() {
         Ok(status) => {
-            // As in a shell: a function that was ended by a signal has failed.
+            // As in a shell: a function ended by a signal has failed.
             let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
             ExitCode::from(u8::try_from(code).unwrap_or(1))
         }

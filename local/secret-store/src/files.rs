@@ -1,8 +1,8 @@
-//! The files of the secrets, two for each. `NAME.json` has the current value, which a person may also write.
-//! `NAME.versions` has the versions with their labels, if the secret was changed through the store.
+//! The secrets' files, two for each. `NAME.json` has the current value, which a person may also write. `NAME.versions`
+//! has the versions with their labels, if the secret was changed through the store.
 //!
 //! Each file is written atomically, the value first. A crash between the two leaves a value that is not the current
-//! version; it counts as if a person had written it ([`crate::secret::Secret::adopt`]).
+//! version; it is treated as if a person had written it ([`crate::secret::Secret::adopt`]).
 
 use std::{
     collections::BTreeSet,
@@ -16,11 +16,11 @@ use base::{Time, private_file};
 
 use crate::{refusal::FileError, secret::Secret};
 
-/// The endings of the two files.
+/// The two files' extensions.
 const VALUE: &str = ".json";
 const VERSIONS: &str = ".versions";
 
-/// The metadata that identify a file's content: different content has a different stamp.
+/// The metadata that identifies a file's content: different content has a different stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -33,7 +33,7 @@ impl Stamp {
         Self { inode: metadata.ino(), length: metadata.size(), modified: (metadata.mtime(), metadata.mtime_nsec()) }
     }
 
-    /// The time of the last write.
+    /// When it was last written.
     pub fn time(&self) -> Time {
         let (seconds, nanos) = self.modified;
         Time::from_millis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))

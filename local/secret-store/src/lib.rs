@@ -19,12 +19,12 @@ use refusal::Refusal;
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1");
 
 impl SecretStore {
-    /// Answers a request of Secrets Manager's protocol. `operation` is the part of `X-Amz-Target` after
+    /// Answers a request in Secrets Manager's protocol. `operation` is the part of `X-Amz-Target` after
     /// `secretsmanager.`. Acknowledged changes are on disk.
     pub async fn answer(self: &Arc<Self>, operation: &str, body: Bytes) -> Response<Bytes> {
         let store = Arc::clone(self);
         let operation = operation.to_owned();
-        // Files are read and written on a thread that may block.
+        // Files are read and written on a blocking thread.
         let answered = tokio::task::spawn_blocking(move || operations::carry_out(&store, &operation, &body)).await;
         let (status, content) = match answered.unwrap_or(Err(Refusal::Panic)) {
             Ok(content) => (http::StatusCode::OK, content),

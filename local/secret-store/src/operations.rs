@@ -155,7 +155,7 @@ impl Call<'_> {
         let mut secret = Secret::new(now);
         match (self.secrets.present(&name)?, &text) {
             (Some(present), _) if present.deletion.is_some() => return Err(Refusal::NameMarkedForDeletion),
-            // A repeated request gets the same answer as the first one.
+            // A repeated request gets the same answer as the first.
             (Some(present), Some(text)) if present.version(&id).is_some_and(|version| version.text == *text) => {}
             (Some(_), _) => return Err(Refusal::SecretExists(asked.name)),
             (None, Some(text)) => {
@@ -212,7 +212,7 @@ impl Call<'_> {
     }
 
     fn list(&mut self, asked: List) -> Result<Value, Refusal> {
-        // A filter by name compares the beginning; `!` before a value negates it.
+        // A filter by name compares prefixes; `!` before a value negates it.
         if asked
             .filters
             .iter()
@@ -263,14 +263,14 @@ impl Call<'_> {
         Ok(with(self.named(&name), json!({ "DeletionDate": seconds(deletion) })))
     }
 
-    /// Refuses a rotation: no function is configured for it, and the operator's program does the steps.
+    /// Refuses a rotation: no function is configured for it, and the operator's program performs the steps.
     fn rotate(&mut self, asked: Named) -> Result<Value, Refusal> {
         let name = self.name_of(&asked.secret_id)?;
         self.secrets.usable(&name)?;
         Err(Refusal::NoRotation)
     }
 
-    /// The name that a requested secret has in the folder.
+    /// A requested secret's name in the folder.
     fn name_of(&self, id: &str) -> Result<String, Refusal> {
         self.store.name_of(id).map(str::to_owned).ok_or(Refusal::NoSecret)
     }
@@ -344,7 +344,7 @@ fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// A time in seconds, as in Secrets Manager's answers.
+/// A time in seconds, as in Secrets Manager's responses.
 fn seconds(time: Time) -> f64 {
     time.as_millis() as f64 / 1000.0
 }

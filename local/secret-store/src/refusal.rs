@@ -17,7 +17,7 @@ pub enum FileError {
         /// The file system's error.
         source: io::Error,
     },
-    /// Another program changed the file with the versions.
+    /// Another program changed the versions file.
     #[error("{0} is damaged; remove it. The secret's current value is safe in the .json file of the same name")]
     Versions(PathBuf),
 }
@@ -61,7 +61,7 @@ pub enum Refusal {
     Panic,
 }
 
-/// The system's reason in a word. Only the operator's log shows the path.
+/// The system's reason, in a word. Only the operator's log shows the path.
 fn reason(error: &FileError) -> String {
     match error {
         FileError::Io { source, .. } => format!(": {}", source.kind()),
@@ -97,7 +97,7 @@ impl Refusal {
         json!({ "__type": self.code(), "Message": self.to_string() })
     }
 
-    /// Logs a fault of this machine for the operator. All other refusals concern only the caller.
+    /// Logs a fault on this machine for the operator. All other refusals concern only the caller.
     pub fn log(&self) {
         if let Self::File(error) = self {
             tracing::error!("{}", base::logging::chain(error));

@@ -16,7 +16,7 @@ const PREVIOUS: &str = "AWSPREVIOUS";
 
 /// The maximum number of versions. Beyond it, the oldest version without a label is dropped.
 const MOST_VERSIONS: usize = 100;
-/// The maximum number of labels of a version.
+/// The maximum number of labels per version.
 const MOST_LABELS: usize = 20;
 
 /// One version.
@@ -39,10 +39,10 @@ impl fmt::Debug for Version {
 pub struct Secret {
     pub created: Time,
     pub changed: Time,
-    /// The time of its scheduled deletion.
+    /// When it is scheduled for deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Time>,
-    /// In the order of their creation.
+    /// In order of creation.
     pub versions: Vec<Version>,
 }
 
@@ -126,7 +126,7 @@ impl Secret {
         }
     }
 
-    /// Makes the text of the file the current value: a person wrote it, or an operation was interrupted between the two
+    /// Makes the file's text the current value: a person wrote it, or an operation was interrupted between the two
     /// files. If a version has this text, it becomes the current one; otherwise, a new version is added, with the same
     /// id at every start.
     pub fn adopt(&mut self, name: &str, text: String, at: Time) {
@@ -182,7 +182,7 @@ impl Secret {
     }
 }
 
-/// The id of a version that comes from a file: a UUID derived from a hash (RFC 9562 §5.8).
+/// The id for a version that comes from a file: a UUID derived from a hash (RFC 9562 §5.8).
 fn id_of(name: &str, text: &str) -> String {
     let mut hash = digest::Context::new(&digest::SHA256);
     hash.update(name.as_bytes());
@@ -207,7 +207,7 @@ mod tests {
         labels.iter().map(|label| (*label).to_owned()).collect()
     }
 
-    /// A secret whose versions have these names, texts and labels.
+    /// A secret whose versions have these names, values and labels.
     fn secret(versions: &[(&str, &str, &[&str])]) -> Secret {
         let mut secret = Secret::new(NOW);
         for (id, text, own) in versions {
@@ -274,7 +274,7 @@ mod tests {
         second.adopt("name", "new".to_owned(), NOW);
         assert_eq!(first, second, "each start gives it the same name");
         assert_eq!((first.current().expect("one").text.as_str(), id(&first, PREVIOUS)), ("new", Some("1")));
-        // The value of an existing version: an operation was interrupted after it had written the value.
+        // The value of an existing version: an operation was interrupted after writing the value.
         first.adopt("name", "b".to_owned(), NOW);
         assert_eq!((id(&first, CURRENT), id(&first, "AWSPENDING"), first.versions.len()), (Some("2"), Some("2"), 3));
     }

@@ -18,12 +18,12 @@ use crate::{
 /// The suffix of a secret's ARN: a hyphen and six characters, which are the same for every secret here.
 const ARN_SUFFIX: &str = "-local0";
 
-/// The folder of the secrets, and the parts of their names and ARNs.
+/// The secrets' folder, and the parts of their names and ARNs.
 #[derive(Debug, Clone)]
 pub struct Location {
     /// The folder, which only its owner can read.
     pub folder: PathBuf,
-    /// The common prefix of the secrets' names. Names of files lack it.
+    /// The common prefix of the secrets' names. File names lack it.
     pub prefix: String,
     /// The region in ARNs.
     pub region: String,
@@ -50,7 +50,7 @@ struct Kept {
 pub(crate) struct Secrets<'a> {
     store: &'a SecretStore,
     kept: MutexGuard<'a, BTreeMap<String, Kept>>,
-    /// The moment of the operation.
+    /// When the operation takes place.
     pub now: Time,
 }
 
@@ -90,7 +90,7 @@ impl SecretStore {
         format!("arn:aws:secretsmanager:{}:{}:secret:", self.location.region, self.location.account)
     }
 
-    /// The name in the folder of a secret, from its full name or ARN; `None` if it cannot be in this store.
+    /// A secret's name in the folder, from its full name or ARN; `None` if it cannot be in this store.
     pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         let full = match id.strip_prefix("arn:") {
             None => id,
@@ -159,8 +159,8 @@ impl Secrets<'_> {
         Ok(())
     }
 
-    /// Reads the value again if a person, an operator's program or an interrupted operation changed its file. A removed
-    /// file takes effect at the next start; a half-written one is ignored until it is complete.
+    /// Reads the value again if a person, an operator's program or an interrupted operation changed its file. Removing
+    /// a file takes effect at the next start; a half-written file is ignored until it is complete.
     fn refresh(&mut self, name: &str) -> Result<(), FileError> {
         let files = &self.store.files;
         let stamp = files.stamp(name)?;

@@ -27,7 +27,7 @@ struct Answer {
 pub struct ProblemShown(pub String);
 
 impl ProblemShown {
-    /// The last part of the body's member `type`, if it has the form of this service's kinds.
+    /// The last part of the body's `type` member, if it has the form of one of this service's kinds.
     fn of_body(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Typed {

@@ -49,7 +49,7 @@ pub async fn read(headers: &HeaderMap, mut body: Body, timeouts: Timeouts) -> Re
 
 /// Discards the rest of a body whose request was refused.
 pub fn leave(headers: &HeaderMap, body: Body) {
-    // A client that sent `Expect: 100-continue` gets the refusal instead, and sends no body.
+    // A client that sent `Expect: 100-continue` gets the refusal instead and sends no body.
     let asks_first = headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     if !asks_first && !body.is_end_stream() {
         tokio::spawn(time::timeout(DISCARDING, discard(body)));
@@ -88,7 +88,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Reads a body of these parts, each sent after a pause. Returns its length, or the status of the refusal.
+    /// Reads a body made of these parts, each sent after a pause. Returns its length, or the refusal's status.
     async fn read_parts(parts: usize, size: usize, pause: Duration, timeouts: Timeouts) -> Result<usize, u16> {
         let part = Bytes::from(vec![b'x'; size]);
         let parts = stream::iter(std::iter::repeat_n(part, parts)).then(move |part| async move {

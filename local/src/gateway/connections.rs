@@ -1,4 +1,4 @@
-//! The gateway's connections: their number, the time limit of a request's head, and their orderly end.
+//! The gateway's connections: their number, the time limit for a request's head, and their orderly end.
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use tokio::{
 /// The maximum number of connections, well below the limit of open files. Further connections wait.
 const MOST: u32 = 4096;
 
-/// The pause after a connection could not be accepted because of too many open files.
+/// The pause after a connection was not accepted because too many files were open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The timeout for a request's head, and for an idle connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// Serves requests until `shutdown`, and then waits for those in progress.
+/// Serves requests until `shutdown`, then waits for those in progress.
 pub async fn serve<A, F>(
     listener: TcpListener,
     head_limit: Duration,
@@ -108,7 +108,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A server that answers with the path; returns its address, a handle that ends it, and its task.
+    /// A server that responds with the path; returns its address, a handle that ends it, and its task.
     async fn server(head_limit: Duration) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
@@ -124,7 +124,7 @@ mod tests {
         connection
     }
 
-    /// Everything until the connection ends.
+    /// Everything received until the connection ends.
     async fn rest(connection: &mut TcpStream) -> String {
         let mut read = Vec::new();
         let ended = time::timeout(LONG, connection.read_to_end(&mut read)).await.expect("the connection ends");

@@ -16,11 +16,11 @@ use url::Url;
 use super::{refusal::Refusal, routes::raw_path};
 use crate::aws;
 
-/// A request, and the gateway's knowledge of it.
+/// A request, and what the gateway knows about it.
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// The sender: the other end of the connection, regardless of headers.
+    /// The sender: the other end of the connection, whatever the headers say.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub struct Received<'a> {
 pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     let Received { parts, body, peer, route, .. } = received;
     let source = peer.ip().to_string();
-    let path = raw_path(parts.uri.path()); // the query stays as the client sent it
+    let path = raw_path(parts.uri.path()); // the query remains as the client sent it
     let query = parts.uri.query().unwrap_or_default();
     let mut headers = headers_of(parts);
     headers.insert("host".to_owned(), host(parts)?);
@@ -88,7 +88,7 @@ pub fn of_request(received: &Received<'_>) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(&event).map_err(Refusal::of_answer)
 }
 
-/// The headers, with names in lower case. Cookies are in a separate member.
+/// The headers, with lower-case names. Cookies are in a separate member.
 fn headers_of(parts: &Parts) -> BTreeMap<String, String> {
     let headers = parts.headers.iter().filter(|(name, _)| *name != COOKIE);
     joined(headers.map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()))))
@@ -106,7 +106,7 @@ fn joined<'a>(pairs: impl Iterator<Item = (String, Cow<'a, str>)>) -> BTreeMap<S
     joined
 }
 
-/// The host that the client named. AWS accepts only the API's names; here, every well-formed name is accepted.
+/// The host that the client named. AWS accepts only the API's names; here, any well-formed name is accepted.
 fn host(parts: &Parts) -> Result<String, Refusal> {
     let named = parts.headers.get(HOST).map(HeaderValue::to_str);
     let host = match (named, parts.uri.authority()) {

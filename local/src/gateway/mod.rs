@@ -1,9 +1,9 @@
 //! The gateway, a stand-in for API Gateway's HTTP API. It finds the route, turns the request into an event, invokes the
-//! function and turns the answer into a response. Its refusals are Problems, too.
+//! function and turns its answer into a response. Its refusals are also Problems.
 //!
 //! cargo-lambda's server is not an alternative: it reports a fixed source address, leaves path parameters encoded, lets
 //! a client choose the request's id, fails on a JSON body that is not UTF-8, and hangs once about a hundred requests
-//! queue for one function.
+//! are queued for one function.
 
 mod answer;
 mod body;
@@ -32,11 +32,11 @@ use crate::{
     terminal::{Answered, Terminal},
 };
 
-/// API Gateway gives up on a request after this time.
+/// API Gateway's time limit for a request.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The largest head that API Gateway accepts: the request line and the headers' values together.
 const MAX_HEAD: usize = 10_240;
-/// The largest event that Lambda accepts. A body that is not text grows by a third in it.
+/// The largest event that Lambda accepts. A binary body grows by a third in it.
 const MAX_EVENT: usize = 6 * 1024 * 1024;
 
 /// Answers requests by invoking functions.
@@ -62,7 +62,7 @@ impl Gateway {
         Self { routes: Routes::new(template), invoker, base_url, terminal, clock, random }
     }
 
-    /// Serves requests until `shutdown`, and then waits for those in progress.
+    /// Serves requests until `shutdown`, then waits for those in progress.
     pub async fn serve(
         self,
         listener: TcpListener,

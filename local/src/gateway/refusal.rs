@@ -1,4 +1,4 @@
-//! The gateway's responses in place of a function's, as Problems.
+//! The gateway's responses instead of a function's, as Problems.
 
 use std::{error::Error, time::Duration};
 
@@ -36,7 +36,7 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
-    /// A failed invocation, which is an internal error regardless of the cause.
+    /// A failed invocation, which is an internal error whatever the cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }
@@ -79,7 +79,7 @@ pub fn of_large_head(limit: usize) -> Refusal {
     ending_the_connection(Problem::headers_too_large(limit))
 }
 
-/// A body that ended too early. Usually the client is gone and does not receive this.
+/// A body that ended too early. Usually the client has gone and does not receive this.
 pub fn broken_off(error: axum::Error) -> Refusal {
     let violation = Violation::whole_body(Rule::InvalidFormat, "is incomplete: the connection was closed too early");
     ending_the_connection(Problem::from(violation).caused_by(error))

@@ -1,4 +1,4 @@
-//! The template's routes, matched by verb and path like in API Gateway. A literal path segment takes precedence over a
+//! The template's routes, matched by verb and path as in API Gateway. A literal path segment takes precedence over a
 //! parameter, and a parameter over a greedy one (`{name+}`), which takes the rest of a path.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 use template::Template;
 
-/// All routes, the most literal first.
+/// All routes, most literal first.
 pub struct Routes {
     routes: Vec<Route>,
     unmatched: Route,

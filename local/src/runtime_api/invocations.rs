@@ -9,16 +9,16 @@ use axum::body::Bytes;
 use base::Time;
 use tokio::sync::oneshot;
 
-/// Reasons why an invocation has no answer.
+/// Why an invocation has no answer.
 #[derive(Debug)]
 pub enum Failure {
-    /// The function answered with an error, which this JSON describes.
+    /// The function reported an error, described by this JSON.
     Error(Bytes),
     /// The function's process ended.
     Died,
 }
 
-/// The end of an invocation.
+/// How an invocation ended.
 pub type InvocationOutcome = Result<Bytes, Failure>;
 
 /// The invocations of one function.
@@ -32,24 +32,24 @@ struct State {
     /// Whether that process has polled yet.
     started: bool,
     waiting: VecDeque<Invocation>,
-    /// Polls of the current process. The last one is served first, so that the same connections stay busy.
+    /// The current process's polls. The last one is served first, so that the same connections stay busy.
     polls: Vec<oneshot::Sender<Offer>>,
-    /// Polls of a process that is being ended. They are not answered before the next process begins, since the process
-    /// would log an answer as an error.
+    /// Polls of a process that is shutting down. They are not answered before the next process begins, since the
+    /// process would log an answer as an error.
     left: Vec<oneshot::Sender<Offer>>,
     running: HashMap<String, Running>,
 }
 
-/// The caller of an invocation. Dropped when the caller has the answer, or gives up.
+/// An invocation's caller. Dropped when the caller has the answer or gives up.
 #[derive(Default)]
 pub struct Caller(Arc<()>);
 
-/// Knows whether the caller of an invocation is still waiting.
+/// Knows whether an invocation's caller is still waiting.
 #[derive(Clone)]
 pub struct Presence(Weak<()>);
 
 impl Caller {
-    /// The presence of this caller.
+    /// Whether this caller is still present.
     pub fn presence(&self) -> Presence {
         Presence(Arc::downgrade(&self.0))
     }
@@ -61,7 +61,7 @@ impl Presence {
     }
 }
 
-/// An invocation that a process has.
+/// An invocation that a process is working on.
 struct Running {
     answer: oneshot::Sender<InvocationOutcome>,
     caller: Presence,
@@ -82,8 +82,8 @@ struct Invocation {
     answer: oneshot::Sender<InvocationOutcome>,
 }
 
-/// An invocation that is offered to a poll. If the poll's connection closes before it accepts, the invocation returns
-/// to the front of the queue.
+/// An invocation offered to a poll. If the poll's connection closes before it accepts, the invocation returns to the
+/// front of the queue.
 pub struct Offer {
     invocations: Arc<Invocations>,
     invocation: Option<Invocation>,
@@ -154,7 +154,7 @@ impl Invocations {
         self.state().running.get(id).map(|running| running.caller.waits())
     }
 
-    /// Detaches a process without running and waiting invocations, and returns whether it did. The process gets no
+    /// Detaches a process if it has no running or waiting invocations, and returns whether it did. The process gets no
     /// further invocation, not even one that is being offered to it.
     pub fn leave(&self, process: u64) -> bool {
         let mut state = self.state();
@@ -176,7 +176,7 @@ impl Invocations {
         state.polls.clear();
         let mut lost: Vec<_> = state.running.drain().map(|(_, running)| running.answer).collect();
         if !std::mem::take(&mut state.started) {
-            // The process failed to start, and the next one may fail, too: waiting invocations fail, as on AWS.
+            // The process failed to start, and the next one may fail as well: waiting invocations fail, as on AWS.
             lost.extend(state.waiting.drain(..).map(|invocation| invocation.answer));
         }
         drop(state);

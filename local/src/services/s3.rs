@@ -1,5 +1,5 @@
-//! Forwards S3 requests to another server. The server of queues and secrets checks their signatures and passes them on
-//! unchanged. The other server must check no signatures, since it does not know the credentials of this run.
+//! Forwards S3 requests to another server. The server of queues and secrets checks their signatures and forwards them
+//! unchanged. The other server must check no signatures, since it does not know this run's credentials.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 
-/// Headers that concern one connection and are not passed on. The server here answers `Expect`.
+/// Headers that concern one connection and are not forwarded. The server here answers `Expect`.
 const OF_A_CONNECTION: [HeaderName; 4] = [CONNECTION, EXPECT, TRANSFER_ENCODING, UPGRADE];
 
 /// An S3 server to which requests are forwarded.
@@ -29,7 +29,7 @@ pub struct S3 {
     client: Client<HttpConnector, Body>,
 }
 
-/// A malformed address of an S3 server.
+/// A malformed S3 server address.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not of the form http://127.0.0.1:4566")]
 pub struct S3Error;
@@ -65,7 +65,7 @@ impl S3 {
     }
 }
 
-/// Removes the headers of one connection, and the CORS headers that would let browser pages in.
+/// Removes connection headers, and the CORS headers that would let browser pages in.
 fn strip(headers: &mut HeaderMap) {
     for name in &OF_A_CONNECTION {
         headers.remove(name);

@@ -22,7 +22,7 @@ const MAX_REQUEST: usize = 16 * 1024 * 1024;
 
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
 
-/// The connections to one database. One request at a time uses a connection, so reads have a separate one: with
+/// The connections to one database. Only one request at a time uses a connection, so reads have a separate one: with
 /// SQLite's write-ahead log they continue during a write, and each read sees all earlier commits.
 /// <https://www.sqlite.org/wal.html#concurrency>
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct Connections {
     pub reading: Database,
 }
 
-/// Performs one of these operations with a connection's method for it; `None` for any other operation.
+/// Performs one of these operations with the connection's method for it; `None` for any other operation.
 macro_rules! carry_out {
     ($connections:expr, $operation:expr, $request:expr, $($kind:ident { $($name:literal => $method:ident,)* })*) => {
         match $operation {
@@ -46,13 +46,13 @@ macro_rules! carry_out {
     };
 }
 
-/// The server of the database with these connections, which logs the table's faults.
+/// The server for the database with these connections; it logs the table's faults.
 pub fn router(connections: Connections, faults: Faults) -> Router {
     let state = (connections, Arc::new(faults));
     Router::new().route("/", post(call)).layer(DefaultBodyLimit::max(MAX_REQUEST)).with_state(state)
 }
 
-/// Answers a request. The database works on the calling thread, which belongs to the table's runtime.
+/// Answers a request. The database runs on the calling thread, which belongs to the table's runtime.
 async fn call(
     State((connections, faults)): State<(Connections, Arc<Faults>)>,
     headers: HeaderMap,
@@ -102,7 +102,7 @@ async fn call(
 fn read<T: DeserializeOwned>(request: &[u8]) -> dynoxide::Result<T> {
     serde_json::from_slice(request).map_err(|error| {
         let said = error.to_string();
-        // The types of requests mark the errors that DynamoDB calls invalid, unlike malformed requests.
+        // The request types mark the errors that DynamoDB calls invalid, to distinguish them from malformed requests.
         match said.split_once(':') {
             Some((mark, why)) if mark.starts_with("VALIDATION") => DynoxideError::ValidationException(why.to_owned()),
             _ => DynoxideError::SerializationException(said),

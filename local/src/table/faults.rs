@@ -1,4 +1,4 @@
-//! The log of the table's faults, for the operator. The functions only see that the table does not answer.
+//! Logs the table's faults for the operator. The functions only see that the table does not respond.
 
 use std::{
     path::PathBuf,

@@ -1,6 +1,6 @@
-//! Runs the statements of one call in one SQLite transaction. The database would run each statement of a batch in a
-//! separate transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, since
-//! all its statements must succeed. If one fails, the original batch is run, and each statement has a separate outcome.
+//! Runs the statements of one call in one SQLite transaction. The database would run each statement of a batch in its
+//! own transaction, which costs more than the statement. A transaction is stricter than DynamoDB's batch, since all its
+//! statements must succeed. If one fails, the original batch is run, and each statement has its own outcome.
 
 use dynoxide::{
     Database,

@@ -36,10 +36,10 @@ pub enum SchemaError {
     Open {
         /// The table's file.
         file: String,
-        /// The file system's error, or the database's.
+        /// The error from the file system or the database.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database in memory cannot be made.
+    /// The in-memory database cannot be created.
     #[error("the table cannot be created in memory")]
     Memory(#[source] Box<DynoxideError>),
     /// The database refused to create the template's table.
@@ -113,8 +113,8 @@ fn open_to_write(file: &str, table: &Table) -> Result<Database, SchemaError> {
     let database = Database::new(file).map_err(|error| fault(file, error))?;
     // This call sets SQLite's `synchronous` to NORMAL: SQLite waits for the disk only when it merges the log into the
     // file. A killed process loses nothing, since the kernel has every commit. A power or kernel failure loses the last
-    // commits, but keeps the order and the integrity of the others. Waiting for the disk at each commit would cost more
-    // than the rest of a write.
+    // commits, but the others keep their order and integrity. Waiting for the disk at each commit would cost more than
+    // the rest of a write.
     database.disable_bulk_loading().map_err(|error| fault(file, error))?;
 
     let name = json!({ "TableName": TABLE_NAME });
@@ -179,7 +179,7 @@ mod tests {
         })
     }
 
-    /// The error of a start with a table file of this content.
+    /// The startup error for a table file with this content.
     fn said_of(content: &[u8]) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("table.db");

@@ -1,7 +1,7 @@
 //! The secret with the key ring, and an operator's changes to it: adding a new current key, and forgetting old keys.
 //!
-//! A key's name begins with the second of its creation, and every sealed text begins with the name of its key. So an
-//! operator can see in the table how old a text's key is.
+//! A key's name begins with the second of its creation, and every sealed value begins with its key's name. So an
+//! operator can see in the table how old a value's key is.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,8 +12,9 @@ use serde_json::Value;
 use base::{Random, Time, random};
 use storage::{KeyRing, SealError};
 
-/// How long a key may be needed after another one became current. For five minutes, warm functions may still seal with
-/// it. The PKCE verifiers and idempotent responses that they seal live for ten more minutes, and are never resealed.
+/// How long a key may still be needed after another becomes current. For five minutes, warm functions may still seal
+/// with it. The PKCE verifiers and idempotent responses that they seal live for ten more minutes, and are never
+/// resealed.
 const NEEDED_AFTER: Duration = Duration::from_secs(15 * 60);
 
 /// The secret's value. It has no `Debug`, so that keys are never printed.
@@ -25,7 +26,7 @@ pub struct KeyRingSecret {
 }
 
 impl KeyRingSecret {
-    /// A ring of one new key.
+    /// A ring with one new key.
     pub fn new(now: Time, random: &dyn Random) -> Self {
         Self { current: String::new(), keys: BTreeMap::new() }.with_new_key(now, random)
     }
@@ -51,7 +52,7 @@ impl KeyRingSecret {
         &self.current
     }
 
-    /// The ring with one more key, which is now current.
+    /// The ring with one more key, which is now the current one.
     pub fn with_new_key(mut self, now: Time, random: &dyn Random) -> Self {
         let name = format!("{}-{}", now.as_seconds(), random::alphanumeric(random, 8));
         self.keys.insert(name.clone(), BASE64_STANDARD.encode(random::bytes::<32>(random)));
@@ -64,15 +65,15 @@ impl KeyRingSecret {
         self.keys.keys().filter(|name| **name != self.current).cloned().collect()
     }
 
-    /// The time from which no value needs an old key, provided that the whole table was resealed. `None` if no key's
-    /// name contains a time.
+    /// The time from which no value needs an old key, provided that the whole table has been resealed. `None` if no
+    /// key's name contains a time.
     pub fn settled_at(&self) -> Option<Time> {
         let newest = self.keys.keys().map(|name| made(name)).max()?;
         (newest > Time::from_millis(0)).then(|| newest + NEEDED_AFTER)
     }
 
-    /// Removes the keys that no value needs, provided that the whole table was resealed. Returns the ring and the names
-    /// of the removed keys.
+    /// Removes the keys that no value needs, provided that the whole table has been resealed. Returns the ring and the
+    /// names of the removed keys.
     pub fn without_old_keys(mut self, now: Time) -> (Self, Vec<String>) {
         let settled = self.keys.keys().map(|name| made(name)).filter(|made| now.since(*made) >= NEEDED_AFTER).max();
         let Some(settled) = settled else { return (self, Vec::new()) };

@@ -1,4 +1,4 @@
-//! Rotates the keys of sealed values: a new key becomes current, and the values that older keys sealed are resealed.
+//! Rotates the keys of sealed values: a new key becomes current, and values sealed by older keys are resealed.
 //!
 //! A rotation may be interrupted at any moment: every key stays in the ring until an operator forgets the unneeded
 //! ones, and a pass without a new key finishes the work.
@@ -24,10 +24,10 @@ use base::{
 
 use storage::{SealError, SecretError, Table, TableError, sealing};
 
-/// The maximum number of passes over the table. Items with frequent concurrent changes may need several.
+/// The maximum number of passes over the table. Items that change often may need several.
 const PASSES: u32 = 20;
 /// The wait before another pass, which must find nothing. It is longer than any lease: a function that held an item has
-/// written it back by then, possibly with the old text.
+/// written it back by then, possibly with the old value.
 const SETTLING: Duration = Duration::from_secs(60);
 /// The number of examined items between two progress lines in the log.
 const LOGGED_EVERY: u64 = 1000;
@@ -37,27 +37,27 @@ const LOGGED_EVERY: u64 = 1000;
 pub enum Work {
     /// Creates a new key and reseals everything.
     Rotate,
-    /// Reseals the values that older keys sealed, without a new key.
+    /// Reseals values sealed by older keys, without creating a new key.
     Reseal,
-    /// Reseals until no value of an older key is left, then removes the keys that are no longer needed.
+    /// Reseals until no value sealed by an older key is left, then removes the keys that are no longer needed.
     Forget,
 }
 
 /// The result of a rotation.
 pub struct Rotated {
-    /// The numbers of examined and resealed items.
+    /// How many items were examined and resealed.
     pub counts: Counts,
     /// The name of the key that seals.
     pub current: String,
-    /// The names of the keys that were removed.
+    /// The names of the removed keys.
     pub forgotten: Vec<String>,
-    /// The names of the old keys that are kept.
+    /// The names of the old keys that were kept.
     pub kept: Vec<String>,
     /// The time from which [`Work::Forget`] removes them all, if their names contain a time.
     pub settled_at: Option<Time>,
 }
 
-/// Why a rotation did not begin or did not finish.
+/// Why a rotation did not begin or finish.
 #[derive(Debug, thiserror::Error)]
 pub enum DataKeysError {
     /// The deployment cannot be used.
@@ -69,7 +69,7 @@ pub enum DataKeysError {
     /// The key ring is malformed.
     #[error("the key ring cannot be used")]
     Ring(#[from] SealError),
-    /// The table did not answer.
+    /// The table did not respond.
     #[error("some values were not resealed; run this again with --reseal-only")]
     Table(#[from] TableError),
     /// Items change too often.
@@ -78,7 +78,7 @@ pub enum DataKeysError {
 }
 
 impl DataKeysError {
-    /// Whether the named deployment does not exist, or another rotation is in progress. Nothing was changed.
+    /// Whether the named deployment does not exist or another rotation is in progress. Nothing was changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }
@@ -116,7 +116,7 @@ fn audit(deployment: &Deployment, action: Action, keys: &str) {
     deployment::audit(&deployment.environment, action, &notes);
 }
 
-/// Passes over the table until every item is resealed. Before keys are forgotten, until a pass changes nothing.
+/// Makes passes over the table until every item is resealed; if keys are to be forgotten, until a pass changes nothing.
 async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool) -> Result<Counts, DataKeysError> {
     let keys = ring.ring()?;
     let resealing = Resealing { table, ring: &keys, random: &SystemRandom };

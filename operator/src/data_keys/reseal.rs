@@ -1,6 +1,6 @@
-//! Reseals every value in the table that an older key sealed with the current key.
+//! Reseals, with the current key, every value in the table that an older key sealed.
 //!
-//! The write of an item fails if a sealed text has changed since it was opened, so that no concurrent change is undone.
+//! Writing an item fails if a sealed value has changed since it was opened, so that no concurrent change is undone.
 //! PKCE verifiers of authorizations and idempotent responses are not resealed, since they live for only ten minutes.
 
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use storage::table::{Change, Key, Path, Scan, Scanned, Table, TableError, Writte
 use storage::{KeyRing, SealError};
 use webhooks::subscriptions::endpoint::{KeptEndpoint, SealContext, key_pair, masked, secret};
 
-/// The maximum number of tries for an item with concurrent changes. The next pass finds it again.
+/// How often an item with concurrent changes is tried at most. The next pass finds it again.
 const TRIES: u32 = 5;
 
 const DOING: &str = "resealing an item's values";
@@ -34,7 +34,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether no value was left to reseal.
+    /// Whether no values were left to reseal.
     pub fn changed_nothing(&self) -> bool {
         self.webhooks + self.connections + self.busy == 0
     }
@@ -44,7 +44,7 @@ impl Counts {
 pub struct Resealing<'a> {
     /// The table.
     pub table: &'a Table,
-    /// All keys that may have sealed a value, with the new one current.
+    /// All keys that may have sealed a value; the new one is current.
     pub ring: &'a KeyRing,
     /// The source of nonces.
     pub random: &'a dyn Random,
@@ -57,15 +57,15 @@ enum Kind {
     Connection,
 }
 
-/// A sealed text of an item.
+/// A sealed value of an item.
 struct SealedText {
-    /// The path of the attribute or of a part of it.
+    /// The path of the attribute, or of a part of it.
     path: Path,
     context: String,
     text: String,
 }
 
-/// A new sealed text, and the one that it replaces.
+/// A new sealed value, and the one that it replaces.
 struct Replacement {
     path: Path,
     old: String,
@@ -94,7 +94,7 @@ enum Resealed {
 }
 
 impl Resealing<'_> {
-    /// Passes over the whole table once, and reports the progress.
+    /// Makes one pass over the whole table, and reports progress.
     pub async fn pass(&self, mut progress: impl FnMut(&Counts)) -> Result<Counts, TableError> {
         let sealed = begins_with("sk", Kind::Webhook.prefix()).or(begins_with("sk", Kind::Connection.prefix()));
         let scan = Scan::default().only(sealed);
@@ -146,7 +146,7 @@ impl Resealing<'_> {
         Ok(Resealed::Busy)
     }
 
-    /// The replacements for an item's values that an older key sealed.
+    /// The replacements for an item's values sealed by an older key.
     fn changes(&self, kind: Kind, key: &Key, item: &Json) -> Result<Vec<Replacement>, Unreadable> {
         let mut changes = Vec::new();
         for SealedText { path, context, text } in kind.texts(key, item)? {
@@ -180,8 +180,8 @@ impl Kind {
         [Self::Webhook, Self::Connection].into_iter().find(|kind| sk.starts_with(kind.prefix()))
     }
 
-    /// The sealed texts of an item, with their contexts. Owner and identifier come from the key, not from the item: a
-    /// copied item must not change its owner.
+    /// An item's sealed values, with their contexts. Owner and identifier come from the key, not from the item: copying
+    /// an item must not change its owner.
     fn texts(self, key: &Key, item: &Json) -> Result<Vec<SealedText>, Unreadable> {
         match self {
             Self::Webhook => {
@@ -222,7 +222,7 @@ impl Kind {
     }
 }
 
-/// The owner of an item, and the rest of its sort key.
+/// An item's owner, and the rest of its sort key.
 fn owner_and_name(kind: Kind, key: &Key) -> Result<(EntityId, &str), Unreadable> {
     let owner =
         key.partition.strip_prefix("ENT#").and_then(|owner| EntityId::parse(owner).ok()).ok_or(Unreadable::Key)?;
@@ -234,7 +234,7 @@ fn webhook_of(key: &Key) -> Result<(EntityId, WebhookId), Unreadable> {
     Ok((owner, WebhookId::parse(name).ok_or(Unreadable::Key)?))
 }
 
-/// The sealed members of a webhook.
+/// A webhook's sealed members.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WebhookItem {
@@ -253,7 +253,7 @@ struct KeyPairItem {
     sealed: String,
 }
 
-/// The sealed member of a connection.
+/// A connection's sealed member.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConnectionItem {

@@ -34,7 +34,7 @@ impl Folder {
         let path = data.join("service.env");
         let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DeploymentError::NoService(data.to_owned()),
-            // Usually another user's service, whose credentials only that user may read.
+            // This is usually another user's service, whose credentials only that user may read.
             _ => DeploymentError::File { path, source },
         })?;
         let lines = text.lines().filter_map(|line| line.split_once('='));
@@ -56,7 +56,7 @@ impl Folder {
         self.values.get(name).map(String::as_str).ok_or_else(missing)
     }
 
-    /// The region and credentials for the service's emulation of AWS.
+    /// The region and credentials for the service's AWS emulation.
     pub async fn aws(&self) -> Result<SdkConfig, DeploymentError> {
         let id = self.value("AWS_ACCESS_KEY_ID")?;
         let secret = self.value("AWS_SECRET_ACCESS_KEY")?;
@@ -111,7 +111,7 @@ mod tests {
         let missing = Folder::open(&data).expect_err("there is no folder").to_string();
         assert!(missing.contains("make run DATA="), "{missing}");
 
-        // As after a killed service: the file exists, but port 1, which is reserved, is closed.
+        // As after a service was killed: the file exists, but port 1, which is reserved, is closed.
         fs::create_dir(&data).expect("a new folder");
         fs::write(data.join("service.env"), "DYNAMODB_ENDPOINT=http://127.0.0.1:1\n").expect("written");
         let folder = Folder::open(&data).expect("the file is there");
@@ -120,7 +120,7 @@ mod tests {
         let incomplete = folder.value("TABLE_NAME").expect_err("it is not there").to_string();
         assert!(incomplete.contains("service.env has no line TABLE_NAME="), "{incomplete}");
 
-        // A folder in place of the file cannot be read, not even by root.
+        // A folder instead of the file cannot be read, not even by root.
         fs::remove_file(data.join("service.env")).expect("it is ours");
         fs::create_dir(data.join("service.env")).expect("a new folder");
         let unreadable = Folder::open(&data).expect_err("no file");

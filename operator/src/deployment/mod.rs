@@ -22,7 +22,7 @@ use storage::secrets::versions::{SecretVersions, Version, Versioned};
 use storage::{SecretError, Table};
 use webhooks::deliveries::queue::{Queue, QueueSettings};
 
-/// The account of a local service's queues, which have the names of the template.
+/// The account of a local service's queues, which are named as in the template.
 const LOCAL_ACCOUNT: &str = "000000000000";
 
 /// An operator's access to a deployment.
@@ -35,11 +35,11 @@ pub struct Deployment {
     pub secrets_prefix: String,
     /// The deployment's name.
     pub environment: String,
-    /// The stack, or the folder of the local service.
+    /// The stack, or the local service's folder.
     pub location: Location,
 }
 
-/// The location of a deployment.
+/// Where a deployment is.
 #[derive(Debug)]
 pub enum Location {
     /// On AWS.
@@ -119,7 +119,7 @@ pub enum DeploymentError {
         /// The file system's error.
         source: io::Error,
     },
-    /// Another command holds the lock of rotations.
+    /// Another command holds the rotation lock.
     #[error("another rotation is in progress in {0}; wait until it has finished")]
     UnderWay(PathBuf),
 }
@@ -184,21 +184,20 @@ impl Deployment {
         })
     }
 
-    /// The versions of a secret, by its name after the prefix.
+    /// A secret's versions, by its name after the prefix.
     pub fn versions(&self, name: &str) -> SecretVersions {
         SecretVersions::new(self.secrets.clone(), format!("{}{name}", self.secrets_prefix))
     }
 }
 
-/// Writes the audit line of a completed action to standard error, since standard output is for the result. Functions
-/// write such lines to their log.
+/// Writes a completed action's audit line to standard error, since standard output is for the result. Functions write
+/// such lines to their log.
 pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
     let entry = Entry { action, outcome: AuditOutcome::Done, notes, environment, at: SystemClock.now() };
     eprintln!("{}", entry.text());
 }
 
-/// The label of a version before it becomes current. It is not Secrets Manager's pending label, which Secrets Manager
-/// uses for rotations.
+/// A version's label before it becomes current. It is not the pending label, which Secrets Manager uses for rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";
 
 /// A secret that an operator replaces. For a local service, it also locks out other rotations while it is open.
@@ -221,7 +220,7 @@ impl ReplacedSecret {
     }
 
     /// Replaces the version `in_place_of` with a new one, and returns the new version's identifier. The new version
-    /// becomes current only if `in_place_of` still is, so that no concurrent change is lost.
+    /// becomes current only if `in_place_of` is still current, so that no concurrent change is lost.
     pub async fn replace(&self, value: &Value, in_place_of: &str) -> Result<String, SecretError> {
         let id = random::uuid(&SystemRandom);
         self.versions.put(&id, value, UNFINISHED).await?;

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-// The futures, from the runtime down to the SDK, nest deeper than the default limit.
+// The futures from the runtime down to the SDK are nested deeper than the default limit.
 #![recursion_limit = "256"]
 
 mod arguments;

@@ -26,10 +26,10 @@ use crate::{
 
 /// The shortest pause between two rounds. After a round that takes longer, the pause is as long as the round.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
-/// How far before the newest known delivery a list begins: an index may lag by about a minute.
+/// How far a list reaches back before the newest known delivery: an index may lag by about a minute.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(2);
-/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists by the
-/// number of an entity's webhooks.
+/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists by how many
+/// webhooks an entity has.
 const MOST_OPEN: usize = 100;
 /// The maximum number of deliveries that a round looks up separately.
 const MOST_LOOKED_UP: usize = 20;
@@ -72,7 +72,7 @@ impl Known {
         self.newest.and_then(|newest| newest.checked_sub(OVERLAP).ok())
     }
 
-    /// Takes note of a delivery. Returns whether it has ended since it was last seen.
+    /// Records a delivery. Returns whether it has ended since it was last seen.
     fn note(&mut self, delivery: &Listed) -> bool {
         self.newest = self.newest.max(Some(delivery.created_date));
         let before = self.deliveries.get(&delivery.id);
@@ -81,7 +81,7 @@ impl Known {
             return false;
         }
         let is_open = delivery.is_open();
-        // It has ended again after another attempt: it was resent in the meantime.
+        // It was resent in the meantime, and has ended again.
         let is_new = before.is_none_or(|before| before.is_open || before.attempts < delivery.attempt_count);
         let seen = Seen {
             event: delivery.event_identifier.clone(),
@@ -101,8 +101,7 @@ impl Known {
         }
     }
 
-    /// Open deliveries that are in no list of this round, with their events, beginning after the one that was looked up
-    /// last.
+    /// Open deliveries missing from this round's lists, with their events, starting after the one looked up last.
     fn unlisted(&self, listed: &HashSet<String>, last: Option<&String>) -> Vec<(String, String)> {
         let open = self.deliveries.iter().filter(|(id, seen)| seen.is_open && !listed.contains(*id));
         let (later, earlier): (Vec<_>, Vec<_>) = open.partition(|(id, _)| last.is_none_or(|last| *id > last));
@@ -157,7 +156,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Reports the beginning, and which deliveries cannot be followed.
+    /// Reports the start, and which deliveries cannot be followed.
     fn begin(&self, open: &[Found]) {
         let entity = &self.service.login.entity;
         self.output.remark(format!("Printing deliveries for {entity} as they end. Press Ctrl-C to stop."));
@@ -189,7 +188,7 @@ impl Follow<'_> {
         found.into_iter().map(read).collect()
     }
 
-    /// Prints deliveries in the order of their ends.
+    /// Prints deliveries in the order in which they ended.
     async fn show(&self, mut ended: Vec<Found>, names: &mut Names) -> Result<(), Failure> {
         ended.sort_by_key(|found| found.listed.last_update);
         if self.output.json {

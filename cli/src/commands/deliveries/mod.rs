@@ -78,7 +78,7 @@ impl Deliveries {
         subject.into_iter().chain(webhook).collect()
     }
 
-    /// The reason why a list is empty, and the next step.
+    /// Why a list is empty, and the next step.
     fn hint(&self) -> &'static str {
         if self.failed || self.subject.is_some() || self.webhook.is_some() {
             "No delivery matches. Try fewer filters; `waypost webhooks show ID` shows the types that a webhook receives."

@@ -31,7 +31,7 @@ struct Identified {
 /// The newest deliveries that match all filters, each once, in as many pages as the limit requires.
 pub async fn newest(service: &Service, filters: &[Filter], limit: usize) -> Result<Vec<Box<RawValue>>, Failure> {
     let mut found = Vec::new();
-    // A later page may repeat a delivery of the last minutes.
+    // A later page may repeat a delivery from the last few minutes.
     let mut known = HashSet::new();
     let mut cursor: Option<String> = None;
     let mut has_begun_again = false;
@@ -42,7 +42,7 @@ pub async fn newest(service: &Service, filters: &[Filter], limit: usize) -> Resu
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
         let page = service.call(Call { query: &query, ..Call::get(&["webhook", "delivery", "list"]) }).await;
         let page: Page = match page {
-            // The operator has replaced the keys of cursors.
+            // The operator has replaced the cursor keys.
             Err(Failure::Refused(problem)) if problem.kind == "invalid-cursor" && !has_begun_again => {
                 has_begun_again = true;
                 continue;

@@ -42,7 +42,7 @@ pub struct Listed {
     pub last_update: Timestamp,
 }
 
-/// The names of webhooks by their identifiers.
+/// Webhook names by identifier.
 #[derive(Default)]
 pub struct Names(HashMap<String, String>);
 
@@ -67,7 +67,7 @@ impl Names {
         }
     }
 
-    /// The name of a webhook, or else its identifier.
+    /// A webhook's name, or else its identifier.
     pub fn name<'a>(&'a self, id: &'a str) -> &'a str {
         self.0.get(id).map_or(id, String::as_str)
     }
@@ -77,7 +77,7 @@ pub fn row(delivery: &Listed, names: &Names) -> [Cell; 8] {
     let last = match (delivery.last_http_status, &delivery.last_error_code) {
         (Some(status), _) => Cell::new(&status.to_string(), colour_of_answer(Some(status))),
         (None, Some(error)) => Cell::new(error, colour_of_answer(None)),
-        // A reader of a feed reports no status.
+        // Feed readers report no status.
         (None, None) if delivery.status == "delivered" => Cell::new("confirmed", colour_of(&delivery.status)),
         (None, None) => Cell::dim("-"),
     };

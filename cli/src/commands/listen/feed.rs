@@ -1,4 +1,4 @@
-//! The feed of a webhook: reading deliveries and acknowledging them.
+//! A webhook's feed: reading deliveries and acknowledging them.
 
 use std::{cell::Cell, collections::BTreeMap, time::Duration};
 
@@ -10,24 +10,24 @@ use crate::{
     service::{Call, Service, WITHIN},
 };
 
-/// The maximum number of deliveries of one read.
+/// The maximum number of deliveries per read.
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
 /// The time after which an unconfirmed delivery is returned again, in seconds. It covers 15 s for the answer, the same
-/// for the deliveries before it, and acknowledgements that wait for a limit of the service.
+/// for the deliveries before it, and acknowledgements delayed by one of the service's limits.
 const VISIBILITY: u64 = 120;
 
 /// The feed of a webhook that only this process reads.
 pub struct Feed<'a> {
     service: &'a Service,
     webhook: &'a str,
-    /// The number of answered reads. It is the idempotency key of the next read, so that a repetition gets the
-    /// deliveries of a lost response.
+    /// The number of answered reads. It is the next read's idempotency key, so a repetition gets the deliveries of a
+    /// lost response.
     reads: Cell<u64>,
 }
 
-/// A delivery as the endpoint of a webhook would receive it.
+/// A delivery as a webhook's endpoint would receive it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeedDelivery {
@@ -44,7 +44,7 @@ pub struct FeedDelivery {
 pub enum AckOutcome {
     Confirmed,
     Failed,
-    /// The receipt has expired: the delivery is returned again.
+    /// The receipt has expired: the delivery will be returned again.
     Expired,
     #[serde(other)]
     Other,

@@ -19,7 +19,7 @@ const LONGEST_REASON: usize = 500;
 /// Headers that belong to the connection between this program and the address.
 const OF_THE_CONNECTION: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING];
-/// The tenant of the kept connections.
+/// The tenant of the reused connections.
 const TENANT: &str = "listen";
 
 /// The address to which events are posted.
@@ -29,10 +29,10 @@ pub struct Target {
     outbound: Outbound,
 }
 
-/// The answer of the address, or the reason for its absence.
+/// The answer from the address, or why there is none.
 pub type Answered = Result<Answer, String>;
 
-/// The status of an answer, and the beginning of its body in one line.
+/// An answer's status, and the beginning of its body in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,

@@ -41,7 +41,7 @@ not been read for an hour. With --json, it prints one value per line.";
 
 /// The maximum number of deliveries handled at once.
 const AT_ONCE: usize = 10;
-/// The time limit for removing the webhook at the end.
+/// The time limit for removing the webhook on exit.
 const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ struct Listener<'a> {
     patience: Patience<'a>,
 }
 
-/// The name of the webhook, by which `trigger` finds it.
+/// The webhook's name, by which `trigger` finds it.
 pub fn webhook_name() -> String {
     format!("waypost listen on {}", machine::host_name())
 }
@@ -74,7 +74,7 @@ pub fn webhook_name() -> String {
 impl Listen {
     /// Listens until a signal or a permanent failure.
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
-        // Get a token first: until a signal is caught, Ctrl-C ends even a hanging connection at once.
+        // Get a token first: until signals are caught, Ctrl-C ends even a hanging connection at once.
         service.new_token().await?;
         // Catch signals before the webhook exists, so that Ctrl-C always removes it.
         let stop = machine::stop_signal().map_err(Failure::Output)?;
@@ -126,7 +126,7 @@ impl Listen {
 
 impl Listener<'_> {
     /// Handles deliveries concurrently, as the service sends them. A webhook with `order` as `subject` has at most one
-    /// unconfirmed delivery of each subject in its feed, so their order is kept.
+    /// unconfirmed delivery of each subject in its feed, so they stay in order.
     async fn run(&self) -> Result<(), Failure> {
         let pages = stream::try_unfold((), |()| async move { self.next_page().await.map(|page| Some((page, ()))) });
         let deliveries = pages.map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Failure>))).try_flatten();
@@ -136,14 +136,14 @@ impl Listener<'_> {
     async fn next_page(&self) -> Result<Vec<FeedDelivery>, Failure> {
         let begun = Instant::now();
         let deliveries = self.patience.repeat(async || self.feed.next().await).await?;
-        // Do not poll in a tight loop if the service does not wait.
+        // Avoid a tight loop if the service responds without waiting.
         if deliveries.is_empty() && begun.elapsed() < FIRST_PAUSE {
             machine::pause(FIRST_PAUSE).await;
         }
         Ok(deliveries)
     }
 
-    /// Forwards a delivery, acknowledges it, and prints its line.
+    /// Forwards a delivery, acknowledges it and prints its line.
     async fn handle(&self, delivery: FeedDelivery) -> Result<(), Failure> {
         let begun = Instant::now();
         let answer = match &self.target {

@@ -25,12 +25,12 @@ pub struct Report {
 pub struct Arrival<'a> {
     pub at: Timestamp,
     pub delivery: &'a FeedDelivery,
-    /// The answer of the address to which it was forwarded.
+    /// The answer from the address to which it was forwarded.
     pub answer: Option<&'a Answered>,
     pub took: Duration,
 }
 
-/// The members of an event that its line shows. All can be absent, since a webhook may receive identifiers only.
+/// The members of an event shown in its line. All can be absent, since a webhook may receive identifiers only.
 #[derive(Default, Deserialize)]
 struct Envelope {
     #[serde(default)]
@@ -63,7 +63,7 @@ impl Report {
         Ok(())
     }
 
-    /// Prints the line of a delivery, and its body if wanted.
+    /// Prints a delivery's line, and its body if requested.
     pub fn arrived(self, arrival: &Arrival<'_>) -> io::Result<()> {
         if self.output.json {
             return self.output.raw(self.value(arrival));
@@ -90,7 +90,7 @@ impl Report {
         value
     }
 
-    /// Prints the end, and whether the webhook is removed.
+    /// Prints the end, and whether the webhook was removed.
     pub fn ended(self, webhook: &str, removed: bool) -> io::Result<()> {
         if self.output.json {
             return self.output.raw(json!({ "kind": "ended", "webhookIdentifier": webhook, "removed": removed }));

@@ -40,7 +40,7 @@ struct Identified<'a> {
     id: Cow<'a, str>,
 }
 
-/// The headers that are signed or have the signature.
+/// The headers that are signed or contain the signature.
 struct Signed<'a> {
     id: &'a str,
     timestamp: &'a str,
@@ -65,7 +65,7 @@ impl FromStr for Header {
     }
 }
 
-/// The headers in a text. Other lines, such as the request line, are skipped.
+/// The headers in some text. Other lines, such as the request line, are skipped.
 pub fn headers_of_text(text: &str) -> Vec<Header> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
@@ -100,7 +100,7 @@ impl SignedRequest<'_> {
         })
     }
 
-    /// Why no signature verifies. A body that was changed is recognized if the sender's form of it verifies.
+    /// Why no signature verifies. A changed body is recognized if the form that the sender used verifies.
     fn fault(&self, signed: &Signed<'_>, key: &Key) -> Fault {
         if key.signatures(signed.signatures).next().is_none() {
             let version = key.version();

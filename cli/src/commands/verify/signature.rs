@@ -20,7 +20,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The beginning of the signatures that the key verifies.
+    /// The prefix of the signatures that the key verifies.
     pub fn version(&self) -> &'static str {
         match self {
             Self::Secret(_) => "v1",
@@ -28,7 +28,7 @@ impl Key {
         }
     }
 
-    /// The part of a sentence about what a valid signature proves.
+    /// The part of a sentence that says what a valid signature proves.
     pub fn description(&self) -> &'static str {
         match self {
             Self::Secret(_) => "a signature was made with this secret",
@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// Whether one of the signatures in `webhook-signature` is valid for a text.
+    /// Whether one of the signatures in `webhook-signature` is valid for a string.
     pub fn verifies(&self, signatures: &str, signed: &[u8]) -> bool {
         self.signatures(signatures).any(|signature| match self {
             Self::Secret(secret) => {
@@ -80,7 +80,7 @@ mod tests {
         text.parse().unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// The vector of the libraries of Standard Webhooks:
+    /// The Standard Webhooks libraries' test vector:
     /// <https://github.com/standard-webhooks/standard-webhooks/tree/main/libraries>.
     #[test]
     fn the_vector_of_standard_webhooks_verifies() {

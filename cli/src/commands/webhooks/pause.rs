@@ -1,4 +1,4 @@
-//! `waypost webhooks pause` and `resume`: hold the deliveries of a webhook, and send them.
+//! `waypost webhooks pause` and `resume`: hold a webhook's deliveries, and send them.
 
 use clap::Args;
 use jiff::Timestamp;

@@ -64,7 +64,7 @@ impl Webhook {
         Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
     }
 
-    /// The state in a list, which marks pauses by the owner, since these do not end when the endpoint responds.
+    /// The state in a list. It marks the owner's pauses, since they do not end when the endpoint responds.
     fn listed_state(&self) -> Cell {
         let is_by_owner = self.delivery_state == "paused" && self.paused_by.as_deref() == Some("owner");
         let state = if is_by_owner { "paused by its owner" } else { &self.delivery_state };
@@ -86,7 +86,7 @@ impl Webhook {
         Some(Cell::plain(&format!("by {by}{}{until}", since.unwrap_or_default())))
     }
 
-    /// The failures since the last success, with the reason of the last one.
+    /// The failures since the last success, with the reason for the last one.
     fn failures(&self) -> Option<Cell> {
         let since = short_time(self.failing_since.as_deref()?);
         let count = self.failures_in_row.unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::{
     service::{Call, Service},
 };
 
-/// The maximum number of webhooks without a delivery that are listed.
+/// The maximum number of webhooks listed as having no delivery.
 const MOST_MISSED: usize = 5;
 
 /// The members of an event that its explanation needs.
@@ -34,7 +34,7 @@ pub struct Event {
     #[serde(default)]
     test: bool,
     erased_date: Option<String>,
-    /// The data as they were published.
+    /// The data as it was published.
     data: Box<RawValue>,
     deliveries: Vec<EventDelivery>,
 }
@@ -80,7 +80,7 @@ impl Event {
         self.erased_date.is_some()
     }
 
-    /// The end of a range that begins with the event and has no later one.
+    /// The end of a range that begins with the event and contains no later one.
     pub fn next_millisecond(&self) -> Timestamp {
         self.timestamp.checked_add(Duration::from_millis(1)).unwrap_or(self.timestamp)
     }

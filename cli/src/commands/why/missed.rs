@@ -1,4 +1,4 @@
-//! The webhooks to which an event has no delivery, each with the reason as far as the service shows it.
+//! The webhooks that did not get a delivery of an event, each with the reason if the service shows it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,17 @@ use crate::{
     service::{Call, Service},
 };
 
-/// The maximum number of filters that are tried on an event: the service limits such requests.
+/// The maximum number of filters tried on an event: the service limits such requests.
 const MOST_FILTERS: usize = 5;
 
-/// A webhook to which an event has no delivery.
+/// A webhook that did not get a delivery of an event.
 pub struct Missed<'a> {
     pub webhook: &'a Webhook,
     pub reason: Reason,
 }
 
-/// Why an event has no delivery to a webhook. `disabled` and `filtered` are also causes in the service's `advice`.
+/// Why a webhook did not get a delivery of an event. `disabled` and `filtered` are also causes in the service's
+/// `advice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -32,12 +33,12 @@ pub enum Reason {
     Filtered,
     /// Its filter could not be tried on the event.
     FilterUntried,
-    /// Its settings match the event now, and were changed after the publication.
+    /// Its settings match the event now, but were changed after the event was published.
     ChangedLater,
     Unknown,
 }
 
-/// A trial of a filter on the events of a millisecond.
+/// A filter check on the events of one millisecond.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FilterTrial<'a> {
@@ -57,7 +58,7 @@ struct TriedEvent {
     matches: bool,
 }
 
-/// The webhooks to which an event has no delivery. Those of other types, which are the least surprising, come last.
+/// The webhooks that did not get a delivery of an event. Webhooks with other types, the least surprising, come last.
 pub async fn missed<'a>(service: &Service, event: &Event, webhooks: &'a [Webhook]) -> Vec<Missed<'a>> {
     let mut missed = Vec::new();
     let mut tried = 0;
@@ -81,7 +82,7 @@ pub async fn missed<'a>(service: &Service, event: &Event, webhooks: &'a [Webhook
     missed
 }
 
-/// Whether the event's data match a filter; `None` if the service cannot say so, such as right after the publication.
+/// Whether the event's data matches a filter; `None` if the service cannot say, such as right after publishing.
 async fn filter_matches(service: &Service, filter: &RawValue, event: &Event) -> Option<bool> {
     let trial =
         FilterTrial { event_filter: filter, created_from: event.timestamp, created_until: event.next_millisecond() };
@@ -91,7 +92,7 @@ async fn filter_matches(service: &Service, filter: &RawValue, event: &Event) -> 
 }
 
 impl Reason {
-    /// The reason that the settings other than the filter show; `None` if they match the event.
+    /// The reason according to the settings other than the filter; `None` if they match the event.
     fn of_settings(webhook: &Webhook, event: &Event) -> Option<Self> {
         let was_disabled = match webhook.disabled_date {
             Some(since) => since <= event.timestamp,
@@ -108,7 +109,7 @@ impl Reason {
         }
     }
 
-    /// The reason for a webhook that matches the event now.
+    /// The reason if the webhook matches the event now.
     fn of_match(webhook: &Webhook, event: &Event) -> Self {
         if webhook.last_update > event.timestamp { Self::ChangedLater } else { Self::Unknown }
     }

@@ -56,7 +56,7 @@ async fn explain_delivery(service: &Service, id: &str, output: Output) -> Result
     if output.json {
         return Ok(output.raw(text.trim_end())?);
     }
-    // An explanation without the name of the webhook is better than none.
+    // An explanation without the webhook's name is better than none.
     let webhooks = all_webhooks(service).await.unwrap_or_default();
     Ok(output.text(explanations(service, &[text], &webhooks)?)?)
 }
@@ -65,7 +65,7 @@ async fn all_webhooks(service: &Service) -> Result<Vec<Webhook>, Failure> {
     service.call(Call::get(&["webhook", "list"])).await
 }
 
-/// The texts of deliveries with their attempts, exactly as the service shows them.
+/// The JSON of deliveries with their attempts, exactly as the service shows them.
 async fn whole_deliveries(service: &Service, ids: Vec<String>) -> Result<Vec<String>, Failure> {
     let mut deliveries = Vec::new();
     for id in ids {

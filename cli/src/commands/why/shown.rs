@@ -10,7 +10,7 @@ use crate::output::{BOLD, DIM, colour_of, short_time, visible_line};
 const QUOTED: usize = 200;
 /// The width of the names on the left.
 const NAMES: usize = 10;
-/// The least width of the texts beside them.
+/// The minimum width of the text beside them.
 const LEAST: usize = 30;
 
 /// The members of a webhook that an explanation needs.
@@ -51,7 +51,7 @@ pub struct Diagnosed {
     attempts: Vec<Attempt>,
 }
 
-/// The service's diagnosis. A service of an earlier version has none.
+/// The service's diagnosis. Earlier versions of the service have none.
 #[derive(Deserialize)]
 struct Advice {
     cause: String,
@@ -70,7 +70,7 @@ struct Attempt {
 }
 
 impl Webhook {
-    /// Whether the types of the webhook include a type.
+    /// Whether the webhook's types include a type.
     pub fn subscribes_to(&self, kind: &str) -> bool {
         let includes = |wanted: &String| match wanted.strip_suffix('*') {
             Some(group) => group.ends_with('.') && kind.starts_with(group),
@@ -91,7 +91,7 @@ impl Attempt {
     }
 }
 
-/// The explanation of a delivery to a webhook, if the webhook still exists.
+/// Explains a delivery to a webhook, if the webhook still exists.
 pub fn shown(delivery: &Diagnosed, webhook: Option<&Webhook>, width: Option<usize>) -> String {
     let title = title(&delivery.id, &delivery.kind, delivery.subject.as_deref(), delivery.test);
     let id = visible_line(&delivery.webhook_identifier);
@@ -124,7 +124,7 @@ fn label(name: &str) -> String {
     format!("{DIM}{name:<NAMES$}{DIM:#}")
 }
 
-/// A text beside its name, in lines of this width.
+/// Text beside its name, wrapped to this width.
 pub fn named(name: &str, text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(LEAST));
     let mut lines: Vec<String> = Vec::new();
@@ -170,7 +170,7 @@ fn response(delivery: &Diagnosed) -> Option<String> {
     Some(if body.chars().count() > QUOTED { body.chars().take(QUOTED).chain(['…']).collect() } else { body })
 }
 
-/// The reason for its wait, and the end of the wait; `None` if it is final.
+/// Why it is waiting, and until when; `None` if it is final.
 fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
     if !["pending", "retrying"].contains(&delivery.status.as_str()) {
         return None;

@@ -14,7 +14,7 @@ use crate::{
 
 /// The maximum number of events without a delivery that are named.
 const MOST_EVENTS: usize = 5;
-/// The maximum number of pages in which events are looked for. A page may be empty and still have a next one.
+/// The maximum number of pages searched for events. A page may be empty and still have a next one.
 const MOST_PAGES: usize = 10;
 
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ pub async fn explain(service: &Service, subject: &str, output: Output) -> Result
         let exact = deliveries.iter().map(|text| service.read::<Box<RawValue>>(text));
         return Ok(output.write(exact.collect::<Result<Vec<_>, _>>()?, "")?);
     }
-    // Explanations without the names of the webhooks are better than none.
+    // Explanations without the webhooks' names are better than none.
     let webhooks = all_webhooks(service).await.unwrap_or_default();
     output.text(explanations(service, &deliveries, &webhooks)?)?;
     if listed.len() > MOST {
@@ -62,7 +62,7 @@ pub async fn explain(service: &Service, subject: &str, output: Output) -> Result
     Ok(())
 }
 
-/// The newest events about a subject, as far as the first pages have them.
+/// The newest events about a subject, if they are in the first pages.
 async fn newest_events(service: &Service, subject: &str) -> Result<Vec<ListedEvent>, Failure> {
     let mut cursor: Option<String> = None;
     for _ in 0..MOST_PAGES {

@@ -24,8 +24,8 @@ pub fn check_left_out(arguments: &Map<String, Value>) -> Result<(), Problem> {
 }
 
 /// Adds the other arguments that do not conform to the tool's schema to a Problem about invalid arguments. A call first
-/// reads its managing entity and identifiers, and the use case reads the rest, so the model would otherwise learn of
-/// the faults one by one. For an unknown argument, the Problem lists those of the schema.
+/// reads its managing entity and identifiers, and the use case reads the rest, so the model would otherwise learn about
+/// the faults one at a time. For an unknown argument, the Problem lists the schema's arguments.
 pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schema: &Value) -> Problem {
     if problem.kind != ProblemKind::InvalidRequest {
         return problem;
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(fields(&all), ["managingEntity", "createdUntil", "limit", "status"]);
         let limit = Violation::body("limit", Rule::OutOfRange, "must be 1 to 100");
         assert!(all.violations().contains(&limit), "{all:?}");
-        // Violations of the use case are not listed again.
+        // Violations that the use case found are not listed again.
         let found = Violation::body(Pointer::from("eventList").at(0), Rule::UnknownValue, "must be a type").into();
         let all = of(found, "create_webhook", json!({ "name": "n", "eventUrl": "x", "eventList": [1] }));
         assert_eq!(fields(&all), ["eventList[0]"]);

@@ -1,5 +1,5 @@
-//! Arguments that several tools share: their schemas and their parsing. Use cases read all other arguments like the
-//! body or query of a request, and report the same Problems.
+//! Arguments that several tools share: their schemas and their parsing. Use cases read all other arguments like a
+//! request's body or query, and report the same Problems.
 
 mod faults;
 mod normalized;

@@ -1,4 +1,4 @@
-//! Normalizing the arguments of a call: models and the forms of clients write the same value in several ways.
+//! Normalizing a call's arguments: models and clients' forms write the same value in several ways.
 
 use problem::json_body::plain_integer;
 use serde_json::{Map, Value};
@@ -8,9 +8,9 @@ use super::allows;
 /// Arguments that n8n adds to each call for itself: <https://github.com/n8n-io/n8n/issues/21500>.
 const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool", "toolCallId"];
 
-/// Normalizes arguments for use cases. Models and the forms of clients send null or an empty string for members that
-/// they mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are
-/// removed, or converted to the schema's type.
+/// Normalizes arguments for use cases. Models and clients' forms send null or an empty string for members that they
+/// mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are removed
+/// or converted to the schema's type.
 ///
 /// Null removes a webhook's member if that is optional. But if a member that cannot be null is null as well, the caller
 /// sends null for everything that it leaves out, and nothing is removed.
@@ -26,7 +26,7 @@ pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, 
         let is_left_out = match &value {
             _ if member.is_null() => ADDED_BY_CLIENTS.contains(&&*name),
             Value::Null => fills_with_null || !allows(member, "null"),
-            // No argument has an empty text as a value.
+            // No argument has an empty string as its value.
             Value::String(text) => text.is_empty(),
             _ => false,
         };

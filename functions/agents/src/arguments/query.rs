@@ -46,7 +46,7 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// The texts of an array of `count` different texts without commas, at which a query would split them.
+/// The strings of an array of `count` different strings without commas, since a query would split at them.
 fn texts(value: &Value, count: RangeInclusive<u64>) -> Option<Vec<String>> {
     let items = value.as_array().filter(|items| count.contains(&(items.len() as u64)))?;
     let texts: BTreeSet<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;

@@ -17,7 +17,7 @@ pub struct Answer {
 /// Why a request has no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// An error in the protocol's words.
+    /// A protocol error.
     Rpc(RpcError),
     /// The token lacks a scope. The HTTP response has a challenge, so that clients get a wider token automatically.
     Token(Problem),
@@ -32,9 +32,9 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// For results that change only with a release, and are the same for all callers.
+    /// For results that change only with a release and are the same for all callers.
     pub const OF_RELEASE: Self = Self { milliseconds: 3_600_000, scope: "public" };
-    /// For results that change only with a release, and depend on the token or the client's selection of tools.
+    /// For results that change only with a release, but depend on the token or the client's selection of tools.
     pub const OF_TOKEN: Self = Self { milliseconds: 300_000, scope: "private" };
     /// For results that may change at any time.
     pub const OF_MOMENT: Self = Self { milliseconds: 0, scope: "private" };

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::json::{self, Json, MAX_DEPTH};
 
-/// A message of a client.
+/// A client's message.
 #[derive(Debug, PartialEq)]
 pub enum Message {
     /// A message that expects a response.
@@ -40,7 +40,7 @@ pub struct RpcError {
 }
 
 impl Message {
-    /// Reads the body of an HTTP request. The error contains the identifier of the request, if there is one.
+    /// Reads the body of an HTTP request. The error contains the request's identifier, if there is one.
     pub fn read(body: &[u8]) -> Result<Self, (Option<Value>, RpcError)> {
         let Json { value, doubled } = json::read(body).map_err(|_| (None, RpcError::not_json()))?;
         let Value::Object(mut message) = value else {
@@ -103,13 +103,13 @@ impl Request {
     }
 }
 
-/// The reply to a request that has this result.
+/// The reply to a request with this result.
 pub fn result(id: &Value, result: Value) -> Result<Reply, Problem> {
     Ok(Reply::ok(&json!({"jsonrpc": "2.0", "id": id, "result": result}))?.uncached())
 }
 
 impl RpcError {
-    /// The code for a missing resource, in revisions with a handshake.
+    /// The code for a missing resource in revisions with a handshake.
     pub const NO_RESOURCE: i32 = -32002;
 
     /// The code for a Problem: the service's fault, or the client's.
@@ -178,7 +178,7 @@ impl RpcError {
         Self { code, message: message.into(), data: None, status: StatusCode::OK, problem: None }
     }
 
-    /// The reply to the request with this identifier; `None` if it could not be read.
+    /// The reply to the request with this identifier; `None` if the identifier could not be read.
     pub fn reply(self, id: Option<&Value>) -> Result<Reply, Problem> {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = self.data {
@@ -200,7 +200,7 @@ fn body_text(body: &Map<String, Value>, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The beginning of a client's text, for errors.
+/// The beginning of a client's text, for error messages.
 pub fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }

@@ -1,4 +1,4 @@
-//! The methods of the protocol and their results.
+//! The protocol's methods and their results.
 
 use http::StatusCode;
 use problem::{Problem, ProblemKind};
@@ -86,7 +86,7 @@ fn has_one_page(request: &Request) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Calls a tool. A Problem becomes the result of the call, so that the model reads it.
+/// Calls a tool. A Problem becomes the call's result, so that the model reads it.
 async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Request) -> Result<Answer, Failure> {
     let name = request.text("name")?;
     let arguments = request.arguments()?;
@@ -121,7 +121,7 @@ async fn read_resource<S: Server>(
         Err(Refusal::Problem(problem)) => problem,
     };
     let is_missing = problem.kind.status() == StatusCode::NOT_FOUND;
-    // Revisions with a handshake have a separate code for a missing resource.
+    // Revisions with a handshake have their own code for a missing resource.
     let code = if is_missing && revision.has_handshake() { RpcError::NO_RESOURCE } else { RpcError::code_of(&problem) };
     Err(RpcError::of_problem(code, problem, server.base_url(), &caller.request_id).with_datum("uri", uri).into())
 }

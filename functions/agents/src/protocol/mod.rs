@@ -3,7 +3,7 @@
 //!
 //! The SDK (`rmcp`) is not an alternative: its transport repeats the gate's checks in a different order and with
 //! plain-text errors, starts a task for each message whose panics the gate does not see, and does not support scopes
-//! for tools. Its message types alone would cost a dozen crates in a function whose start time matters.
+//! for tools. Its message types alone would add a dozen crates to a function whose startup time matters.
 
 mod answer;
 mod headers;

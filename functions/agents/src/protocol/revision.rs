@@ -1,7 +1,7 @@
 //! The supported revisions of the protocol, and the revision of a message.
 //!
 //! Up to 2025-11-25, a client begins with `initialize` and then sends the revision in a header. Since 2026-07-28, each
-//! request is self-contained: its `_meta` contains the revision, and a header repeats it.
+//! request is self-contained: its `_meta` contains the revision and a header repeats it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning>
 
 use http::HeaderMap;
@@ -79,7 +79,7 @@ impl Revision {
         Self::of_name(name).ok_or_else(|| RpcError::unsupported_revision(name, &Self::ALL.map(Self::name)))
     }
 
-    /// The revision for a client whose `initialize` requests `wanted`.
+    /// The revision to use for a client whose `initialize` requests `wanted`.
     pub fn negotiated(wanted: &str) -> Self {
         Self::of_name(wanted).filter(|revision| revision.has_handshake()).unwrap_or(Self::NEWEST_WITH_HANDSHAKE)
     }

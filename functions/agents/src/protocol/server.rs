@@ -1,4 +1,4 @@
-//! The interface of a server: its description, tools, resources and prompts. The protocol handles the form of messages,
+//! The interface of a server: its description, tools, resources and prompts. The protocol handles message formats,
 //! revisions and refusals.
 
 use problem::Problem;
@@ -52,7 +52,7 @@ pub enum Refusal {
     Unknown,
     /// The token lacks a scope.
     Token(Problem),
-    /// The operation returned a Problem.
+    /// The operation failed with a Problem.
     Problem(Problem),
 }
 

@@ -45,7 +45,7 @@ async fn answer_request<S: Server>(server: &'static S, call: Call, request: &Req
     }
 }
 
-/// Accepts a notification, which has no effect, since the server keeps no state for a client.
+/// Accepts a notification. It has no effect, since the server keeps no state about clients.
 fn acknowledge(call: &Call) -> Result<Reply, Problem> {
     match headers::only(call.headers(), PROTOCOL_VERSION).and_then(Revision::named) {
         Ok(_) => Ok(Reply::bare(StatusCode::ACCEPTED)),

@@ -1,4 +1,4 @@
-//! `explain_problem`: the meaning of a kind of Problem.
+//! `explain_problem`: explains a kind of Problem.
 
 use std::future::ready;
 
@@ -55,7 +55,7 @@ fn of_slug(slug: &str) -> Result<ProblemKind, String> {
 }
 
 fn input() -> Value {
-    // No enumeration of all kinds: it would be the longest part of the tool, and every error states its kind.
+    // The kinds are not enumerated: the list would be the longest part of the tool, and every error states its kind.
     let kind = json!({
         "type": "string",
         "maxLength": 64,

@@ -1,4 +1,4 @@
-//! `pause_webhook`: begins the pause of a webhook.
+//! `pause_webhook`: pauses a webhook.
 
 use auth::{
     AuthorizedEntity,

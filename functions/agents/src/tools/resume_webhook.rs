@@ -1,4 +1,4 @@
-//! `resume_webhook`: ends the pause of a webhook.
+//! `resume_webhook`: ends a webhook's pause.
 
 use auth::{
     AuthorizedEntity,

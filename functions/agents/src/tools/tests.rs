@@ -23,7 +23,7 @@ use webhooks::{
 use super::*;
 use crate::{schemas, tool::Hints};
 
-/// The page that lists the tools for people.
+/// The page that lists the tools for human readers.
 const PAGE: &str = include_str!("../../../../docs/agents.md");
 
 /// The names in descriptions that are neither tools nor members.

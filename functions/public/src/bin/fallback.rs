@@ -16,7 +16,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn refuse(_: &(), call: Call) -> Result<Reply, Problem> {
-    // The gate handles known paths with unsupported methods. A gateway whose rules match differently may still send a
+    // The gate handles known paths with unsupported methods. A gateway with different matching rules may still send a
     // request that has a route.
     derived::answer(call.method(), call.whole_path()).ok_or_else(|| Problem::no_route(call.whole_path()))
 }

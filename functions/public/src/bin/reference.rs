@@ -1,4 +1,4 @@
-//! GET /: the public contract for people, and GET /receiving: the guide for the authors of endpoints. The build generates them
+//! GET /: the public contract for people, and GET /receiving: the guide for endpoint authors. The build generates them
 //! from `openapi.yaml` and the files of `docs` in `reference::GUIDE_FILES`.
 
 use function::{Service, StartError};

@@ -1,5 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a reader of a feed reports. POST
-//! …/webhook/{webhookIdentifier}/feed/extend: more time for its deliveries.
+//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a feed reader reports. POST
+//! …/webhook/{webhookIdentifier}/feed/extend: extends the time for its deliveries.
 
 use function::{Service, StartError};
 use functions_webhooks::{feeds, webhook_id};

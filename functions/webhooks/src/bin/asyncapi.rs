@@ -1,4 +1,4 @@
-//! GET /asyncapi.json: every event as webhooks receive it, for programs. The document is composed once, at startup.
+//! GET /asyncapi.json: every event as webhooks receive it, for programs. The document is built once, at startup.
 
 use function::{Service, StartError};
 use gate::{Reply, endpoints};

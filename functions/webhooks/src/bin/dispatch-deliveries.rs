@@ -1,4 +1,4 @@
-//! The queue of due deliveries: makes the attempts.
+//! Reads the queue of due deliveries, and makes the attempts.
 
 use std::convert::Infallible;
 

@@ -1,5 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/pause: pauses a webhook. POST …/webhook/{webhookIdentifier}/resume: ends its pause,
-//! or the pause of a webhook whose endpoint did not answer.
+//! POST …/webhook/{webhookIdentifier}/pause: pauses a webhook. POST …/webhook/{webhookIdentifier}/resume: ends its
+//! pause, or the pause of a webhook whose endpoint did not respond.
 
 use function::{Service, StartError};
 use functions_webhooks::webhook_id;

@@ -24,7 +24,7 @@ async fn serve() -> Result<(), StartError> {
     service.serve_events(canary, run).await
 }
 
-/// Runs the canary. A fault of the deployment is counted in a metric, and is not an error of the run.
+/// Runs the canary. A fault in the deployment is counted in a metric and does not fail the run.
 async fn run(canary: &Canary, Scheduled: Scheduled) -> Result<(), Infallible> {
     canary.run().await;
     Ok(())

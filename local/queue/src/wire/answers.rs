@@ -137,7 +137,7 @@ impl AttributeAnswer {
     }
 }
 
-/// Whether a requested name or prefix covers the attribute of this name.
+/// Whether a requested name or prefix covers the attribute with this name.
 /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html>
 fn is_asked(asked: &str, name: &str) -> bool {
     match asked.strip_suffix(".*") {

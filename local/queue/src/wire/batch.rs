@@ -59,7 +59,7 @@ struct Failed {
 }
 
 impl Batch {
-    /// Performs the entries in their order.
+    /// Performs the entries in order.
     pub fn of<T>(entries: impl IntoIterator<Item = (String, T)>, perform: impl Fn(T) -> Result<Done, Refusal>) -> Self {
         let mut batch = Self::default();
         for (id, entry) in entries {
@@ -74,7 +74,7 @@ impl Batch {
     }
 }
 
-/// Checks the number and the identifiers of entries.
+/// Checks the number of entries and their identifiers.
 pub fn check<E: Entry>(entries: &[E]) -> Result<(), Refusal> {
     if entries.is_empty() {
         let message = "There should be at least one entry in the request.";

@@ -29,14 +29,14 @@ use requests::{
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
-/// The header with the error codes of the older query protocol, by which SDKs distinguish errors.
+/// The header with the older query protocol's error codes, by which SDKs distinguish errors.
 const QUERY_ERROR: HeaderName = HeaderName::from_static("x-amzn-query-error");
 
 impl Queues {
     /// Answers an operation by its name (`SendMessage`: the header `X-Amz-Target` without `AmazonSQS.`) and the
-    /// request's body. The response has status, `Content-Type`, `x-amzn-query-error` if it is an error, and the body. A
-    /// `ReceiveMessage` may take as long as its `WaitTimeSeconds`; dropping the future ends the wait and receives no
-    /// message.
+    /// request's body. The response has the status, `Content-Type`, `x-amzn-query-error` for an error, and the body. A
+    /// `ReceiveMessage` may take as long as its `WaitTimeSeconds`; dropping the future stops waiting, and no message is
+    /// received.
     pub async fn answer(&self, operation: &str, body: &[u8]) -> Response<Bytes> {
         match self.perform(operation, body).await {
             Ok(answer) => response(StatusCode::OK, &answer),
@@ -70,7 +70,7 @@ impl Queues {
 
     fn send_message(&self, request: SendRequest) -> Result<SentAnswer, Refusal> {
         let queue = queue(&request.queue_url)?;
-        // A wrong queue is reported before a wrong message.
+        // An invalid queue is reported before an invalid message.
         self.require(queue)?;
         Ok(self.send(queue, request.message.read()?)?.into())
     }
@@ -150,7 +150,7 @@ impl Queues {
     }
 }
 
-/// The name of the queue, from the end of its address.
+/// The queue's name, from the end of its address.
 fn queue(url: &Option<String>) -> Result<&str, Refusal> {
     let url = url.as_deref().ok_or_else(|| Refusal::missing("QueueUrl"))?;
     Ok(url.rsplit('/').next().unwrap_or(url))
@@ -187,7 +187,7 @@ mod tests {
         queues
     }
 
-    /// Status, code of the error, and body.
+    /// Status, error code and body.
     fn ask(queues: &Queues, operation: &str, request: &Value) -> (u16, String, Value) {
         let answer = queues.answer(operation, request.to_string().as_bytes()).now_or_never().expect("it need not wait");
         let code = answer.headers().get(QUERY_ERROR).map(|code| code.to_str().unwrap().to_owned());
