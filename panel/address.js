@@ -87,7 +87,7 @@ export function followLinks() {
   history.scrollRestoration = "manual";
   addEventListener("pagehide", () => keepPosition(position()?.link));
   addEventListener("popstate", () => {
-    // A panel link that is pasted into the address bar leaves no page.
+    // A panel link pasted into the address bar does not leave the page.
     if (location.hash.startsWith("#code=")) return;
     if (mayLeave()) changed();
     else history.pushState(null, "", guarded.href);

@@ -10,7 +10,7 @@ const LONGEST_BACKOFF_MS = 5000;
 
 async function call(method, path, { query, body, signal, read = JSON.parse } = {}) {
   const address = entityPath() + path + search(query);
-  // A retry must not repeat the effect, or fail because the first call had it.
+  // A retry must not repeat the effect, or fail because the first call already had it.
   const key = method === "GET" ? {} : { "Idempotency-Key": unique() };
   const type = body === undefined ? {} : { "Content-Type": "application/json" };
   let mayRenew = true;

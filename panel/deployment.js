@@ -1,4 +1,4 @@
-// The settings of the deployment, from the meta tags of the page.
+// The deployment's settings, from the page's meta tags.
 
 const setting = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
 

@@ -1,5 +1,4 @@
-// The panel in a frame of a platform's page. The panel sends messages only to pages of a listed origin, and reads only
-// messages from such pages.
+// The panel in a frame on a platform's page. The panel exchanges messages only with pages of a listed origin.
 import { ANCESTORS } from "./deployment.js";
 import { onSession, session } from "./session.js";
 
@@ -52,7 +51,7 @@ export function takeLinksOfPlatform(open) {
       rest = 0;
     } else if (isBack) {
       // If there is no session after an outage, the page is asked once more. Links may fail for longer than other
-      // requests, so each such request waits longer than the one before.
+      // requests, so the wait before each such request is longer than the one before.
       setTimeout(() => {
         if (!needsLink(session())) return;
         requests = MOST_REQUESTS - 1;

@@ -1,5 +1,5 @@
-// The entry module: opens a session with the code of a panel link, or resumes the session of this browser, and draws
-// the page at the address.
+// The entry module: opens a session with a panel link's code, or resumes this browser's session, and draws the page at
+// the address.
 import { html, render, useEffect, useState } from "./parts/html.js";
 import { followLinks, go, mayLeave, position, useHere } from "./address.js";
 import { applyAccent } from "./deployment.js";
@@ -54,7 +54,7 @@ function Current() {
   const parts = named.length ? named : [firstPage()];
   const Page = PAGES[nameOf(parts)] ?? Missing;
   const path = parts.join("/");
-  // A page that is visited again restores its position itself, once its content is loaded.
+  // When a page is visited again, it restores its position itself once its content is loaded.
   useEffect(() => { if (!position()) scrollTo(0, 0); }, [path]);
   return html`<${Boundary} key=${path}><${Page} parts=${parts} query=${query} /><//>`;
 }
@@ -88,12 +88,11 @@ async function begin() {
   want(entity);
   const code = takeCode();
   takeLinksOfPlatform(openWith);
-  // A new fragment loads no page: a link that is pasted into an open panel, or another entity that the platform
-  // selects.
+  // A new fragment does not load a page: a link pasted into an open panel, or another entity that the platform selects.
   addEventListener("hashchange", () => {
     const named = fragment().get("entity");
     if (IS_FRAMED && named && named !== entity) {
-      // No data of the previous entity may remain on the page.
+      // None of the previous entity's data may remain on the page.
       location.reload();
       return;
     }

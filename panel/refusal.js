@@ -1,4 +1,4 @@
-// An unsuccessful response in words: a Problem (RFC 9457) of the service, or the reason why no response arrived.
+// An unsuccessful response in words: the service's Problem (RFC 9457), or why no response arrived.
 
 /** The names and indexes in a JSON Pointer (RFC 6901). */
 const steps = (pointer) => pointer.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));

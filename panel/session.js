@@ -70,7 +70,7 @@ const renewed = () => ask("POST");
 /** Starts the session in the response, and resumes the calls that were waiting for it. */
 function open(answer, renewable = true) {
   const entity = answer.managingEntity;
-  // Another entity's session must not continue with the content of this page.
+  // Another entity's session must not continue with this page's content.
   if (state.entity && state.entity !== entity) {
     return become({ ...state, phase: "ended", other: entity, refusal: undefined, proposed: undefined });
   }
@@ -98,7 +98,7 @@ function open(answer, renewable = true) {
 export async function propose(code) {
   const [entity] = code.split("/");
   const running = state.entity ?? (await renewed().then((answer) => answer?.managingEntity, () => null));
-  // An earlier refusal does not concern this link.
+  // An earlier refusal has nothing to do with this link.
   become({ ...state, phase: state.phase === "opening" ? "closed" : state.phase, refusal: undefined,
     proposed: { code, entity, running } });
 }
@@ -145,7 +145,7 @@ const RECOVERY_MS = 5000;
 
 /** Resumes the session as soon as the connection or the service is back. */
 export function resumeAfterOutage() {
-  // A session that is resumed would replace a proposed link.
+  // Resuming a session would replace a proposed link.
   const isWaiting = () => state.phase !== "open" && !state.unended && !state.proposed && state.refusal?.isOutage;
   let timer = null;
   const attempt = () => {

@@ -88,7 +88,7 @@ def contract_modules(files: list[str]) -> list[str]:
     modules = {path.stem for path in CONTRACT.iterdir() if path.name not in ("main.rs", "harness")}
     words, named = set(), set()
     for file in files:
-        # A folder within a crate says more than the crate's name.
+        # A folder within a crate is more specific than the crate's name.
         area = re.sub(r"^shared/[^/]+/src/(?=.*/)", "", file)
         parts = re.split(r"[/_\-.]", area)
         words.update(name for part in parts for name in NAMES.get(part, []))

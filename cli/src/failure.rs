@@ -1,4 +1,4 @@
-//! The failures of all commands, each with its message, next step and exit code.
+//! All commands' failures, each with its message, next step and exit code.
 
 use std::{fmt::Write as _, io, path::PathBuf, process::ExitCode, time::Duration};
 

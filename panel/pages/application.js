@@ -1,4 +1,4 @@
-// The page of an application: its rights and its credentials.
+// An application's page: its rights and its credentials.
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { go } from "../address.js";

@@ -1,4 +1,4 @@
-// The page of a new application: its name, its scopes, and then its secret, which is shown only once.
+// The page for a new application: its name, its scopes, and then its secret, which is shown only once.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
 import { Action, LinkButton } from "../parts/action.js";

@@ -1,4 +1,4 @@
-// The page of a delivery: its status and cause, its attempts, its event, and the actions for it.
+// A delivery's page: its status and cause, its attempts, its event, and what can be done with it.
 import { html, useState } from "../parts/html.js";
 import { get, getText, post } from "../api.js";
 import { address, go } from "../address.js";
@@ -65,7 +65,7 @@ export default function Delivery({ parts: [, id], query }) {
   const loaded = useLoad(() => read(id), [id]);
   const { delivery, webhook } = loaded.data ?? {};
   const [watchedUntil, watch] = useState(0);
-  // The last resend by this page: its time, and the number of the last attempt before it.
+  // The last resend from this page: its time, and the number of the last attempt before it.
   const [resent, expect] = useState(null);
   const every = pace(delivery, Date.now() < watchedUntil, resent);
   usePolling(loaded.reload, every ?? 1000, every !== null && !loaded.error);

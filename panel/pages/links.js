@@ -1,4 +1,4 @@
-// The panel links: the list, and the creation and removal of links.
+// The panel links: listing, creating and removing them.
 import { html, useState } from "../parts/html.js";
 import { get, remove } from "../api.js";
 import { address } from "../address.js";
@@ -24,7 +24,7 @@ export default function Links({ query }) {
   const isExpired = useExpiredCursor("/links", query, list.error);
   const links = list.data?.items;
   const [asked, ask] = useState(null);
-  // A session that was opened by a link cannot create links, which could outlive it.
+  // A session opened by a link cannot create links, which could outlive it.
   const add = !session().link && html`<${Action} kind="primary" icon="plus" scope="integrations.write"
     onClick=${() => ask({ make: true })}>New panel link<//>`;
   return html`

@@ -1,4 +1,4 @@
-// The page of an unknown address.
+// The page for an unknown address.
 import { html } from "../parts/html.js";
 import { Page } from "../parts/page.js";
 import { firstPage } from "../parts/frame.js";

@@ -1,4 +1,4 @@
-// The payment providers: connections, connecting, and the return from a provider.
+// The payment providers: connections, connecting, and returning from a provider.
 import { html, useState } from "../parts/html.js";
 import { get, post, remove } from "../api.js";
 import { go } from "../address.js";
@@ -119,7 +119,7 @@ function Connecting({ first, connections, providers, label, close, done }) {
     connection.status === "connected");
   const connect = useAction(async () => {
     const { authorizationUrl } = await post(path(provider), working ? { replace: true } : {});
-    // The pages of providers and the start page cannot be framed. A browser may block a tab that a script opens.
+    // Providers' pages and the start page cannot be framed. A browser may block a tab that a script opens.
     if (IS_FRAMED) offer(authorizationUrl);
     else location.assign(authorizationUrl);
   });
@@ -161,7 +161,7 @@ function Disconnecting({ connection: { provider, account }, label, close, done }
   const [left, leave] = useState(null);
   const disconnect = useAction(async () => {
     const { providerAccess, message } = await remove(path(provider));
-    // A person has to read what to do at the provider, so this stays until it is closed.
+    // People have to read what to do at the provider, so this stays until it is closed.
     if (LEFT.includes(providerAccess)) {
       leave(message);
       return;

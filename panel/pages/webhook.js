@@ -1,4 +1,4 @@
-// The page of a webhook: the health of its endpoint, and the actions for it.
+// A webhook's page: its endpoint's health, and what can be done with it.
 import { html, useState } from "../parts/html.js";
 import { get, patch, post } from "../api.js";
 import { address, go } from "../address.js";

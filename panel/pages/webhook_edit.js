@@ -1,4 +1,4 @@
-// The page that edits a webhook. If someone else has changed it in the meantime, the person chooses between both
+// The page that edits a webhook. If someone else has changed it in the meantime, the person chooses between the two
 // versions.
 import { html, useState } from "../parts/html.js";
 import { patch } from "../api.js";

@@ -1,4 +1,4 @@
-// The page of a new webhook: its form, then its signing secret, and the first test event.
+// The page for a new webhook: its form, then its signing secret and the first test event.
 import { html, useState } from "../parts/html.js";
 import { post } from "../api.js";
 import { go, mayLeave } from "../address.js";

@@ -1,4 +1,4 @@
-// The list of webhooks, with the state of each.
+// The list of webhooks, each with its state.
 import { html } from "../parts/html.js";
 import { Badge } from "../parts/badge.js";
 import { Empty, Waiting } from "../parts/empty.js";

@@ -1,4 +1,4 @@
-// The attempts of a delivery, one at a time, with request and response.
+// A delivery's attempts, one at a time, with request and response.
 import { html, useState } from "./html.js";
 import { Icon } from "./icon.js";
 import { Text } from "./json.js";

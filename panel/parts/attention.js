@@ -1,5 +1,5 @@
-// The items that need attention, on the first page: failed deliveries, webhooks whose deliveries do not arrive,
-// subjects that wait, and feeds with unread deliveries, each with a link to the deliveries.
+// The items on the first page that need attention: failed deliveries, webhooks whose deliveries are not arriving,
+// subjects on hold, and feeds with unread deliveries, each with a link to the deliveries.
 import { html, useState } from "./html.js";
 import { get } from "../api.js";
 import { address } from "../address.js";

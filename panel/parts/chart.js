@@ -1,4 +1,4 @@
-// The performance of a webhook: its attempts by hour, and the success rate and response times of a day and a week.
+// A webhook's performance: its attempts by hour, and its success rate and response times over a day and a week.
 import { html } from "./html.js";
 import { Trend } from "./trend.js";
 import { span } from "./time.js";

@@ -1,5 +1,5 @@
-// The dialog after two people changed the same webhook. A member that both changed needs a choice; other changes are
-// kept.
+// The dialog shown when two people have changed the same webhook. If both changed the same member, one version must be
+// chosen; other changes are kept.
 import { html, useState } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { Time } from "./time.js";

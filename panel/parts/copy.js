@@ -1,4 +1,4 @@
-// A button that copies a text and confirms it.
+// A button that copies text and confirms it.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { say } from "./notices.js";

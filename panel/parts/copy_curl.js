@@ -1,4 +1,4 @@
-// The button that copies the request of a delivery as a curl command, and the choice of the shell, which the browser keeps.
+// The button that copies a delivery's request as a curl command, and the choice of shell, which the browser remembers.
 import { html, useId, useState } from "./html.js";
 import { Copy } from "./copy.js";
 import { curlOf, curlWords } from "../words/requests.js";
@@ -12,7 +12,7 @@ function keptShell() {
   try {
     kept = localStorage.getItem(KEY);
   } catch {
-    // The usual shell is proposed.
+    // The most common shell is preselected.
   }
   const isKnown = SHELLS.some(([shell]) => shell === kept);
   return isKnown ? kept : navigator.userAgent.includes("Windows") ? "powershell" : "bash";
@@ -22,7 +22,7 @@ function keep(shell) {
   try {
     localStorage.setItem(KEY, shell);
   } catch {
-    // The choice is kept until the person leaves the page.
+    // The choice is remembered until the person leaves the page.
   }
 }
 

@@ -7,7 +7,7 @@ const MAX_PAGES = 10;
 
 /** The deliveries that match these filters of the API, from at most `pages` pages. `exact` means that these are all. */
 export async function collect(filters, pages = MAX_PAGES) {
-  // Pages may repeat a delivery of the last minutes.
+  // Pages may repeat a delivery from the last few minutes.
   const found = new Map();
   let cursor;
   for (let page = 0; page < pages; page += 1) {

@@ -1,4 +1,4 @@
-// The secrets and public keys of an application: their last use, and their removal.
+// An application's secrets and public keys: when each was last used, and removing them.
 import { html, useState } from "./html.js";
 import { remove } from "../api.js";
 import { Action } from "./action.js";

@@ -1,4 +1,4 @@
-// The filters of the list of deliveries. They are part of the address, so that a view can be shared.
+// The filters for the list of deliveries. They are part of the address, so a view can be shared.
 import { html, useState } from "./html.js";
 import { address, go } from "../address.js";
 import { Icon } from "./icon.js";

@@ -1,6 +1,6 @@
 // Reads a page of the list of deliveries. The service examines hundreds or thousands of deliveries for each response,
-// which is empty if none of them match. The panel then asks for older ones, until there is a match or the person stops
-// it.
+// which is empty if none of them match. The panel then keeps asking for older ones until there is a match or the person
+// stops it.
 import { useRef, useState } from "./html.js";
 import { get } from "../api.js";
 import { useLoad } from "./load.js";
@@ -38,7 +38,7 @@ async function page(filters, start, mayContinue) {
   let cursor = start;
   for (let responses = 1; ; responses += 1) {
     const found = await get("/webhook/delivery/list", { ...filters, cursor, limit: SIZE - items.length });
-    // A later response may repeat a delivery of the last minutes.
+    // A later response may repeat a delivery from the last few minutes.
     const known = new Set(items.map(({ id }) => id));
     items.push(...found.items.filter(({ id }) => !known.has(id)));
     cursor = found.nextCursor;
@@ -69,7 +69,7 @@ export function useDeliveries(view, filters, start) {
         look(responses);
         return true;
       });
-      // A shorter search must not discard the matches and the cursor of the previous, longer one.
+      // A shorter search must not discard the matches and cursor of the previous, longer one.
       const isShorter = most < RESPONSES_WITHOUT_MATCH && !data.items.length && data.cursor;
       const found = isShorter ? before : { ...data, view, filters, isStopped: current.isStopped };
       if (run.current === current) keep(view, found);

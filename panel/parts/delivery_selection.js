@@ -1,4 +1,4 @@
-// The selected deliveries of a list: their number, the button that resends them, and the outcome of each.
+// The deliveries selected in a list: their number, the button that resends them, and each one's outcome.
 import { html, useEffect, useRef, useState } from "./html.js";
 import { Action } from "./action.js";
 import { Dialog } from "./dialog.js";

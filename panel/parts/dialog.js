@@ -1,4 +1,4 @@
-// A modal dialog. The browser's dialog element keeps the focus inside, and returns it.
+// A modal dialog. The browser's dialog element traps the focus, and returns it on closing.
 import { html, useId, useLayoutEffect, useRef } from "./html.js";
 import { mayLeave } from "../address.js";
 

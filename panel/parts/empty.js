@@ -1,4 +1,4 @@
-// The placeholder of an empty list: the reason, and the first step.
+// The placeholder for an empty list: why it is empty, and the first step.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 

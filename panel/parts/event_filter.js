@@ -1,5 +1,4 @@
-// The filter of a webhook: JSON that the data of its events must match. It is kept as text, since parsing loses digits
-// of numbers.
+// A webhook's filter: JSON that its events' data must match. It is kept as text, since parsing loses digits of numbers.
 import { html, useEffect, useState } from "./html.js";
 import { getText, post } from "../api.js";
 import { Refusal, inputOf, nameOf, violationOf } from "../refusal.js";

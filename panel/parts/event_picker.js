@@ -24,7 +24,7 @@ export function EventPicker({ chosen, change, fault, all = "Including types adde
   const named = (section) => !text || section.includes(text) || sectionLabel(section).toLowerCase().includes(text);
   const sections = bySection(types).map(([section, members]) => ({ section, members, found: members.filter(fits) }))
     .filter(({ found }) => found.length);
-  // A webhook that was changed through the API may have a narrower group, or a type of a later catalogue.
+  // A webhook changed through the API may have a narrower group, or a type from a later catalogue.
   const strange = [...wanted].filter((key) => types.length &&
     !types.some(({ value }) => value === key || group(value.split(".")[0]) === key));
   return html`

@@ -1,4 +1,4 @@
-// The cursor in the address of a list, which may be older than the keys that seal cursors.
+// The cursor in a list's address, which may be older than the keys that seal cursors.
 import { useEffect } from "./html.js";
 import { address, go } from "../address.js";
 

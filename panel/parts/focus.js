@@ -6,7 +6,8 @@ const FAULTY = "[aria-invalid='true'], .wrong :is(input, textarea, select)";
 /** For the element that contains the fields of an action: moves the focus to the first error after each refusal. */
 export function useFaultFocus({ busy, refusal }) {
   const box = useRef(null);
-  // Together with the error's text, not a moment later. Not when a field is changed, which changes the refusal as well.
+  // Together with the error's text, not a moment later. Not when a field is changed, since that also changes the
+  // refusal.
   useLayoutEffect(() => {
     if (!busy && refusal) box.current?.querySelector(FAULTY)?.focus();
   }, [busy]);

@@ -1,4 +1,4 @@
-// The frame of every page: navigation and session. In a platform's page, the platform shows its name and ends the
+// The frame of every page: navigation and session. In a platform's page, the platform shows its own name and ends the
 // session.
 import { html, useEffect, useRef } from "./html.js";
 import { mayLeave, useHere } from "../address.js";

@@ -1,4 +1,4 @@
-// The question before a person leaves a page with content that would be lost.
+// The question asked before a person leaves a page whose content would be lost.
 import { useLayoutEffect } from "./html.js";
 import { guard } from "../address.js";
 

@@ -1,4 +1,4 @@
-// Icons: strokes on a grid of 20, in the colour of the text. Each accompanies a text, so it needs no accessible name.
+// Icons: strokes on a grid of 20, in the text's colour. Each accompanies some text, so it needs no accessible name.
 import { html } from "./html.js";
 
 const STROKES = {

@@ -1,5 +1,5 @@
 // JSON for people: formatted and coloured, without markup from its content. The text is never rebuilt from parsed
-// values, so that numbers keep their digits, and members keep their order and repetitions.
+// values, so numbers keep their digits, and members keep their order and repetitions.
 import { html, useMemo, useState } from "./html.js";
 import { Copy } from "./copy.js";
 import { counted } from "./words.js";

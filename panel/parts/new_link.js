@@ -25,7 +25,7 @@ export function NewLink({ close }) {
     change({ ...form, [name]: value });
     make.forgive(member);
   };
-  // "Custom" begins with the scopes of the preset before it.
+  // "Custom" starts with the scopes of the preset selected before.
   const choose = (access) => {
     change({ ...form, access, scopes: presets.find(({ key }) => key === access)?.scopes ?? form.scopes });
     make.forgive("scopes");

@@ -1,4 +1,4 @@
-// The number of open deliveries of a webhook, and what happens to them when it is disabled or removed.
+// A webhook's number of open deliveries, and what happens to them when it is disabled or removed.
 import { html } from "./html.js";
 import { Problem } from "./problem.js";
 import { Waiting } from "./empty.js";

@@ -1,4 +1,4 @@
-// An outage of the service: reads that failed and are tried again, while their pages keep their content.
+// A service outage: reads that failed are retried, while their pages keep their content.
 import { useEffect, useState } from "./html.js";
 
 /** The waiting reads, each as the function that repeats it. */

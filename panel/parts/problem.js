@@ -12,7 +12,7 @@ function wordsOf({ kind, title, detail, message, properties = {} }) {
     return { title: "Your session does not permit this",
       text: `It lacks ${scope}. Ask the sender of the panel link for a new link with this scope.` };
   }
-  // The detail names only the first violation, and all of them are listed below it.
+  // The detail names only the first violation, so all of them are listed below it.
   const { length } = properties.violations ?? [];
   if (length > 1) return { title, text: `${length} values are missing or invalid.` };
   const advice = kind === "entity-not-covered" ? " Ask for a panel link from an application that covers it." : "";

@@ -1,4 +1,5 @@
-// The dialog that recovers failed deliveries of a webhook: the person chooses a range, and first sees its count.
+// The dialog that recovers a webhook's failed deliveries: the person chooses a range, and first sees how many it
+// contains.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "../api.js";
 import { Action } from "./action.js";
@@ -22,7 +23,7 @@ const TYPING_MS = 500;
 async function counts(webhook, { since, until }) {
   const range = { webhookIdentifier: webhook, createdFrom: since, createdUntil: until };
   const [failed, waiting] = await Promise.all([
-    // Deliveries that their owner cancelled, or whose content was erased, are not recovered.
+    // Deliveries cancelled by their owner, or whose content was erased, are not recovered.
     count({ ...range, status: "failed,cancelled" }, ({ attemptCount, cancelReason, erasedDate }) =>
       attemptCount < MAX_ATTEMPTS && cancelReason !== "owner" && !erasedDate),
     count({ ...range, status: "pending,retrying" }, ({ nextAttemptDate, attemptCount }) =>

@@ -1,4 +1,4 @@
-// A range of times, such as that of deliveries to recover: some suggestions, or two times.
+// A time range, such as that of deliveries to recover: some suggestions, or two times.
 import { html } from "./html.js";
 import { SelectField, TextField } from "./field.js";
 import { zone } from "./time.js";

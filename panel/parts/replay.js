@@ -1,5 +1,5 @@
-// The dialog that replays events to a webhook: the person chooses a range and types, and first sees the count of a dry
-// run. A later dry run of the same events shows how many are left.
+// The dialog that replays events to a webhook: the person chooses a range and types, and first sees the count from a
+// dry run. A later dry run of the same events shows how many are left.
 import { html, useState } from "./html.js";
 import { post } from "../api.js";
 import { Action } from "./action.js";
@@ -25,7 +25,7 @@ export function Replay({ webhook, close, done }) {
   const range = rangeOf(choices, chosen);
   const selection = { createdFrom: range.since, createdUntil: range.until, types: types ?? [] };
   const isReady = range.since && types?.length !== 0;
-  // An answer counts only for the selection for which it was requested.
+  // An answer applies only to the selection that it was requested for.
   const asked = JSON.stringify(selection);
   const { found, begun } = answer.asked === asked && isReady ? answer : {};
   const request = (dryRun) => post(`/webhook/${encodeURIComponent(webhook.id)}/replay`, { ...selection, dryRun });

@@ -1,4 +1,4 @@
-// The resending of selected deliveries. It continues while the person visits other pages; the frame shows its progress.
+// Resends selected deliveries. This continues while the person visits other pages; the frame shows the progress.
 import { html, useEffect, useState } from "./html.js";
 import { post } from "../api.js";
 import { address, useHere } from "../address.js";
@@ -33,7 +33,7 @@ export function useResending() {
   return current;
 }
 
-// The deliveries of an ended session do not belong to the next one.
+// An ended session's deliveries do not belong to the next one.
 onSession(() => { if (job && session().phase === "closed") dismissResending(); });
 
 // Closing the tab would stop it halfway.

@@ -1,4 +1,4 @@
-// The outcome of resent deliveries: each is read again until its next attempt has ended.
+// The outcome of resent deliveries: each is reread until its next attempt has ended.
 import { html } from "./html.js";
 import { get } from "../api.js";
 import { Icon } from "./icon.js";
@@ -55,7 +55,7 @@ export const paceAfter = (since) => PACES_MS.find(([end]) => Date.now() - since 
 export function ResendOutcome({ resent, delivery }) {
   const attempt = resent && attemptAfter(delivery, resent.number);
   const isLate = resent && !attempt && paceAfter(resent.time) === null;
-  // The live region exists before its content, so that screen readers announce it.
+  // The live region must exist before its content for screen readers to announce it.
   return html`
     <div role="status" class="resent">${resent && html`
       <p class="note"><${Icon} name=${attempt ? (succeeded(attempt) ? "delivered" : "failed") : "pending"} />${" "}

@@ -1,4 +1,4 @@
-// The dialog that changes the scopes of an application.
+// The dialog that changes an application's scopes.
 import { html, useState } from "./html.js";
 import { patch } from "../api.js";
 import { Action } from "./action.js";

@@ -1,4 +1,4 @@
-// The search of the deliveries: by a subject, an identifier, the name of a webhook, or an event type.
+// Searches the deliveries by a subject, an identifier, a webhook's name or an event type.
 import { html, useEffect, useId, useRef, useState } from "./html.js";
 import { get } from "../api.js";
 import { address, go, mayLeave } from "../address.js";

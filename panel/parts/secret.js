@@ -9,7 +9,7 @@ export function Secret({ label, secret, children }) {
   const [copied, become] = useState(false);
   const keep = () => become(true);
   const keepIfWhole = () => String(getSelection()).includes(secret) && keep();
-  // The notice of the page does not reach screen readers while a dialog is open, so the box also says "Copied".
+  // The page's notice does not reach screen readers while a dialog is open, so the box also says "Copied".
   useGuard(!copied && `The ${label.toLowerCase()} is shown only once, and you have not copied it. Leave anyway?`);
   return html`
     <div class="secret">

@@ -1,4 +1,4 @@
-// The success rates of webhooks: loaded for a list of webhooks, and shown for each and for all.
+// Webhooks' success rates: loaded for a list of webhooks, and shown for each and for all.
 import { html, useEffect, useState } from "./html.js";
 import { get } from "../api.js";
 import { forEachOf } from "./load.js";

@@ -1,5 +1,5 @@
-// The attempts of a delivery on a timeline. Gaps last seconds or hours, so the length of a gap in the picture is the
-// logarithm of its duration. The list of attempts is the accessible alternative.
+// A delivery's attempts on a timeline. Gaps last seconds or hours, so a gap's length in the picture is the logarithm of
+// its duration. The list of attempts is the accessible alternative.
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 import { span, useNow } from "./time.js";
 import { isInterrupted, shortResult, succeeded } from "../words/results.js";

@@ -1,4 +1,4 @@
-// The attempts of a webhook in the last 24 hours, by hour: bars, and the same numbers as a table.
+// A webhook's attempts in the last 24 hours, by hour: bars, and the same numbers as a table.
 import { html } from "./html.js";
 import { LANGUAGE, counted } from "./words.js";
 import { zone } from "./time.js";

@@ -1,4 +1,4 @@
-// The question before a person leaves a form with unsaved changes.
+// The question asked before a person leaves a form with unsaved changes.
 import { useGuard } from "./guard.js";
 
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);

@@ -1,4 +1,4 @@
-// The status of a delivery in words, with cause and remedy.
+// A delivery's status in words, with cause and remedy.
 import { html } from "./html.js";
 import { Icon } from "./icon.js";
 import { Countdown, Time, isOver, span } from "./time.js";
@@ -97,7 +97,7 @@ export function Verdict({ delivery, webhook }) {
   const cause = causeFor(delivery, webhook);
   const last = delivery.attempts.at(-1);
   const answer = beginning(last?.responseBody);
-  // The response of the endpoint, or the reason why there is none, precedes its usual meaning.
+  // The endpoint's response, or why there is none, precedes its usual meaning.
   const own = cause && delivery.status !== "pending" && (answer || last?.errorDetail);
   return html`
     <section class="verdict ${tone}" aria-label="Status">

@@ -1,4 +1,4 @@
-// Why an open delivery waits, and until when, in a few words for a row of the list.
+// Why an open delivery is waiting, and until when, in a few words for a row in the list.
 import { html } from "./html.js";
 import { Countdown, Time } from "./time.js";
 

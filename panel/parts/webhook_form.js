@@ -1,4 +1,4 @@
-// The fields of a webhook: as typed, and as the API accepts them.
+// A webhook's fields: as typed, and as the API accepts them.
 import { html, useLayoutEffect, useState } from "./html.js";
 import { Icon } from "./icon.js";
 import { SelectField, TextField } from "./field.js";
@@ -80,7 +80,7 @@ export function WebhookFields({ form, change, refusal, forgive, kept = false }) 
   const fault = (field) => refusal?.violation(field);
   const [isOpen, open] = useState(kept);
   const isFaulty = MORE.some(fault);
-  // Before the focus moves to the first error, which must be visible.
+  // Before the focus moves to the first error, since that must be visible.
   useLayoutEffect(() => { if (isFaulty) open(true); }, [isFaulty]);
   return html`
     <h2>Where</h2>

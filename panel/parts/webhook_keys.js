@@ -1,4 +1,4 @@
-// The public keys of a webhook, for the author of its endpoint. They are not secret, and stay visible.
+// A webhook's public keys, for the author of its endpoint. They are not secret and stay visible.
 import { html } from "./html.js";
 import { Identifier } from "./copy.js";
 import { Time } from "./time.js";

@@ -1,4 +1,4 @@
-// How many deliveries of a webhook wait, and for what; for a feed, how many are unread, and since when.
+// How many of a webhook's deliveries are waiting, and for what; for a feed, how many are unread, and since when.
 import { html } from "./html.js";
 import { address } from "../address.js";
 import { Card } from "./card.js";

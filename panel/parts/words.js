@@ -1,4 +1,4 @@
-// Sentences with names of members and values in backticks.
+// Sentences with the names of members and values in backticks.
 import { html } from "./html.js";
 
 export const Words = ({ text }) => text.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));

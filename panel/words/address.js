@@ -1,4 +1,4 @@
-// How the events of a webhook reach its subscriber, as the API names it and in words.
+// How a webhook's events reach its subscriber, as the API names it and in words.
 export const DELIVERIES = [["push", "Sent to an address"], ["pull", "Read from a feed"]];
 
 export const deliveryInWords = (delivery) => new Map(DELIVERIES).get(delivery) ?? delivery;

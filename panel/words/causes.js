@@ -1,4 +1,4 @@
-// The causes of failed attempts with their remedies, in the table that the tools for agents use as well.
+// The causes of failed attempts with their remedies, in the table that the agents' tools also use.
 import table from "./causes.json" with { type: "json" };
 
 /** The entry of a cause: of an attempt, or "disabled", "paused-by-owner" or "paused" of a whole webhook, or "held". */

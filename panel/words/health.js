@@ -1,4 +1,4 @@
-// The health of a webhook: one rule and one text for both the list and the page of a webhook.
+// A webhook's health: the same rule and wording for the list and the webhook's page.
 import { LANGUAGE, counted } from "../parts/words.js";
 import { WEBHOOK } from "./statuses.js";
 

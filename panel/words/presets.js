@@ -1,4 +1,4 @@
-// Selections of scopes for a panel link, by the work of the person who gets it.
+// Selections of scopes for a panel link, by the job of the person who gets it.
 
 /** Each preset with its scopes; the first that the session may give is proposed. */
 export const PRESETS = [

@@ -1,4 +1,4 @@
-// Requests to an endpoint: an attempt stores the address and the names of the headers, but not their values.
+// Requests to an endpoint: an attempt stores the address and the headers' names, but not their values.
 import { accepts, curlFor } from "./shells.js";
 
 /** The headers whose values are constant, or known from the delivery. */

@@ -1,4 +1,4 @@
-// The meaning of each scope, in the words of the contract. One scope does not imply another.
+// What each scope means, in the contract's words. One scope does not imply another.
 
 export const SECTIONS = {
   account: {

@@ -1,4 +1,4 @@
-// The curl command of a request, for the shell of a person. Each shell quotes arguments differently.
+// A request's curl command, for the person's shell. Each shell quotes arguments differently.
 
 /** The shells, as value and words. */
 export const SHELLS = [["bash", "bash"], ["powershell", "PowerShell"], ["cmd", "cmd"]];
@@ -31,7 +31,7 @@ const command = (program, quoted, continued, { url, headers }, data) => [
 const COMMANDS = {
   bash: (request) => command("curl", forBash, "\\", request, forBash(request.body)),
   cmd: (request) => command("curl", forCmd, "^", request, forCmd(request.body)),
-  // The versions of PowerShell pass quotes within an argument differently, so the body is in a file.
+  // PowerShell versions differ in how they pass quotes within an argument, so the body is in a file.
   powershell: (request) => [
     "$body = [IO.Path]::GetTempFileName()",
     `[IO.File]::WriteAllText($body, ${forPowerShell(request.body)})`,

@@ -1,4 +1,4 @@
-// The reasons why open deliveries wait, in words.
+// Why open deliveries are waiting, in words.
 
 /** The wait of a delivery that has a next attempt, as the end of a sentence about that attempt. */
 export function waits({ waitingFor }, webhook) {

@@ -1,5 +1,5 @@
-//! Agents' tools and the API agree: each member of one is in the other, or is listed here or in `schemas::LEFT_OUT`
-//! with the reason.
+//! Agents' tools and the API agree: each member of one is in the other, or is listed with the reason here or in
+//! `schemas::LEFT_OUT`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -38,7 +38,7 @@ const OWN_FORM: [(&str, &str); 4] = [
     ("remove_webhook", "says only that the webhook is removed"),
 ];
 
-/// Members of a response that the result of its tool lacks, with the reason.
+/// Members of a response that its tool's result lacks, with the reason.
 const LACKING: [(&str, &str, &str); 4] = [
     ("resend_delivery", "advice", "the next attempt has not begun; `show_delivery` shows it later"),
     ("resend_delivery", "attempts", "the next attempt has not begun; `show_delivery` shows it later"),
@@ -93,7 +93,7 @@ impl Contract {
         named.into_iter().filter(|name| !schemas::is_left_out(name)).collect()
     }
 
-    /// The members of the response of an operation.
+    /// The members of an operation's response.
     fn output(&self, id: &str) -> BTreeSet<String> {
         let (_, operation) = self.operation(id);
         let responses = operation["responses"].as_object().expect("responses");
@@ -104,7 +104,7 @@ impl Contract {
         found
     }
 
-    /// The members of a schema at any depth, except within third-party texts, which tools show as one text.
+    /// The members of a schema at any depth, except within third-party text, which tools show as one string.
     fn members(&self, schema: &Value, place: &str, found: &mut BTreeSet<String>) {
         let schema = self.resolved(schema);
         if schema["x-untrusted"] == true {

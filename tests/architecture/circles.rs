@@ -1,5 +1,5 @@
-//! Circular dependencies between the files of one crate. Re-exports are resolved: a file that uses `crate::Thing` uses
-//! the file that defines `Thing`, and a re-export itself does not count as a use.
+//! Circular dependencies between one crate's files. Re-exports are resolved: a file that uses `crate::Thing` uses the
+//! file that defines `Thing`, and a re-export itself does not count as a use.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -189,7 +189,7 @@ impl Sources {
         self.0.iter().map(|(module, contents)| (module, uses((module, contents)))).collect()
     }
 
-    /// The shortest circle through each file that is part of one; each circle once.
+    /// The shortest circle through each file that is in one; each circle once.
     fn circles(&self) -> Vec<Vec<String>> {
         let uses = self.uses();
         let mut found: BTreeMap<BTreeSet<Module>, Vec<String>> = BTreeMap::new();

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 const DOMAINS: [&str; 4] = ["geo-ip", "issuer", "payments", "webhooks"];
 
-/// The crates of ours that a crate may use outside its tests.
+/// Which of our crates a crate may use outside its tests.
 fn allowed(name: &str) -> Vec<&'static str> {
     match name {
         "base" | "event-catalogue" | "template" | "reference" | "sandbox" => vec![],
-        // A client of the public API like any other, which forwards events with the service's exchange.
+        // A public API client like any other; it forwards events with the service's exchange.
         "waypost" => vec!["outbound"],
         "queue" | "secret-store" => vec!["base"],
         "problem" => vec!["base"],
@@ -74,7 +74,7 @@ fn allowed(name: &str) -> Vec<&'static str> {
                 "functions-webhooks" => &["webhooks"],
                 "functions-payments" => &["payments"],
                 "functions-geo-ip" => &["geo-ip"],
-                // Its tools need the use cases of several domains, and the scopes of the caller's application.
+                // Its tools need use cases from several domains, and the scopes of the caller's application.
                 "functions-agents" => &["webhooks", "payments", "issuer"],
                 _ => &[],
             };

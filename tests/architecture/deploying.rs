@@ -99,7 +99,7 @@ impl Desk {
         fs::write(path, content).expect("a file can be written");
     }
 
-    /// Puts a program into the folder that is first in the PATH of the script.
+    /// Puts a program into the folder that is first in the script's PATH.
     fn install(&self, name: &str, script: &str) {
         let name = format!("bin/{name}");
         self.write(&name, script);
@@ -110,7 +110,7 @@ impl Desk {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Puts a program for this processor at the place where each function is built.
+    /// Puts a program for this processor where each function is built.
     fn build(&self, processor: u16) {
         let mut header = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
         header.extend(processor.to_le_bytes());
@@ -149,7 +149,7 @@ impl Desk {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// The error output of a run; asserts that it fails.
+    /// A run's error output; asserts that it fails.
     #[track_caller]
     fn fails(&self, step: &[&str], answers: &[&str]) -> String {
         let output = self.run(step, answers);
@@ -230,7 +230,7 @@ fn a_deployment_names_every_parameter_and_may_change_nothing() {
     assert_eq!(named, declared, "an omitted parameter would keep the stack's value");
 }
 
-/// The versions that SAM derives from the given template, by function.
+/// The versions that SAM derives from this template, by function.
 fn versions(desk: &Desk) -> BTreeMap<String, String> {
     let resources = expanded_with(json!({ "template": desk.path("target/template-staging.json") }));
     let versions = resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::Lambda::Version");
@@ -240,8 +240,8 @@ fn versions(desk: &Desk) -> BTreeMap<String, String> {
     versions.map(of).collect()
 }
 
-/// SAM publishes a function only if its text in the template changes, and a change of a parameter's value does not
-/// change the text.
+/// SAM publishes a function only if its text in the template changes; changing a parameter's value does not change the
+/// text.
 #[test]
 fn a_changed_parameter_publishes_the_functions_that_read_it_and_no_other() {
     const WRITTEN: &str = "target/template-staging.json";
@@ -419,7 +419,7 @@ fn a_version_is_named_by_the_commit_before_its_deployment() {
     assert!(desk.path("stored/waypost-staging/releases/1.0.0.json").is_file());
 }
 
-/// Lets the environment `staging` use the table `restored-1`.
+/// Makes the environment `staging` use the table `restored-1`.
 fn choose_table(desk: &Desk) {
     desk.succeeds(&["ask", "staging"], &ANSWERS);
     let answers = desk.read("samconfig-staging.yaml");
@@ -428,12 +428,12 @@ fn choose_table(desk: &Desk) {
     desk.write("samconfig-staging.yaml", chosen);
 }
 
-/// The tags of a table of this environment.
+/// The tags of one of this environment's tables.
 fn tags(environment: &str) -> Value {
     json!({ "Tags": [{ "Key": "waypost:environment", "Value": environment }] })
 }
 
-/// The tables of all environments have the same keys and indexes.
+/// All environments' tables have the same keys and indexes.
 #[test]
 fn a_table_of_another_environment_is_refused() {
     let desk = Desk::new();
@@ -449,8 +449,7 @@ fn a_table_of_another_environment_is_refused() {
     assert!(desk.calls_of("sam deploy").is_empty(), "nothing was changed");
 }
 
-/// A table that CloudFormation does not manage may lack an index of this release, or the protection that the stack's
-/// table has.
+/// A table that CloudFormation does not manage may lack one of this release's indexes, or the stack table's protection.
 #[test]
 fn another_table_replaces_the_stacks_own_only_if_it_is_alike() {
     let desk = Desk::new();

@@ -31,7 +31,7 @@ fn crates() -> Vec<PathBuf> {
         .collect()
 }
 
-/// The documents of the project, with their texts.
+/// The project's documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let readmes = crates().into_iter().chain([root(), root().join("tests")]).map(|folder| folder.join("README.md"));
     let documents = entries(&root().join("docs"))
@@ -69,7 +69,7 @@ fn every_path_that_a_document_names_exists() {
     assert!(missing.is_empty(), "documents name files that do not exist: {missing:#?}");
 }
 
-/// Each section names its modules in a line, such as "Tests: `publishing`."
+/// Each section lists its modules in a line such as "Tests: `publishing`."
 #[test]
 fn the_page_of_crashes_names_every_module_of_crash_points() {
     let page = fs::read_to_string(root().join("docs/crashes.md")).expect("the page is text");
@@ -91,7 +91,7 @@ fn lines_of_prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The anchor that GitHub gives to a heading.
+/// The anchor that GitHub gives a heading.
 fn anchor(heading: &str) -> String {
     let heading = heading.to_lowercase().replace(' ', "-");
     heading.chars().filter(|sign| sign.is_alphanumeric() || "-_".contains(*sign)).collect()
@@ -179,7 +179,7 @@ fn has_comment(commands: &str) -> bool {
     false
 }
 
-/// An interactive zsh treats a pasted comment as words of the command.
+/// An interactive zsh treats a pasted comment as part of the command.
 #[test]
 fn commands_to_be_pasted_have_no_comments() {
     for (commands, expected) in [

@@ -99,7 +99,7 @@ fn openapi_yaml_names_the_tokens_that_each_endpoint_takes() {
 fn openapi_yaml_gives_each_endpoint_the_body_that_it_takes() {
     for (name, operation, declaration) in operations() {
         let json = operation["requestBody"]["content"].get(JSON).is_some();
-        // The gate checks the media type after the token; without one, the handler checks the body.
+        // The gate checks the media type after the token; if there is none, the handler checks the body.
         assert_eq!(json && declaration.access.needs_token(), declaration.takes_json, "{name}");
     }
 }

@@ -1,5 +1,5 @@
-//! The examples of the two documents contain no member `$ref`. Libraries that resolve references look for it everywhere,
-//! and fail on one that leads nowhere.
+//! The examples in the two documents contain no member `$ref`. Libraries that resolve references look for it
+//! everywhere, and fail on one that leads nowhere.
 
 use std::{fs, path::Path};
 

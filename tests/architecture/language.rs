@@ -1,4 +1,4 @@
-//! Comments, documents, texts and names of functions use none of the phrases that docs/style.md refuses.
+//! Comments, documents, strings and function names use none of the phrases that docs/style.md refuses.
 
 use std::{
     fmt::Write as _,
@@ -18,12 +18,12 @@ fn root() -> PathBuf {
 struct Phrase {
     /// In lower case.
     words: Vec<String>,
-    /// Whether it is refused at the beginning of a sentence only: the table writes it with a capital.
+    /// Whether it is refused only at the beginning of a sentence: the table then writes it with a capital.
     begins_sentence: bool,
     instead: String,
 }
 
-/// The phrases of the table in docs/style.md: several in a cell, separated by semicolons.
+/// The phrases of the table in docs/style.md: a cell may have several, separated by semicolons.
 fn phrases() -> Vec<Phrase> {
     let style = fs::read_to_string(root().join(STYLE)).expect("the project has a style");
     let (_, section) = style.split_once(HEADING).expect("docs/style.md lists phrases");
@@ -49,7 +49,7 @@ struct Token {
     line: usize,
 }
 
-/// The prose of a file: every line of a document; the comments, texts with spaces and function names of a program.
+/// The prose of a file: every line of a document; a program's comments, strings with spaces, and function names.
 fn prose(path: &str, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut marker_before = "";
@@ -78,7 +78,7 @@ fn without_marker(line: &str) -> (&str, &str) {
     markers.iter().find_map(|marker| Some((*marker, line.strip_prefix(marker)?))).unwrap_or(("", line))
 }
 
-/// The prose in a line of Rust: texts with spaces, the comment, and the name of a declared function.
+/// The prose in a line of Rust: strings with spaces, the comment, and the name of a declared function.
 fn parts_of_code(line: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut code = String::new();
@@ -99,7 +99,7 @@ fn parts_of_code(line: &str) -> Vec<String> {
     parts
 }
 
-/// The words of a text and the marks that end its sentences. Code between backticks is one word.
+/// The words of some text, and the marks that end its sentences. Code between backticks is one word.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (index, part) in text.split('`').enumerate() {
@@ -143,7 +143,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The faults of a text, by line.
+/// The faults in some text, by line.
 fn faults(path: &str, text: &str, phrases: &[Phrase]) -> Vec<String> {
     let tokens = prose(path, text);
     let mut faults = Vec::new();

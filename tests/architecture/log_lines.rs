@@ -13,7 +13,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found.filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
 }
 
-/// The arguments of each log macro in a source.
+/// The arguments of each log macro in a source file.
 fn lines_of(source: &str) -> Vec<&str> {
     let calls = source.match_indices("tracing::").filter_map(|(start, _)| {
         let call = &source[start..];
@@ -60,8 +60,8 @@ fn no_line_of_the_log_has_a_debug_form() {
         faults.extend(
             lines.into_iter().filter(|line| has_debug_form(line)).map(|line| format!("{}: {line}", path.display())),
         );
-        // Its text ends with the error in `Debug` format, with the whole response; `storage::aws::CallError` has code
-        // and message.
+        // Its text ends with the error in `Debug` format, with the whole response; `storage::aws::CallError` has the
+        // code and the message.
         if source.contains("DisplayErrorContext") {
             faults.push(format!("{}: DisplayErrorContext", path.display()));
         }

@@ -77,7 +77,7 @@ fn dimensions(of: &Value) -> BTreeSet<String> {
     dimensions.map(|dimension| dimension["Name"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// The text of a member, including any references.
+/// A member's text, including any references.
 fn text_of(value: &Value, member: &str) -> String {
     let text = value[member].as_str().or(value[member]["Fn::Sub"].as_str());
     text.unwrap_or_else(|| panic!("no {member}: {value}")).to_owned()
@@ -91,7 +91,7 @@ fn of_filters() -> Vec<Reference> {
     names.map(|(namespace, name)| (namespace, name, BTreeSet::new())).collect()
 }
 
-/// The metrics of an alarm: its own, or those of its expression.
+/// An alarm's metrics: its own, or those of its expression.
 fn of_alarm(alarm: &Value) -> Vec<Reference> {
     let metric = |of: &Value| (text_of(of, "Namespace"), text_of(of, "MetricName"), dimensions(of));
     match alarm["Metrics"].as_array() {

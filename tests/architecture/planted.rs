@@ -1,4 +1,4 @@
-//! The bugs that are planted to test the simulation: a patch that no longer applies tests nothing.
+//! The bugs planted to test the simulation: a patch that no longer applies tests nothing.
 
 use std::{fs, path::Path, process::Command};
 

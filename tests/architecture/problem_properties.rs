@@ -1,5 +1,5 @@
-//! The members of a Problem's `properties`: openapi.yaml declares each one that the code sets or an example has, with
-//! its kinds.
+//! The members of a Problem's `properties`: openapi.yaml declares each one that the code sets or an example contains,
+//! with its kinds.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -28,7 +28,7 @@ fn kinds(member: &Value) -> BTreeSet<&str> {
     member["x-problem-kinds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The texts of all Rust files in a folder.
+/// The text of all Rust files in a folder.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("an entry can be read").path();

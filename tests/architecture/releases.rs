@@ -1,4 +1,4 @@
-//! Updates of functions: every caller invokes an alias, which moves to the new version gradually, or back if an alarm
+//! Function updates: every caller invokes an alias, which moves to the new version gradually, or back if an alarm
 //! fires.
 
 use std::{fs, path::Path};
@@ -12,9 +12,9 @@ use crate::template::{RELEASE_ALARM, expanded, expanded_with, function_behind, o
 const ALIAS: &str = "live";
 /// The alarms that roll an update back: a function crashed, failed or timed out; functions answer 5xx.
 const ALARMS: [&str; 2] = ["FunctionErrorsAlarm", RELEASE_ALARM];
-/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to fire before its end.
+/// The shortest time in which CodeDeploy shifts the traffic, in seconds: an alarm must be able to fire within it.
 const SHORTEST_SHIFT: u64 = 300;
-/// CloudFormation's limit for the resources of a stack.
+/// CloudFormation's limit on a stack's resources.
 /// <https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html>
 const MOST_RESOURCES: usize = 500;
 const LONGEST_TEMPLATE: usize = 1_000_000;
@@ -46,7 +46,7 @@ fn in_use() -> Vec<String> {
     functions
 }
 
-/// The function that Secrets Manager calls for rotation, without an alias.
+/// The function that Secrets Manager calls for rotation; it has no alias.
 fn rotating(resources: &Map<String, Value>) -> Vec<Value> {
     let schedules = of_type(resources, "AWS::SecretsManager::RotationSchedule").into_iter();
     schedules.map(|(_, schedule)| schedule["Properties"]["RotationLambdaARN"]["Fn::GetAtt"][0].clone()).collect()
@@ -154,8 +154,8 @@ fn every_choice_of_a_rollout_is_one_that_codedeploy_knows() {
     }
 }
 
-/// Retained versions would fill the account's quota for code, and the version of a rolled-back update would make the
-/// next update fail: Lambda does not publish the same code twice in a row.
+/// Retained versions would fill the account's quota for code, and a rolled-back update's version would make the next
+/// update fail: Lambda does not publish the same code twice in a row.
 #[test]
 fn a_version_that_nothing_leads_to_is_removed() {
     let versions = of_type(&expanded(), "AWS::Lambda::Version");

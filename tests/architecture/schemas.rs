@@ -1,5 +1,5 @@
 //! The schemas of openapi.yaml: schemas that repeat another agree with it, responses accept values added later, and the
-//! known values are those of the code.
+//! known values are those in the code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ const SIGNATURE: &str = "shared/webhooks/src/subscriptions/endpoint/key_pair.rs"
 const VIOLATION: &str = "shared/problem/src/violation.rs";
 const CONNECTION: &str = "shared/payments/src/connection.rs";
 
-/// The strings with a list of values, each with the file and name of its enumeration in the code.
+/// The strings with a list of values, each with its enumeration's file and name in the code.
 const OF_CODE: [(&str, &str, &str); 33] = [
     ("WebhookRetries", ATTEMPT_SETTINGS, "Retries"),
     ("WebhookRequest/retries", ATTEMPT_SETTINGS, "Retries"),
@@ -134,7 +134,7 @@ fn a_schema_that_repeats_another_has_the_same_members() {
 
 /// A string in a schema, with a list of values.
 struct Enumeration<'a> {
-    /// `examples` if values may be added, otherwise `enum`.
+    /// `examples` if more values may be added, otherwise `enum`.
     values: BTreeSet<&'a str>,
     is_open: bool,
     /// The description of the string, or of the list that contains it.

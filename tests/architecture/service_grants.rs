@@ -1,5 +1,5 @@
-//! The rights of AWS services to resources of the stack: one action each, and only for this stack. The contract tests
-//! check the functions' rights.
+//! AWS services' rights to the stack's resources: one action each, and only for this stack. The contract tests check
+//! the functions' rights.
 
 use serde_json::{Map, Value, json};
 

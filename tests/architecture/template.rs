@@ -1,4 +1,4 @@
-//! Rules for template.yaml, so that a second environment, a repeated first deployment, logs, queues and alarms work on
+//! Rules for template.yaml that make a second environment, a repeated first deployment, logs, queues and alarms work on
 //! AWS. Emulators do not detect violations.
 
 use std::{
@@ -61,7 +61,7 @@ pub fn of_type(resources: &Map<String, Value>, kind: &str) -> Vec<(String, Value
     found
 }
 
-/// The function of an alias.
+/// An alias's function.
 pub fn function_behind(resources: &Map<String, Value>, alias: &Value) -> String {
     let id = alias["Ref"].as_str().unwrap_or_else(|| panic!("{alias} is no reference to an alias"));
     assert_eq!(resources[id]["Type"], "AWS::Lambda::Alias", "{id} is not an alias");
@@ -146,8 +146,8 @@ fn every_alarm_uses_the_metrics_of_its_environment() {
     }
 }
 
-/// A failed creation removes its resources, so that their names are free for the next one. Resources protected from
-/// removal would stop the rollback, so they are retained, and have no fixed names.
+/// A failed creation removes its resources, so their names are free for the next one. Resources protected from removal
+/// would stop the rollback, so they are retained and have no fixed names.
 #[test]
 fn a_failed_first_deployment_leaves_no_names_taken() {
     let resources = expanded();
@@ -228,7 +228,7 @@ fn only_alarms_of_schedules_ring_when_data_are_missing() {
             assert_eq!(properties["TreatMissingData"], "breaching", "{id}");
             missed.push(properties["Dimensions"][0]["Value"]["Ref"].clone());
         } else {
-            // `ignore` keeps the state: SweepMissingAlarm covers missing metrics of the sweep.
+            // `ignore` keeps the state: SweepMissingAlarm covers missing sweep metrics.
             assert!(["notBreaching", "ignore"].iter().any(|good| properties["TreatMissingData"] == *good), "{id}");
         }
         for actions in ["AlarmActions", "OKActions"].into_iter().filter(|_| id != RELEASE_ALARM) {

@@ -1,7 +1,7 @@
 //! The local stand-ins for SQS and Secrets Manager, compared with ministack, a third-party emulator: every case runs
-//! against both, through AWS's SDK, so that differences are detected.
+//! against both, through AWS's SDK, to detect differences.
 //!
-//! A case is an async function, named after the behaviour that it proves, and listed in its module's `CASES`. A case in
+//! A case is an async function, named after the behaviour that it proves and listed in its module's `CASES`. A case in
 //! which ministack deviates from AWS's documentation runs only against the stand-ins, and gives the reason.
 
 mod ours;

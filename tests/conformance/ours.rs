@@ -1,4 +1,4 @@
-//! The local stand-ins for AWS, on a separate port and without the check of credentials.
+//! The local AWS stand-ins, on a separate port and without the credentials check.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -15,7 +15,7 @@ use secret_store::{Location, SecretStore};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// The running server, and the folder of its secrets.
+/// The running server, and its secrets' folder.
 pub struct Ours {
     pub url: String,
     _folder: TempDir,

@@ -1,4 +1,4 @@
-//! A case's queue, with short methods for calls.
+//! A case's queue, with shorthand methods for calls.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Operations on SQS queues that functions, operators and the pump use.
+//! The SQS queue operations that functions, operators and the pump use.
 //! <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Operations.html>
 
 use aws_sdk_sqs::types::QueueAttributeName as Attribute;

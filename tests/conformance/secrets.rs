@@ -1,4 +1,4 @@
-//! Operations of Secrets Manager that functions, operators and rotations use.
+//! The Secrets Manager operations that functions, operators and rotations use.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_Operations.html>
 
 use aws_sdk_secretsmanager::{

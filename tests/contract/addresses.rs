@@ -1,4 +1,4 @@
-//! Real connections to addresses of endpoints, on a machine whose only interface is `lo`. It carries public and private
+//! Real connections to endpoint addresses, on a machine whose only interface is `lo`. It has public and private
 //! addresses, and its name server gives wrong answers. No packet can leave the machine.
 
 use std::{fs, process::Stdio, sync::Arc};
@@ -20,7 +20,7 @@ mount --bind "$FOLDER/hosts" /etc/hosts
 exec "$TESTS" --ignored --nocapture --exact "$TEST"
 "#;
 
-/// Options of the system's resolver for tests that wait for unresolvable names.
+/// System resolver options for tests that wait for unresolvable names.
 const IMPATIENT: &str = "options timeout:1 attempts:2\n";
 
 /// A public address on `lo`.
@@ -39,7 +39,7 @@ async fn only_public_addresses_are_dialled_regardless_of_dns(suite: Arc<Suite>) 
     alone(&suite, IMPATIENT, test).await;
 }
 
-/// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver queries port 53 of that
+/// Runs an on-demand test on a machine whose only interface is `lo`. The system's resolver queries port 53 on that
 /// machine, with these options.
 pub async fn alone(suite: &Suite, options: &str, test: &str) {
     // The test starts its own bundle there.

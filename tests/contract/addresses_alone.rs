@@ -137,7 +137,7 @@ async fn only_public_addresses_are_dialled_and_only_those_that_were_checked(suit
     }
     assert_eq!(machine.arrived(), arrived, "a blocked attempt opens no connection");
 
-    // A name whose second answer differs is resolved once per attempt.
+    // A name that resolves differently the second time is resolved only once per attempt.
     names.on("rebinding.example.com", [addresses(&[PUBLIC]), addresses(&["10.0.0.1"])]);
     machine.good[0].on("/", [Behaviour::status(500), Behaviour::status(200)]);
     let (entity, delivery) = first_attempt(&suite, &machine.url("rebinding.example.com")).await;

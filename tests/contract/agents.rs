@@ -20,7 +20,7 @@ fn request(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-/// A request of the newest revision, with its headers and without a token.
+/// A request in the newest revision, with its headers and without a token.
 pub fn newest(api: &Api, method: &str, params: Value) -> Call {
     let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
     name.into_iter().fold(message(api, method, params), |call, name| call.header("mcp-name", name))
@@ -36,7 +36,7 @@ pub async fn token(suite: &Suite, scope: &str) -> String {
     suite.api.token(Application::Demo, scope).await
 }
 
-/// The result of a request; panics without one.
+/// A request's result; panics if there is none.
 pub fn result(answer: &ApiResponse) -> Value {
     let message = answer.json();
     assert!(message["jsonrpc"] == "2.0" && message["id"] == 1, "{}", answer.exchange);

@@ -1,4 +1,4 @@
-//! The gate before the endpoint for AI agents: origins, tokens, scopes, and the tools that a call may use.
+//! The gate in front of the endpoint for AI agents: origins, tokens, scopes, and the tools that a call may use.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn dns_rebinding_is_refused(suite: Arc<Suite>) {
     from("proxy.example").expect(200).await;
 }
 
-/// The value of a parameter of a challenge.
+/// The value of a challenge's parameter.
 fn parameter<'a>(challenge: &'a str, name: &str) -> &'a str {
     let (_, rest) = challenge.split_once(&format!("{name}=\"")).unwrap_or_else(|| panic!("no {name}: {challenge}"));
     rest.split('"').next().unwrap_or_default()
@@ -57,7 +57,7 @@ async fn a_client_without_a_token_is_led_to_the_issuer(suite: Arc<Suite>) {
     let bad = newest(&suite.api, "server/discover", json!({})).bearer("nonsense").expect(401).await;
     let challenge = bad.header("www-authenticate");
     assert_eq!((parameter(challenge, "error"), parameter(challenge, "scope")), ("invalid_token", "mcp.read"));
-    // The other endpoints name their own scope and the metadata of the API as a whole.
+    // The other endpoints name their own scope, and the metadata of the API as a whole.
     let other = suite.api.get("/api/managing-entity/covered/webhook/list").expect(401).await;
     let challenge = other.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), "integrations.read");
@@ -110,7 +110,7 @@ async fn a_challenge_also_names_the_scopes_of_the_token_that_it_replaces(suite: 
     let challenge = refused.header("www-authenticate");
     assert_eq!(parameter(challenge, "scope"), scopes.join(" "));
 
-    // A client that requests exactly the scopes of the challenge can then read and write.
+    // A client that requests exactly the challenge's scopes can then read and write.
     let both = token_of(&suite.api, &agent, parameter(challenge, "scope")).await;
     assert_eq!(problem(&write(&both).expect(200).await)["kind"], "invalid-request");
     result(&read(&both).expect(200).await);
@@ -130,7 +130,7 @@ async fn a_tool_beyond_the_registration_is_unlisted_and_the_error_says_why(suite
         assert!(is_listed("list_webhooks") && is_listed("explain_problem"), "{listed:#?}");
         assert!(!is_listed("create_webhook") && !is_listed("list_connections"), "{listed:#?}");
     }
-    // No challenge, since no token would suffice: the library would request one in vain and end its session.
+    // No challenge, since no token would be enough: the library would request one in vain and end its session.
     let refused = problem(&tool(&suite.api, "create_webhook", json!({})).bearer(&whole).expect(200).await);
     assert_eq!(refused["kind"], "insufficient-scope", "{refused:#}");
     let detail = refused["detail"].as_str().expect("a text");

@@ -1,4 +1,4 @@
-//! The failures of all commands, each with its exit code.
+//! All commands' failures, each with its exit code.
 
 use std::{io, process::ExitCode};
 
@@ -12,9 +12,9 @@ use storage::TableError;
 
 use crate::{invocation::InvocationError, stack::StackError};
 
-/// The exit code of a failure. clap's exit code for wrong arguments is 2.
+/// The exit code for a failure. clap's exit code for wrong arguments is 2.
 const FAILED: u8 = 1;
-/// The exit code of a refusal: nothing was done, and a retry would fail again.
+/// The exit code for a refusal: nothing was done, and a retry would fail again.
 const REFUSED: u8 = 3;
 
 /// Why a command did not complete.
@@ -51,10 +51,10 @@ pub enum Failure {
     /// Failing webhooks could not be listed.
     #[error("the table could not be read; nothing was changed")]
     Webhooks(#[source] TableError),
-    /// Failed attempts were not cleared, or not all of them.
+    /// Not all failed attempts were cleared.
     #[error("some failed attempts may still count; run this again")]
     Guesses(#[source] TableError),
-    /// A function of the deployment was not invoked, or failed.
+    /// One of the deployment's functions was not invoked, or failed.
     #[error(transparent)]
     Invocation(#[from] InvocationError),
     /// Databases were not updated, for the reasons in the result.

@@ -1,4 +1,4 @@
-//! Invokes a function of a deployment, as its schedule does. IAM authorizes the call.
+//! Invokes one of a deployment's functions, as its schedule does. IAM authorizes the call.
 
 use aws_sdk_lambda::{
     Client,
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use storage::aws::CallError;
 
-/// A function that operators invoke: its name on one machine, and the output of a stack with its name.
+/// A function that operators invoke: its name on one machine, and the stack output that contains its name.
 pub struct Invoked {
     /// Its name in the bundle.
     pub name: &'static str,
@@ -40,7 +40,7 @@ impl InvocationError {
 }
 
 impl Invoked {
-    /// Invokes the function with the event of a schedule, and waits for its result.
+    /// Invokes the function with a schedule's event, and waits for its result.
     pub async fn invoke<T: DeserializeOwned>(&self, deployment: &Deployment) -> Result<T, InvocationError> {
         let Self { name, output } = *self;
         let (config, function) = match &deployment.location {

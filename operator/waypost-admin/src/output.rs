@@ -1,4 +1,4 @@
-//! The result of a command on standard output: text for people, or one JSON value for programs.
+//! A command's result on standard output: text for people, or one JSON value for programs.
 
 use std::{
     fmt::Display,
@@ -16,7 +16,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes the result of a command as JSON or as text.
+    /// Writes a command's result as JSON or as text.
     pub fn write(self, json: impl Serialize, text: impl Display) -> Result<(), Failure> {
         let text = if self.json { serde_json::to_string(&json)? } else { text.to_string() };
         writeln!(stdout().lock(), "{text}").map_err(Failure::Output)

@@ -1,4 +1,4 @@
-//! Finds a stack on AWS by its name. Credentials and region are resolved as by every AWS tool.
+//! Finds a stack on AWS by its name. Credentials and region are resolved as in any AWS tool.
 
 use aws_sdk_cloudformation::{Client, error::ProvideErrorMetadata};
 use operator::deployment::Stack;
@@ -17,12 +17,12 @@ pub enum StackError {
         "there is no stack {name} in {region} ({reason}); `aws cloudformation list-stacks` lists the existing ones"
     )]
     NoStack { name: String, region: String, reason: String },
-    /// CloudFormation refused the call or did not answer.
+    /// CloudFormation refused the call or did not respond.
     #[error("the outputs of the stack {name} cannot be read: {reason}")]
     Outputs { name: String, reason: String },
 }
 
-/// Reads all outputs of a stack in one call.
+/// Reads all of a stack's outputs in one call.
 pub async fn find(name: &str) -> Result<Stack, StackError> {
     let aws = aws_config::load_from_env().await;
     let region = aws.region().ok_or(StackError::NoRegion)?.to_string();

@@ -1,5 +1,5 @@
-//! A queue for a function that is measured alone: it takes the function's messages, counts its calls, and passes the
-//! messages on in Lambda's format. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
+//! A queue for a function that is measured alone: it takes the function's messages, counts its calls, and forwards the
+//! messages in Lambda's format. <https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html>
 
 use std::{
     collections::VecDeque,
@@ -56,7 +56,7 @@ impl Announcements {
         self.shared.calls.load(Ordering::Relaxed)
     }
 
-    /// The next `size` messages as the event of an invocation.
+    /// The next `size` messages as an invocation's event.
     pub fn batch(&self, size: usize) -> Result<String, String> {
         let mut messages = self.shared.messages.lock().expect("no holder panics");
         if messages.len() < size {

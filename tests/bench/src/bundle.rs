@@ -36,9 +36,9 @@ pub struct Bundle {
 /// The settings of a bundle.
 #[derive(Default)]
 pub struct BundleSettings<'a> {
-    /// The configuration of geo-IP databases, if any.
+    /// The geo-IP configuration, if any.
     pub geo_ip: Option<&'a Value>,
-    /// Functions that run as release builds. The others are debug builds.
+    /// Functions that run as release builds. The others run as debug builds.
     pub release: &'a [&'a str],
     pub variables: &'a [(&'a str, &'a str)],
     /// A proxy between the functions and the table.
@@ -68,7 +68,7 @@ impl Bundle {
         }
         // The made-up bookings do not conform to their schema, so each would cause warnings.
         command.env("EVENT_VALIDATION", "off");
-        // Functions must not stop when idle, so that their processor time can be counted.
+        // Functions must not stop when idle, so that their processor time can be measured.
         command.args(["--function-idle", "24h"]).envs(settings.variables.iter().copied());
         let mut process = command.stdin(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
         let file = data.join("service.env");
@@ -188,7 +188,7 @@ impl Bundle {
         Ok(serde_json::from_str(&answer.error_for_status()?.text().await?)?)
     }
 
-    /// The environment of a deployed function.
+    /// A deployed function's environment.
     pub fn function_env(&self) -> Vec<(&str, &str)> {
         vec![
             ("AWS_REGION", "us-east-1"),

@@ -16,7 +16,7 @@ pub struct Cloud {
     to_table: Way,
     to_queue: Way,
     to_secrets: Way,
-    /// Without a delay, regardless of the round trip to AWS.
+    /// Without delay, whatever the round trip to AWS.
     to_endpoint: Way,
     authority: PathBuf,
     _folder: TempDir,
@@ -64,7 +64,7 @@ impl Cloud {
         })
     }
 
-    /// The address of an endpoint that answers at once.
+    /// The address of an endpoint that responds at once.
     pub fn endpoint(&self) -> String {
         self.to_endpoint.address()
     }
@@ -82,7 +82,7 @@ impl Cloud {
         [aws.map(|way| way.network.connections()).iter().sum(), self.to_endpoint.network.connections()]
     }
 
-    /// The mean delay of a call to the table beyond a round trip.
+    /// The mean delay of a table call beyond the round trip.
     pub fn lateness(&self) -> Duration {
         self.to_table.network.lateness()
     }

@@ -15,7 +15,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// The result of a client running as a task.
+/// The result of a client that runs as a task.
 pub type TaskResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Converts a task's error into a string, which can be returned outside a task.

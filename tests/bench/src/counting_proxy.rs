@@ -72,8 +72,8 @@ impl CountingProxy {
         self.shared.table.get_or_init(|| table.to_owned());
     }
 
-    /// Sets the credentials that sign changed requests, whose original signatures are invalid. Without credentials the
-    /// proxy does not change requests and counts no capacity units.
+    /// Sets the credentials for signing changed requests, whose original signatures are no longer valid. Without
+    /// credentials, the proxy does not change requests and counts no capacity units.
     pub fn sign_as(&self, caller: AwsCaller) {
         self.shared.caller.get_or_init(|| caller);
     }

@@ -1,4 +1,4 @@
-//! Publications to webhooks with the most expensive filters that the limits allow.
+//! Publishing to webhooks with the most expensive filters that the limits allow.
 
 use std::error::Error;
 
@@ -9,18 +9,18 @@ use crate::{
     growth::{Growth, REQUESTS, timed},
 };
 
-/// Maximum number of webhooks of an entity.
+/// Maximum number of webhooks per entity.
 const WEBHOOKS: usize = 200;
 /// Maximum number of values in a filter.
 const ALTERNATIVES: usize = 100;
-/// Elements with which every alternative is compared. All filters together then use nearly all the steps allowed for an
+/// Elements that every alternative is compared with. All filters together use nearly all the steps allowed for an
 /// event; with more elements, they would let the event pass.
 const COMPARED: usize = 240;
 /// Elements that are only parsed. They bring the event to 252 KB.
 const PARSED: usize = 125_000;
 
 /// Measures a small event and the largest one, without webhooks and with expensive filters. No filter lets the events
-/// pass, so the difference is the time to read the webhooks and, for the large event, to apply the filters.
+/// pass, so the difference is the time taken to read the webhooks and, for the large event, to apply the filters.
 pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let small = json!({ "a": [] });
     let large = json!({ "a": vec!["1"; COMPARED], "rest": vec![0; PARSED] });

@@ -24,17 +24,17 @@ use crate::{
 /// Maximum duration of publishing at full load.
 const LIMIT: Duration = Duration::from_secs(10);
 const IDLE: Duration = Duration::from_secs(10);
-/// The number of counted deliveries of each kind.
+/// The number of deliveries of each kind to count.
 const COUNTED: usize = 100;
 const COUNTED_AT_ONCE: usize = 2_000;
 /// The time allowed for the writes after an arrival.
 const SETTLING: Duration = Duration::from_secs(1);
-/// A full load whose stages are measured.
+/// A run at full load whose stages are measured.
 const STAGED: Load = Load::Full(1_000, LIMIT);
 /// Three retries, as early as the contract allows.
 const RETRIES: &str = "0s,1s,1s,1s";
 
-/// A run, and the processor time of each process during it.
+/// A run, and each process's processor time during it.
 pub struct Measured {
     pub run: Run,
     pub usage: Usage,

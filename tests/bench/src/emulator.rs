@@ -21,7 +21,7 @@ impl Emulator {
     }
 }
 
-/// Calls a service of AWS in its JSON protocol.
+/// Calls an AWS service in its JSON protocol.
 pub async fn call(
     emulator: &Emulator,
     connection: &mut Connection,

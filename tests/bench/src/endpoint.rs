@@ -1,4 +1,4 @@
-//! The endpoint of measured deliveries. It only records the arrival of each event, by the number in its data.
+//! The endpoint of measured deliveries. It only records when each event arrived, by the number in its data.
 
 use std::{
     error::Error,
@@ -29,7 +29,7 @@ pub struct Endpoint {
 
 struct Seen {
     began: Instant,
-    /// The number of failed attempts of each delivery before it succeeds.
+    /// How many attempts of each delivery fail before it succeeds.
     failures: AtomicU32,
     /// The events of each path.
     events: Vec<Vec<Event>>,
@@ -62,7 +62,7 @@ impl Endpoint {
         Ok(Self { address, seen })
     }
 
-    /// Sets the number of failed attempts of each delivery before it succeeds.
+    /// Sets how many attempts of each delivery fail before it succeeds.
     pub fn fail(&self, times: u32) {
         self.seen.failures.store(times, Ordering::Relaxed);
     }
@@ -83,7 +83,7 @@ impl Endpoint {
         (first > 0).then(|| self.seen.began + Duration::from_nanos(first))
     }
 
-    /// Waits until this many deliveries have succeeded; fails after 30 s without a further success.
+    /// Waits until this many deliveries have succeeded; fails after 30 s without another success.
     pub async fn until(&self, arrived: u64) -> Result<(), Box<dyn Error>> {
         const TIMEOUT: Duration = Duration::from_secs(30);
         let mut last = self.arrived();

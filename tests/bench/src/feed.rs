@@ -24,11 +24,11 @@ use crate::{
 
 /// Functions that run as deployed builds.
 const RELEASE: [&str; 4] = ["publish-event", "dispatch-deliveries", "read-feed", "acknowledge-feed"];
-/// The numbers of concurrent readers of a feed.
+/// How many readers read a feed concurrently.
 pub const READERS: [usize; 2] = [1, 4];
-/// The number of deliveries in a feed that was not read for a long time.
+/// How many deliveries are in a feed that has not been read for a long time.
 pub const WAITING: usize = 10_000;
-/// The number of single reads of each kind.
+/// How many single reads of each kind are made.
 const READS: usize = 30;
 /// A read that does not wait for the first delivery.
 const SINGLE: &str = r#"{"limit":1}"#;
@@ -43,23 +43,23 @@ pub struct FeedRun {
     pub reading: ReadingRun,
 }
 
-/// The draining of a feed in which deliveries had waited.
+/// Draining a feed in which deliveries had been waiting.
 pub struct Draining {
-    /// From the start of the readers to the last confirmation.
+    /// From when the readers start to the last confirmation.
     pub time: Duration,
     pub reading: ReadingRun,
 }
 
 /// Runs at the calm rate.
 pub struct CalmRuns {
-    /// The number of deliveries in the feed at the start of the run.
+    /// The number of deliveries in the feed when the run starts.
     pub waiting: usize,
     pub push: Run,
     /// One reader that waits for deliveries.
     pub pull: Run,
 }
 
-/// All figures of this part.
+/// All figures from this part.
 pub struct Measured {
     pub calm: [CalmRuns; 2],
     /// Full load.
@@ -96,7 +96,7 @@ pub async fn measure() -> Result<(), Box<dyn Error>> {
 struct Bench<'a> {
     bundle: &'a Bundle,
     endpoint: Endpoint,
-    /// Numbers the pushed events, for all of which the endpoint has room.
+    /// Numbers the pushed events; the endpoint has room for all of them.
     next_pushed: Arc<AtomicUsize>,
     next_pulled: Arc<AtomicUsize>,
 }
@@ -121,7 +121,7 @@ impl<'a> Bench<'a> {
         self.pull_from(&feed, entity, readers, load, 0).await
     }
 
-    /// Publishes to a feed, in which deliveries may wait, while readers read it.
+    /// Publishes to a feed, in which deliveries may be waiting, while readers read it.
     async fn pull_from(
         &self,
         feed: &Feed,
@@ -139,7 +139,7 @@ impl<'a> Bench<'a> {
         Ok(FeedRun { run, reading })
     }
 
-    /// Publishes at the calm rate while this many deliveries wait in the feed.
+    /// Publishes at the calm rate while this many deliveries are waiting in the feed.
     async fn calm(&self, waiting: usize) -> Result<CalmRuns, Box<dyn Error>> {
         let entity = format!("feed-calm-{waiting}");
         let feed = self.bundle.feed(&entity).await?;
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let entity = "feed-single-reads";
         let feed = self.bundle.feed(entity).await?;
         let mut reader = Reader::open(&feed).await.map_err(in_words)?;
-        // The first read of a webhook's feed also records the fact.
+        // The first read of a webhook's feed also records that it was read.
         read_one(&mut reader).await?;
         let mut empty = Vec::new();
         let mut alone = Vec::new();
@@ -217,7 +217,7 @@ async fn read_one(reader: &mut Reader) -> Result<FeedRead, Box<dyn Error>> {
     Ok(read.ok_or("single reads have reached the limit of a minute")?)
 }
 
-/// The time of a read that returns one delivery. The delivery is then confirmed, which removes it from the feed.
+/// How long a read of one delivery takes. The delivery is then confirmed, which removes it from the feed.
 async fn confirmed_read(reader: &mut Reader) -> Result<Duration, Box<dyn Error>> {
     loop {
         let read = read_one(reader).await?;

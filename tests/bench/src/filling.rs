@@ -1,4 +1,4 @@
-//! Fills the table directly with items like those that the service writes, since filling it over HTTP would take days.
+//! Fills the table directly with items like the service's, since filling it over HTTP would take days.
 
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ impl<'a> Filling<'a> {
         Ok(Self { bundle, table: Connection::open(&emulator.address).await?, emulator })
     }
 
-    /// Adds events of an entity, each with one delivery to this webhook, which has arrived. The oldest has this age,
-    /// and each is a millisecond younger than the one before.
+    /// Adds events of an entity, each with one delivery to this webhook that has arrived. The oldest has this age, and
+    /// each is a millisecond younger than the one before.
     pub async fn deliveries(&mut self, entity: &str, webhook: &str, count: usize, age: Duration) -> TaskResult<()> {
         let began = SystemClock.now() - age;
         self.put_all(count, |number| event_and_head(entity, webhook, number, began)).await
     }
 
-    /// Adds copies of the demo application under other identifiers.
+    /// Adds copies of the demo application with other identifiers.
     pub async fn applications(&mut self, count: usize) -> TaskResult<()> {
         let client = self.bundle.var("CLIENT_ID").to_owned();
         let key = json!({ "pk": { "S": format!("APP#{client}") }, "sk": { "S": "APP" } });
@@ -82,7 +82,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// An event with one delivery, which arrived at the first attempt.
+/// An event with one delivery, which arrived on the first attempt.
 fn event_and_head(entity: &str, webhook: &str, number: usize, began: Time) -> [Value; 2] {
     let created = began + Duration::from_millis(number as u64);
     // The length of the entity's name becomes a digit, so that the filled entities have different events.

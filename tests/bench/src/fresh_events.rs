@@ -22,23 +22,23 @@ use crate::{
 const EVENTS: [usize; 2] = [22_000, 100_000];
 /// Measured only with the argument `million`, since filling the table takes minutes.
 const MILLION: usize = 1_000_000;
-/// The deliveries of the quiet webhook, which wait for a retry.
+/// The quiet webhook's deliveries, which are waiting for a retry.
 const QUIET: usize = 30;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Figures for a list of the quiet webhook.
+/// Figures for a list of the quiet webhook's deliveries.
 pub struct QuietList {
     pub status: &'static str,
     /// The number of fresh events before its deliveries.
     pub events: usize,
-    /// The number of pages up to the first with a delivery, and their read units.
+    /// The number of pages up to the first one with a delivery, and their read units.
     pub pages: usize,
     pub reads: f64,
     /// The time for these pages, through the proxy that counts the units.
     pub times: Times,
 }
 
-/// Measures the list of all deliveries of the quiet webhook, and of those that wait for a retry.
+/// Measures listing all of the quiet webhook's deliveries, and those waiting for a retry.
 pub async fn measure() -> Result<Vec<QuietList>, Box<dyn Error>> {
     let proxy = CountingProxy::start().await?;
     // No breaker may pause the webhook when its deliveries fail.
@@ -69,7 +69,7 @@ pub async fn measure() -> Result<Vec<QuietList>, Box<dyn Error>> {
     Ok(lists)
 }
 
-/// Creates a webhook whose deliveries all wait for a retry.
+/// Creates a webhook whose deliveries are all waiting for a retry.
 async fn quiet_webhook(bundle: &Bundle, entity: &str) -> Result<String, Box<dyn Error>> {
     let quiet = bundle.hook(entity, "http://127.0.0.1:1/").await?;
     for _ in 0..QUIET {

@@ -42,7 +42,7 @@ impl Subject {
         Self { name: "hello", event: http_event("GET", "/", &json!({}), &[], ""), answer: Answer::Status(200) }
     }
 
-    /// Validates a token and answers from memory.
+    /// Validates a token and responds from memory.
     pub fn list_event_types(bundle: &Bundle) -> Self {
         let entity = bundle.var("MANAGING_ENTITY");
         let path = format!("/api/managing-entity/{entity}/webhook/event/list");
@@ -76,7 +76,7 @@ impl Subject {
         }
     }
 
-    /// Validates a token, and answers an agent from memory with the same list as
+    /// Validates a token, and responds to an agent from memory with the same list as
     /// [`list_event_types`](Self::list_event_types).
     pub fn mcp(bundle: &Bundle) -> Self {
         let call = json!({ "name": "list_event_types", "arguments": {} });
@@ -95,7 +95,7 @@ impl Subject {
         Self { name: "geo-ip-update", event, answer: Answer::Status(200) }
     }
 
-    /// Publishes an event with this many bytes of JSON for a managing entity.
+    /// For a managing entity, publishes an event with this many bytes of JSON.
     pub fn publish_event(bundle: &Bundle, entity: &str, size: usize) -> Self {
         let path = format!("/api/managing-entity/{entity}/webhook/event");
         let parameters = json!({ "managingEntityIdentifier": entity });
@@ -153,7 +153,7 @@ impl Subject {
         if is_right { Ok(answer) } else { Err(format!("{} answered {answer}", self.name).into()) }
     }
 
-    /// Bytes of the program, unpacked and packed by `zip -9`.
+    /// The program's size in bytes, unpacked and packed by `zip -9`.
     pub fn size(&self) -> Result<(u64, u64), Box<dyn Error>> {
         let program = fs::read(self.binary())?;
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
@@ -166,7 +166,7 @@ fn bearer(bundle: &Bundle) -> (&'static str, String) {
     ("authorization", format!("Bearer {}", bundle.token))
 }
 
-/// A booking that conforms to its schema, so that the function logs no warning, with further data.
+/// A booking with further data. It conforms to its schema, so the function logs no warning.
 fn conforming_booking(rest: Value) -> Value {
     let amount = json!({ "amount": "129.00", "currency": "EUR" });
     json!({

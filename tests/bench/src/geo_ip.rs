@@ -1,5 +1,5 @@
-//! An update of a geo-IP database as large as the largest free one, from a local server into a folder, and the time of
-//! a lookup.
+//! Updating a geo-IP database as large as the largest free one, from a local server into a folder, and the time taken
+//! by a lookup.
 
 use std::{
     error::Error,
@@ -44,11 +44,11 @@ pub struct Measured {
     pub time: Duration,
     /// The process's processor time during the update, in kernel and user mode.
     pub computing: Duration,
-    /// The peak memory of the process, in bytes.
+    /// The process's peak memory, in bytes.
     pub peak: u64,
-    /// The time of a second update, which changes nothing.
+    /// The time taken by a second update, which changes nothing.
     pub unchanged: Duration,
-    /// The mean time of a lookup.
+    /// The mean time taken by a lookup.
     pub lookup: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Provider {
         Ok(Self { server, size: database.len().try_into()? })
     }
 
-    /// The service's secret with this provider.
+    /// The service's secret for this provider.
     fn secret(&self) -> Value {
         json!({"editions": [{
             "edition": EDITION, "source": "maxmind", "url": self.server.url(""),
@@ -135,7 +135,7 @@ async fn look_up(store: &Path) -> Result<Duration, Box<dyn Error>> {
     let database = reader.refresh().await?;
     let began = Instant::now();
     for number in 0..LOOKUPS {
-        // Far from the previous address, so that no cache contains it.
+        // Far from the previous address, so that it is not in any cache.
         let network = number.wrapping_mul(2_654_435_761) % NETWORKS;
         let address = Ipv4Addr::from(0x0100_0000 + (network << 8) + 77);
         let found = database.lookup::<About>(IpAddr::V4(address))?.ok_or("an address that is unknown")?;

@@ -1,5 +1,5 @@
-//! Times of requests by the amount of data: fresh events, deliveries of the entity, webhooks of an event, applications,
-//! revocations. A search for rare items must not slow down as other items increase.
+//! Request times by the amount of data: fresh events, the entity's deliveries, an event's webhooks, applications,
+//! revocations. A search for rare items must not slow down as the number of other items grows.
 
 use std::{
     error::Error,
@@ -28,9 +28,9 @@ const DELIVERIES: [usize; 2] = [10_000, 200_000];
 const WEBHOOKS: [usize; 3] = [1, 50, 200];
 const APPLICATIONS: [usize; 2] = [0, 5_000];
 const REVOCATIONS: [usize; 3] = [0, 5_000, 50_000];
-/// The number of requests of each kind.
+/// How many requests of each kind are made.
 pub const REQUESTS: usize = 30;
-/// Fewer than the service accepts from one managing entity in a minute.
+/// Fewer than the service accepts from one managing entity per minute.
 const RECOVERIES: usize = 15;
 const WALKS: usize = 3;
 const STARTS: usize = 9;
@@ -53,7 +53,7 @@ const RELEASE: [&str; 9] = [
     "list-event-types",
 ];
 
-/// The times of one kind of request, by the amount of one kind of data.
+/// The times for one kind of request, by the amount of one kind of data.
 pub struct Growth {
     pub what: String,
     /// The kind of data whose amount grows.
@@ -61,17 +61,17 @@ pub struct Growth {
     /// The unit of the slope, in items.
     pub step: usize,
     pub times: Vec<(usize, Times)>,
-    /// Calls to the table and read units, where counted.
+    /// Calls to the table and read units, if counted.
     pub reads: Vec<(u64, f64)>,
 }
 
 impl Growth {
-    /// A growth without any measurements yet.
+    /// No measurements yet.
     pub fn new(what: impl Into<String>, of: &'static str, step: usize) -> Self {
         Self { what: what.into(), of, step, times: Vec::new(), reads: Vec::new() }
     }
 
-    /// The increase of the median for each step, in seconds.
+    /// How much the median grows with each step, in seconds.
     pub fn slope(&self) -> f64 {
         let (few, short) = self.times[0];
         let (many, long) = self.times[self.times.len() - 1];
@@ -110,7 +110,7 @@ pub async fn timed(
     Ok(Times::of(times))
 }
 
-/// Measures one event to a growing number of webhooks.
+/// Measures publishing one event to a growing number of webhooks.
 async fn of_webhooks(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let endpoint = Endpoint::start(WEBHOOKS[WEBHOOKS.len() - 1], WEBHOOKS.len() * (EVENTS + 1)).await?;
     let growth = |what| Growth::new(what, "webhooks of the event", 1);
@@ -215,7 +215,7 @@ async fn of_applications(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<V
     Ok(vec![growth])
 }
 
-/// Measures the start and the reads of a function that verifies tokens, with a growing number of valid revocations.
+/// Measures the startup and the reads of a function that verifies tokens, with a growing number of valid revocations.
 async fn of_revocations(bundle: &Bundle, filling: &mut Filling<'_>) -> Result<Vec<Growth>, Box<dyn Error>> {
     let subject = Subject::list_event_types(bundle);
     let proxy = CountingProxy::start().await?;

@@ -1,7 +1,7 @@
 //! Functions as Lambda runs them: each alone, one event after another, with TLS and a round trip to the table.
 //!
 //! A function that gets one event at a time cannot share a call with another request, and each round trip to the table
-//! is billed. So this part shows the cost of a request on AWS, while the other parts show the capacity of a machine.
+//! is billed. So this part shows what a request costs on AWS, while the other parts show a machine's capacity.
 
 use std::{
     error::Error,
@@ -25,11 +25,11 @@ use crate::{
 
 /// The round trips to table, queue and secrets.
 pub const ROUND_TRIPS: [Duration; 3] = [Duration::from_millis(1), Duration::from_millis(3), Duration::from_millis(8)];
-/// The index of the round trip of measured starts and of the price of Lambda's time.
+/// The index of the round trip used for measured starts and for the price of Lambda's time.
 pub const USUAL: usize = 1;
 const STARTS: usize = 9;
 const WARM_UP: usize = 20;
-/// The invocations with each round trip.
+/// How many invocations are made with each round trip.
 const INVOCATIONS: usize = 120;
 /// All measured invocations. `EVENTS` includes starts and warm-up.
 const MEASURED: u32 = 3 * INVOCATIONS as u32;
@@ -38,19 +38,19 @@ const EVENTS: usize = STARTS + WARM_UP + MEASURED as usize;
 const TEMPLATE: &str = include_str!("../../../template.yaml");
 /// Bytes of an event.
 const SIZE: usize = 1_000;
-/// The number of webhooks of the large publication.
+/// How many webhooks the large publish request reaches.
 const MANY: usize = 20;
 /// The maximum number of messages that Lambda passes to an invocation.
 const BATCH: usize = 10;
 
-/// The cost of an invocation of one kind.
+/// What one kind of invocation costs.
 pub struct Figures {
     pub title: String,
     /// The function's processor time.
     pub computing: Duration,
-    /// The median time from the event to the answer, with each round trip.
+    /// The median time from event to answer, for each round trip.
     pub wall: [Duration; ROUND_TRIPS.len()],
-    /// The shortest time with each round trip, without other delays.
+    /// The shortest time for each round trip, without other delays.
     shortest: [Duration; ROUND_TRIPS.len()],
     /// Calls to the table and the queue.
     pub calls: [f64; 2],
@@ -58,17 +58,17 @@ pub struct Figures {
     pub operations: Vec<(String, f64)>,
     pub writes: f64,
     pub reads: f64,
-    /// Connections opened by a start and the first invocation.
+    /// Connections opened during startup and the first invocation.
     pub connections_at_first: f64,
     /// Connections to AWS and endpoints opened by each later invocation.
     pub connections: [f64; 2],
     /// Bytes that the function logs.
     pub logged: f64,
-    /// The peak memory of the process, in bytes.
+    /// The process's peak memory, in bytes.
     pub peak: u64,
-    /// From the start of the process to the first answer.
+    /// From the process's start to the first answer.
     pub start: Times,
-    /// Bytes of the program, unpacked and packed.
+    /// The program's size in bytes, unpacked and packed.
     pub size: (u64, u64),
     /// The memory that Lambda gives the function, in MB.
     pub memory: u64,
@@ -132,12 +132,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measures a function of the template by repeating one event.
+    /// Measures one of the template's functions by repeating an event.
     async fn deployed(&self, title: &str, subject: &Subject) -> Result<Figures, Box<dyn Error>> {
         self.measure(title, self.memory(subject.name)?, async || Ok(subject.clone())).await
     }
 
-    /// Measures attempts, `batch` at a time, each soon after its publication.
+    /// Measures attempts, `batch` at a time, each soon after its event was published.
     async fn attempts(&self, title: &str, publication: &Subject, batch: usize) -> Result<Figures, Box<dyn Error>> {
         let mut deliveries = NewDeliveries::of(publication, self.bundle).await?;
         let next = async || Ok(Subject::dispatch_deliveries(deliveries.batch(batch).await?));

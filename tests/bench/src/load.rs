@@ -44,7 +44,7 @@ pub struct Publisher {
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
     pub number: usize,
-    /// The start of the publication.
+    /// When publishing began.
     pub began: Instant,
     /// The time until the acknowledgement.
     pub acknowledged: Duration,
@@ -62,7 +62,7 @@ impl Publisher {
         }
     }
 
-    /// All clients publish as fast as the service answers: this many events in total, or as many as begin within this
+    /// All clients publish as fast as the service responds: this many events in total, or as many as begin within this
     /// time.
     pub async fn at_full_speed(&self, events: usize, limit: Duration) -> TaskResult<Vec<Published>> {
         let left = Arc::new(AtomicUsize::new(events));

@@ -1,5 +1,5 @@
 //! An emulated network between a function and a server. Bytes to the server are delayed by a round trip and bytes back
-//! are not, so that a handshake takes round trips, like a call. Threads sleep for the delay, since the timers of an
+//! are not, so a handshake takes whole round trips, as does a call. Threads sleep for the delay, since the timers of an
 //! async runtime count in whole milliseconds.
 
 use std::{
@@ -41,7 +41,7 @@ impl Network {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 shared.connections.fetch_add(1, Relaxed);
-                // If the server is gone, the client sees a closed connection.
+                // If the server has gone, the client sees a closed connection.
                 drop(connect(client, server, &shared));
             }
         });

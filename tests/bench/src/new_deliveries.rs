@@ -1,6 +1,5 @@
 //! New deliveries for one invocation after another. They must be new: the dispatcher reads the event before it claims a
-//! first attempt, and inserts the head of the delivery. Any other claim updates the head, without waiting for the
-//! event.
+//! first attempt, and inserts the delivery's head. Any other claim updates the head, without waiting for the event.
 
 use std::error::Error;
 
@@ -8,7 +7,7 @@ use tokio::process::Child;
 
 use crate::{announcements::Announcements, bundle::Bundle, function::Subject, runtime_api::RuntimeApi};
 
-/// A publisher beside the measured function. It calls the table directly and has a separate queue, so that its calls
+/// A publisher that runs beside the measured function. It calls the table directly and has its own queue, so its calls
 /// are not counted.
 pub struct NewDeliveries {
     publication: Subject,
@@ -28,7 +27,7 @@ impl NewDeliveries {
         Ok(Self { publication: publication.clone(), queue, api, _process })
     }
 
-    /// Publishes `size` events; returns their messages as the event of an invocation.
+    /// Publishes `size` events; returns their messages as an invocation's event.
     pub async fn batch(&mut self, size: usize) -> Result<String, Box<dyn Error>> {
         for _ in 0..size {
             self.publication.invoke(&mut self.api).await?;

@@ -1,5 +1,5 @@
-//! The cost of a million deliveries on AWS, from the measurements and the list prices of us-east-1: events of 1 KB, one
-//! webhook, delivered at once, stored for 90 days. Fixed costs of a stack and outgoing traffic are extra.
+//! What a million deliveries cost on AWS, from the measurements and the list prices in us-east-1: events of 1 KB, one
+//! webhook, delivered at once, stored for 90 days. A stack's fixed costs and outgoing traffic are extra.
 
 use crate::{
     lambda::{Figures, USUAL},
@@ -33,16 +33,16 @@ const REPORT_LINE: &str = r#"{"time":"2026-11-20T09:45:00.123Z","type":"platform
 /// The line that the API logs for each request, in the template's format.
 const ACCESS_LINE: &str = r#"{"requestId":"JKJaXmPLvHcESHA=","time":"20/Nov/2026:09:45:00 +0000","sourceIp":"203.0.113.10","method":"POST","path":"/api/managing-entity/demo-hotel/webhook/event","route":"POST /api/managing-entity/{managingEntityIdentifier}/webhook/event","status":"202","responseLength":"221","latencyMs":"14","functionLatencyMs":"12","error":"-"}"#;
 
-/// The price of a service for a million deliveries, in dollars.
+/// A service's price for a million deliveries, in dollars.
 pub struct Price {
     pub service: &'static str,
-    /// For deliveries with a separate invocation each.
+    /// For deliveries with one invocation each.
     pub alone: f64,
     /// For deliveries that share an invocation.
     pub shared: f64,
 }
 
-/// The prices of a publication, an attempt alone, and an invocation with a batch of `attempts` attempts.
+/// The prices of a publish request, an attempt alone, and an invocation with a batch of `attempts` attempts.
 pub fn of(publish: &Figures, alone: &Figures, batch: &Figures, attempts: usize, stored: Stored) -> Vec<Price> {
     let share = 1.0 / attempts as f64;
     // `cost` computes the price of an invocation; the result covers both ways of delivering.
@@ -63,7 +63,7 @@ pub fn of(publish: &Figures, alone: &Figures, batch: &Figures, attempts: usize, 
             let gigabytes = figures.memory as f64 / 1024.0;
             figures.wall[USUAL].as_secs_f64() * gigabytes * LAMBDA_GIGABYTE_SECOND * MILLION
         }),
-        // Lambda receives and deletes the messages of an invocation with one request each.
+        // Lambda receives and deletes an invocation's messages with one request each.
         Price {
             service: "SQS",
             alone: publish.calls[1] * (QUEUE_REQUESTS + QUEUE_GROUPS) + received,

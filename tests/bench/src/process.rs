@@ -1,4 +1,4 @@
-//! A process's figures from Linux: processor time and memory.
+//! A process's processor time and memory, from Linux.
 
 use std::{error::Error, fs, ops::Range, time::Duration};
 
@@ -18,7 +18,7 @@ pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
     time_of(&format!("/proc/{process}/stat"))
 }
 
-/// The processor time of a process's threads with this name.
+/// The processor time of those of a process's threads that have this name.
 pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn Error>> {
     let mut sum = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -30,7 +30,7 @@ pub fn computed_by_threads(process: u32, name: &str) -> Result<Duration, Box<dyn
     Ok(sum)
 }
 
-/// The child processes of a process, with the names of their programs. A child that ends in the meantime is left out.
+/// A process's children, with the names of their programs. A child that ends in the meantime is left out.
 pub fn children(process: u32) -> Result<Vec<(u32, String)>, Box<dyn Error>> {
     let mut children = Vec::new();
     for entry in fs::read_dir("/proc")? {

@@ -17,9 +17,9 @@ use crate::{
     load::Target,
 };
 
-/// The request of a reader that takes as many deliveries as allowed, and waits for the first as long as allowed.
+/// The request of a reader that takes as many deliveries as allowed, and waits for the first one as long as allowed.
 const AT_ONCE: &str = r#"{"limit":100,"wait":10}"#;
-/// The pause of a reader that has used up its managing entity's reads for the minute.
+/// How long a reader pauses once its managing entity's reads for the minute are used up.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The feed of a pull webhook.
@@ -53,13 +53,13 @@ pub struct Reader {
 /// The work of all readers of a feed.
 #[derive(Default)]
 pub struct ReadingRun {
-    /// When a reader first had each event, by its number.
+    /// When a reader first got each event, by event number.
     pub arrivals: HashMap<usize, Instant>,
     /// The number of confirmed deliveries.
     pub confirmed: usize,
     /// Reads with at least one delivery.
     pub reads: usize,
-    /// Reads that the limit per minute refused.
+    /// Reads refused by the per-minute limit.
     pub refused: usize,
     /// The number of received deliveries, including duplicates.
     received: usize,
@@ -99,7 +99,7 @@ impl Reader {
         Ok(Self { feed: feed.clone(), connection: Connection::open(&feed.address).await? })
     }
 
-    /// Reads deliveries; `None` if the limit per minute refused the read.
+    /// Reads deliveries; `None` if the per-minute limit refused the read.
     pub async fn read(&mut self, request: &str) -> TaskResult<Option<FeedRead>> {
         let headers = [("authorization", self.feed.authorization.as_ref()), ("content-type", "application/json")];
         let answer = self.connection.post(&format!("{}/read", self.feed.path), &headers, request.to_owned()).await?;
@@ -183,7 +183,7 @@ impl Readers {
     }
 
     /// Waits until the readers have confirmed this many deliveries, and stops them. Fails if a reader has failed, or if
-    /// nothing is confirmed for longer than the wait for the next minute's reads.
+    /// nothing is confirmed for longer than it takes for the next minute's reads to become available.
     pub async fn until(mut self, confirmed: usize) -> Result<ReadingRun, Box<dyn Error>> {
         const TIMEOUT: Duration = Duration::from_secs(90);
         let mut last = 0;

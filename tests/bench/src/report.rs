@@ -94,7 +94,7 @@ pub fn prices(prices: &[Price], batch: usize) {
     println!("\nLambda's time is that with {:.0} ms to AWS.", millis(ROUND_TRIPS[USUAL]));
 }
 
-/// Prints the update of a geo-IP database.
+/// Prints the figures for updating a geo-IP database.
 pub fn update(measured: &geo_ip::Measured) {
     let mega = |bytes: u64| bytes as f64 / 1e6;
     println!("\n| geo-IP update | first | CPU | peak memory | beyond the database | unchanged | lookup |");
@@ -132,7 +132,7 @@ pub fn growth(all: &[Growth]) {
     }
 }
 
-/// Prints times of a quiet webhook's lists behind fresh events.
+/// Prints the times for a quiet webhook's lists behind fresh events.
 pub fn quiet_lists(lists: &[QuietList]) {
     println!(
         "\n| list of a quiet webhook | fresh events | pages to the first delivery | read units | p50 / p95 / p99 ms |"
@@ -216,7 +216,7 @@ fn endpoints() -> [String; ENDPOINTS.len()] {
     ENDPOINTS.map(|endpoints| format!("{endpoints} endpoint{}", if endpoints == 1 { "" } else { "s" }))
 }
 
-/// Prints processor time and memory of the processes.
+/// Prints the processes' processor time and memory.
 pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTreeMap<&'static str, u64>) {
     println!("\n| CPU per delivery, full load | {} | idle | resident |", endpoints().join(" | "));
     println!("|---|{}---|---|", "---|".repeat(ENDPOINTS.len()));
@@ -234,7 +234,7 @@ pub fn usage(full: &[Measured], idle: &Usage, idle_for: Duration, resident: &BTr
     row("everything but the bench", &Usage::all, None);
 }
 
-/// Prints the processor time of a delivery by stage, and how often each stage ran.
+/// Prints a delivery's processor time by stage, and how often each stage ran.
 pub fn stages(staged: &[Staged<'_>]) {
     let loads = ["50/s", "full load"].into_iter().flat_map(|load| endpoints().map(|of| format!("{of}, {load}")));
     println!("\n| CPU per delivery in µs, and how often | {} |", loads.collect::<Vec<_>>().join(" | "));

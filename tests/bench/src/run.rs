@@ -12,7 +12,7 @@ use crate::{
     times::Times,
 };
 
-/// Events per second of a load below the machine's capacity.
+/// Events per second for a load below the machine's capacity.
 const CALM_RATE: u32 = 50;
 
 /// The numbers of webhooks per event.
@@ -39,23 +39,23 @@ pub enum Load {
 
 /// The figures of one run.
 pub struct Run {
-    /// The number of the endpoint's paths that got every event.
+    /// How many of the endpoint's paths got every event.
     pub endpoints: usize,
     pub published: usize,
-    /// From the first publication to the last acknowledgement.
+    /// From the first publish request to the last acknowledgement.
     pub publishing: Duration,
-    /// From the first publication to the last arrival.
+    /// From the first publish request to the last arrival.
     pub delivering: Duration,
-    /// From the first publication until half and 95 % of all deliveries had arrived: a burst with a long tail ends much
-    /// later.
+    /// From the first publish request until half and 95 % of all deliveries had arrived: a burst with a long tail ends
+    /// much later.
     pub mostly: [Duration; 2],
     /// Requests received more than once.
     pub duplicates: u64,
-    /// From the publication to the acknowledgement.
+    /// From the publish request to the acknowledgement.
     pub acknowledgement: Times,
-    /// From the publication to the arrival.
+    /// From the publish request to the arrival.
     pub arrival: Times,
-    /// From the acknowledgement to the arrival; zero if the event arrived before.
+    /// From the acknowledgement to the arrival; zero if the event arrived earlier.
     pub after_acknowledgement: Times,
 }
 

@@ -1,4 +1,4 @@
-//! The processor time of a delivery by stage, from the lines that the functions log at `trace`.
+//! A delivery's processor time by stage, from the lines that the functions log at `trace`.
 
 use std::{collections::BTreeMap, error::Error, fs, path::Path, time::Duration};
 

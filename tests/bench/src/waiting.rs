@@ -1,4 +1,4 @@
-//! Deliveries while others wait for a retry. Waiting deliveries must not slow them down, however many there are.
+//! Deliveries while others wait for a retry. Waiting deliveries must not slow others down, however many there are.
 
 use std::{
     error::Error,
@@ -18,7 +18,7 @@ use crate::{
     times::Times,
 };
 
-/// A retry schedule long enough that no retry occurs during the measurement.
+/// A retry schedule so long that no retry occurs during the measurement.
 pub const SCHEDULE: &str = "0s,15m,15m";
 /// Webhooks per event.
 const WEBHOOKS: usize = 20;
@@ -28,7 +28,7 @@ const WAITING: usize = 1_250;
 const EVENTS: usize = 500;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Measures the time from publication to arrival at full load, and the time per delivery, without and with waiting
+/// Measures the time from publishing to arrival at full load, and the time per delivery, without and with waiting
 /// deliveries.
 pub async fn measure(bundle: &Bundle) -> Result<Vec<Growth>, Box<dyn Error>> {
     let growth = |what| Growth::new(what, "deliveries that wait for a retry", 1_000);

@@ -1,15 +1,15 @@
-//! The attribute that registers a test of the contract suite, as `#[test]` does for libtest.
+//! The attribute that registers a contract suite test, as `#[test]` does for libtest.
 
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::{Ident, ItemFn, parse_macro_input};
 
-/// Registers an async function that takes an `Arc<Suite>` as a test of the contract suite.
+/// Registers an async function that takes an `Arc<Suite>` as a contract suite test.
 ///
 /// - `#[contract_test]`: runs alongside other tests.
 /// - `#[contract_test(in_browser)]`: runs alongside other tests, if the machine has a browser.
-/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes long, or needs a tool that not every
-///   machine has.
+/// - `#[contract_test(on_demand)]`: runs only with `--ignored`, since it takes a long time or needs a tool that not
+///   every machine has.
 #[proc_macro_attribute]
 pub fn contract_test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as ItemFn);

@@ -56,7 +56,7 @@ impl Command {
     }
 }
 
-/// A line about the old keys that are still in the ring, so that an operator does not assume that they were forgotten.
+/// A line about the old keys still in the ring, so that an operator does not assume that they were forgotten.
 fn staying(kept: &[String], settled_at: Option<Time>) -> String {
     let from = settled_at.map(|time| format!(" from {time} on")).unwrap_or_default();
     match kept.len() {

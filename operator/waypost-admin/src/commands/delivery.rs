@@ -53,7 +53,7 @@ impl Command {
     }
 }
 
-/// A delivery with or without bodies, in the JSON of the API.
+/// A delivery with or without bodies, in the API's JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct View {
@@ -120,7 +120,7 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
     write!(f, "\n  {number:>9}  {}  ", attempt.attempt_date)?;
     match (attempt.http_status, &attempt.error) {
         (Some(status), _) => write!(f, "{status}")?,
-        // It may contain the reason that a reader of a feed gave.
+        // It may contain a reason that a feed reader gave.
         (None, Some(error)) => write!(f, "{}", printable(error))?,
         (None, None) => write!(f, "no response")?,
     }
@@ -132,7 +132,7 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
         .try_for_each(|line| write!(f, "\n             {}", printable(line)))
 }
 
-/// A third-party text without control characters, which could affect the terminal or change the direction of the text.
+/// Third-party text without control characters, which could affect the terminal or change the text's direction.
 fn printable(text: &str) -> String {
     const DIRECTIONS: &str =
         "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
