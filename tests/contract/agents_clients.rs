@@ -67,8 +67,8 @@ impl Attempt {
         assert_eq!(results[2]["structuredContent"]["name"]["untrusted"], "By an agent", "{outcome:#}");
     }
 
-    /// Fails unless the library began with the narrowest token, and requested a wider one, with additional scopes, when
-    /// a call needed it.
+    /// Fails unless the library started with the narrowest token and requested a wider one, with additional scopes,
+    /// when a call needed it.
     fn stepped_up(outcome: &Value) {
         assert_eq!(
             (&outcome["granted"][0], &outcome["granted"][1]),
@@ -154,7 +154,7 @@ async fn a_tool_beyond_the_registration_does_not_end_the_session_of_a_library(su
     }
 }
 
-/// The program of docs/agents.md in this language.
+/// The program in docs/agents.md in this language.
 fn documented(language: &str) -> String {
     let page = fs::read_to_string(project().join("docs/agents.md")).expect("the page is text");
     let fence = format!("\n```{language}\n");

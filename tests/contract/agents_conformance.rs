@@ -14,12 +14,13 @@ const NOT_OFFERED: &str = "mcp_not_offered.yaml";
 /// Expected failures: features that have other names at the endpoint for agents.
 const OTHER_NAMES: &str = "mcp_other_names.yaml";
 
-/// The functions that run with the fixtures, and their programs. A starting bundle checks a token with `list-event-types`.
+/// The functions that run with the fixtures, and their programs. At startup, a bundle checks a token with
+/// `list-event-types`.
 const FUNCTIONS: [(&str, &str); 3] =
     [("token", "functions"), ("list-event-types", "functions"), ("mcp", "mcp-fixtures")];
 
-/// The suite allows each request a few seconds, which a stalled machine exceeds. So it is enough that one of these runs
-/// has no fault.
+/// The suite allows each request a few seconds, which a stalled machine exceeds. So one of these runs without a fault
+/// is enough.
 const RUNS: usize = 4;
 
 /// Runs a part of the suite, and fails with its output unless the failures are those of these lists.
@@ -46,7 +47,7 @@ async fn conforms(api: &Api, arguments: &[&str], expected_failures: &[&str]) {
     }
 }
 
-/// Runs the requirements of a revision against the fixtures, which replace the endpoint for agents.
+/// Runs a revision's requirements against the fixtures, which replace the endpoint for agents.
 async fn fixtures_conform(suite: &Suite, revision: &str) {
     let programs = TempDir::new().expect("a folder");
     for (function, program) in FUNCTIONS {

@@ -1,4 +1,4 @@
-//! The list of events, of the API and for agents.
+//! The list of events, from the API and for agents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,12 +28,12 @@ fn ids(page: &Value) -> Vec<String> {
     items(page).iter().map(|event| text(&event["id"])).collect()
 }
 
-/// A page of the list of events of the API.
+/// A page of the API's list of events.
 async fn listed(entity: &Entity, query: &str) -> Value {
     entity.get(&format!("/webhook/event?{query}")).expect(200).await.json()
 }
 
-/// The webhooks of an event, by the status of their deliveries.
+/// An event's webhooks, by the status of their deliveries.
 fn webhooks(event: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let groups = event["deliveries"].as_array().expect("the schema says so").iter().map(|group| {
         let webhooks = group["webhookIdentifiers"].as_array().expect("the schema says so");

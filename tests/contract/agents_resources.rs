@@ -1,4 +1,4 @@
-//! The resources and prompts of the endpoint for agents.
+//! The agents' endpoint's resources and prompts.
 
 use std::sync::Arc;
 

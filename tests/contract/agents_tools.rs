@@ -314,7 +314,7 @@ async fn an_argument_that_a_model_means_to_leave_out_is_left_out(suite: Arc<Suit
     }
     let own = Agent::of_application(&suite.api, Application::Demo).await;
     own.call("list_webhooks", json!({ "managingEntity": null })).await;
-    // Some forms send texts, and n8n adds arguments.
+    // Some forms send strings, and n8n adds arguments.
     let texts = json!({
         "limit": "5", "subject": "", "type": "", "createdFrom": "", "toolCallId": "call_1", "sessionId": "s",
     });
@@ -349,7 +349,7 @@ async fn a_webhook_is_created_changed_and_shown_with_every_member_of_the_api(sui
     let change = json!({ "webhookIdentifier": created["id"], "eventFilter": null, "maxAttemptsPerSecond": null });
     let changed = agent.call("change_webhook", change).await;
     assert!(changed.get("eventFilter").is_none() && changed.get("maxAttemptsPerSecond").is_none(), "{changed:#}");
-    // The schema leaves it out, and the API accepts it.
+    // The schema leaves it out, but the API accepts it.
     let change = json!({ "webhookIdentifier": created["id"], "entity": { "identifier": entity.id } });
     let problem = agent.refused("change_webhook", change).await;
     let detail = text(&problem["detail"]);

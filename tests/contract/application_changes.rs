@@ -1,4 +1,4 @@
-//! Changes to an application: to its scopes, of which a caller can grant only its own, and to its metadata.
+//! Changes to an application: to its scopes (a caller can grant only its own) and to its metadata.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ async fn with_scopes(entity: &Entity, scopes: &[&str]) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": scopes })).await
 }
 
-/// A change to an application by the platform.
+/// A change that the platform makes to an application.
 fn change(entity: &Entity, application: &Made, body: &Value) -> Call {
     entity.call("PATCH", &of(application, "")).json(body)
 }
@@ -113,7 +113,7 @@ async fn an_application_must_confirm_that_it_narrows_itself(suite: Arc<Suite>) {
     ask("", narrower.clone()).refused(409, "confirmation-required").await;
     let problem = ask("?sure=true", narrower.clone()).refused(400, "invalid-request").await;
     assert_eq!(invalid_values(&problem), ["query/sure"]);
-    // These cannot cost it access.
+    // These cannot make it lose access.
     ask("", json!({ "name": "Itself", "scopes": ["account.write", "account.read"] })).expect(200).await;
     assert_eq!(introspected(api, &own).await["active"], true);
     ask("?confirm=true", narrower).expect(200).await;
@@ -141,7 +141,7 @@ async fn a_panel_session_ends_with_a_scope_of_its_application(suite: Arc<Suite>)
     assert_eq!(introspected(api, &of_another.token).await["active"], true);
     let problem = renew(api, &wide.cookie).refused(403, "no-panel-session").await;
     assert!(text(&problem, "detail").contains("lost a scope"), "{problem:#}");
-    // A session without the scope continues.
+    // A session that lacks the scope continues.
     renew(api, &narrow.cookie).expect(200).await;
 }
 

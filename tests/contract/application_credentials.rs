@@ -1,4 +1,4 @@
-//! The secrets and keys of applications: their rotation, and the tokens that end with them.
+//! Applications' secrets and keys: rotating them, and the tokens that end with them.
 
 use std::{collections::HashSet, fs, sync::Arc};
 
@@ -24,7 +24,7 @@ async fn an_application_must_confirm_that_it_removes_its_last_credential(suite: 
     let secret = text(&shown(&entity, &application).await["secrets"][0], "id");
     let token = token(api, &application.id, &application.secret).await;
     let remove = |rest: &str| api.call("DELETE", entity.path(&of(&application, rest))).bearer(&token);
-    // While another credential remains, the removal needs no confirmation, since this is how secrets are rotated.
+    // While another credential remains, removing one needs no confirmation, since this is how secrets are rotated.
     remove("/key/key").expect(200).await;
     remove(&format!("/secret/{secret}")).refused(409, "confirmation-required").await;
     assert!(accepted(api, &application.id, &application.secret).await);
@@ -40,7 +40,7 @@ async fn until_refused(api: &Api, path: &str, token: &str) {
     .await;
 }
 
-/// The answer of introspection about a token.
+/// The introspection response for a token.
 pub async fn introspected(api: &Api, token: &str) -> Value {
     let platform = crate::harness::Application::Platform;
     api.as_client("/oauth2/introspect", platform, &[("token", token)]).expect(200).await.json()
@@ -180,12 +180,12 @@ async fn a_new_secret_is_accepted_beside_the_old_one_which_ends_by_itself(suite:
         assert!(accepted(api, &other.id, secret).await);
     }
 
-    // So short that the test can wait for its end.
+    // Short enough for the test to wait for its end.
     let answer = rotated(&entity, &application, json!({ "overlapSeconds": 3 })).await;
     let new = text(&answer, "clientSecret");
     let ends = time(&answer["previousSecretExpiresDate"]);
     assert!(accepted(api, &application.id, &new).await);
-    // The day of its last use is set now, so it does not appear later.
+    // The day of its last use is set now, so that it does not appear later.
     let _unless_ended = accepted(api, &application.id, &application.secret).await;
     let both = shown(&entity, &application).await;
     assert_eq!(both["version"], 2);
@@ -305,7 +305,7 @@ async fn keys_differ_in_their_names_and_are_limited(suite: Arc<Suite>) {
     assert_eq!(left["version"], 7);
 }
 
-/// Some clients send their whole set of keys, with the private halves.
+/// Some clients send their whole key set, including the private halves.
 #[contract_test]
 async fn a_private_key_is_named_in_the_answer_and_stored_nowhere(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -68,8 +68,8 @@ async fn a_caller_cannot_change_an_application_with_more_rights_than_its_token(s
     assert_eq!((&after["version"], after["secrets"].as_array().map(Vec::len)), (&json!(3), Some(2)), "{after:#}");
 }
 
-/// Regression test: a token with few rights could remove an entity's widest application. Its secrets and keys are
-/// protected as well.
+/// Regression test: a token with few rights could remove an entity's widest application. Its secrets and keys are also
+/// protected.
 #[contract_test]
 async fn a_caller_cannot_remove_an_application_with_more_rights_than_its_token(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -28,7 +28,7 @@ async fn a_restart_keeps_the_owners_changes_of_the_demo_application(suite: Arc<S
     assert!(!accepted(&api, &demo.id, &demo.secret).await);
     assert!(bundle.logs().contains("does not accept the secret in service.env"), "{}", bundle.logs());
 
-    // A removed demo application is created again with its initial values.
+    // If the demo application was removed, it is created again with its initial values.
     entity.call("DELETE", &of(&demo, "")).expect(200).await;
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
@@ -38,18 +38,18 @@ async fn a_restart_keeps_the_owners_changes_of_the_demo_application(suite: Arc<S
     assert!(bundle.stop().await.success());
 }
 
-/// Runs the operator's command against the bundle; returns its output if it succeeds.
+/// Runs the operator's command against the bundle; returns its output on success.
 async fn operator(suite: &Suite, arguments: &[&str]) -> Result<String, String> {
     let run = suite.admin(&[&["application"], arguments].concat()).await;
     if run.code == Some(0) { Ok(run.out) } else { Err(run.err) }
 }
 
-/// The JSON that a subcommand prints when it succeeds.
+/// The JSON that a subcommand prints on success.
 async fn operator_json(suite: &Suite, arguments: &[&str]) -> Value {
     suite.admin(&[&["application", "--json"], arguments].concat()).await.json()
 }
 
-/// The values of lines `NAME=value`.
+/// The values from lines of the form `NAME=value`.
 fn values(said: &str) -> Vec<String> {
     said.lines().filter_map(|line| Some(line.split_once('=')?.1.to_owned())).collect()
 }

@@ -25,7 +25,7 @@ pub struct Made {
     pub secret: String,
 }
 
-/// A text among the members of an answer.
+/// A string among an answer's members.
 pub fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value:#}")).to_owned()
 }
@@ -46,7 +46,7 @@ pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }
 
-/// An application as its owner sees it.
+/// An application, as its owner sees it.
 pub async fn shown(entity: &Entity, application: &Made) -> Value {
     entity.get(&of(application, "")).expect(200).await.json()
 }
@@ -306,7 +306,7 @@ async fn a_concurrent_change_does_not_refuse_a_removal(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Sets the used part of an account's quota, for this hour and the next.
+/// Sets how much of an account's quota has been used, for this hour and the next.
 pub async fn spend(suite: &Suite, account: &str, count: u32) {
     let hour = now() - now() % 3600;
     for hour in [hour, hour + 3600] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{ApiResponse, Application, Bundle, LONG, Suite, message, until};
 
-/// The trail's line about a request, in a function's log.
+/// The audit line about a request, in a function's log.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -21,7 +21,7 @@ async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     .await
 }
 
-/// Fails unless the line is also a metric and has exactly these members besides time and request.
+/// Fails unless the line is also a metric and has exactly these members in addition to time and request.
 fn says(line: &Value, expected: &Value) {
     let mut said = line["audit"].clone();
     let members = said.as_object_mut().expect("an object");
@@ -130,7 +130,7 @@ async fn a_change_of_an_application_is_in_the_trail(suite: Arc<Suite>) {
     says(&line(&suite, "change-application", &renamed).await, &expected("application.change", "done"));
     let removed = api.call("DELETE", format!("{me}/application/{id}")).bearer(&token).expect(200).await;
     says(&line(&suite, "remove-application", &removed).await, &expected("application.remove", "done"));
-    // The trail contains the gate's refusals as well.
+    // The trail also contains the gate's refusals.
     let reader = api.token(Application::Demo, "account.read").await;
     let refused = api.call("DELETE", format!("{me}/application/{id}")).bearer(&reader).expect(403).await;
     let trail = line(&suite, "remove-application", &refused).await;
@@ -185,7 +185,7 @@ async fn a_change_by_a_tool_is_in_the_trail(suite: Arc<Suite>) {
         (&json!("insufficient-scope"), &json!("publish_test_event"))
     );
 
-    // Reading leaves no line. Once the last call's line is written, so are all earlier lines.
+    // Reading leaves no line. Once the last call's line has been written, so have all earlier lines.
     let looked = call("show_webhook", of(json!({})), &token).expect(200).await;
     let last = call("change_webhook", of(json!({ "name": "last" })), &token).expect(200).await;
     line(&suite, "mcp", &last).await;
@@ -207,8 +207,8 @@ async fn no_log_contains_a_secret_or_a_token(suite: Arc<Suite>) {
         let form = [("token", token.as_str())];
         api.as_client("/oauth2/introspect", application, &form).expect(200).await;
         let last = api.as_client("/oauth2/revoke", application, &form).expect(200).await;
-        line(&suite, "revoke-token", &last).await; // once it is written, so are earlier lines
-        // The trail may contain claims of the payload; only the signature makes a usable token.
+        line(&suite, "revoke-token", &last).await; // once it has been written, so have earlier lines
+        // The trail may contain claims from the payload; only the signature makes a token usable.
         secrets.push(token.rsplit('.').next().expect("three parts").to_owned());
         secrets.push(token);
     }
@@ -231,7 +231,7 @@ fn logs(bundle: &Bundle) -> Vec<(String, String)> {
     entries.map(|entry| (entry.file_name().display().to_string(), read(entry.path()))).collect()
 }
 
-/// Regression test: a line contained the whole path, up to 8 KB, before any token was checked.
+/// Regression test: a line contained the whole path, up to 8 KB, before any token had been checked.
 #[contract_test]
 async fn a_stranger_fills_no_log_with_long_requests(suite: Arc<Suite>) {
     let long = "x".repeat(8_000);

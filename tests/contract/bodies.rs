@@ -88,7 +88,7 @@ async fn an_integer_may_be_written_with_a_fraction_of_zero(suite: Arc<Suite>) {
     assert_eq!(call.expect(200).await.json()["version"], 2);
     let rotation = entity.rotate(id).body("application/json", r#"{"overlapSeconds":3.6e3}"#);
     rotation.expect(200).await;
-    // Letters of times in either case (RFC 3339, section 5.6), and an offset as Python writes it.
+    // Times with letters in either case (RFC 3339, section 5.6), and an offset as Python writes it.
     for since in ["2026-11-20t09:45:00z", "2026-11-20T09:45:00+0000"] {
         let recovery =
             entity.post(&format!("/webhook/{id}/recover")).json(&json!({ "createdFrom": since })).answered().await;

@@ -1,4 +1,4 @@
-//! A person's path through the start page and the consent page in a real browser. Runs on demand only: `make
+//! A person's way through the start page and the consent page in a real browser. Runs on demand only: `make
 //! browser-test`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Browser, Entity, Suite, TAB, hash_of, state_of};
 
-/// Goes to the provider and chooses; returns the open browser and the text of the landing page.
+/// Goes to the provider and chooses; returns the open browser and the landing page's text.
 async fn land(entity: &Entity, button: &str, outcome: &str) -> (Browser, String) {
     let address = entity.authorization_url("sim-pkce").await;
     let browser = Browser::open().await;
@@ -91,7 +91,7 @@ async fn the_reference_and_the_problem_pages_are_styled_and_linked(suite: Arc<Su
     browser.close().await;
 }
 
-/// The pages outside the panel, one of each kind: address, and a text that each shows.
+/// The pages outside the panel, one of each kind: its address, and some text that it shows.
 async fn pages(suite: &Suite) -> Vec<(String, &'static str)> {
     let base = suite.api.base_url();
     let start = suite.entity().await.authorization_url("stripe").await;

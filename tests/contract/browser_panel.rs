@@ -175,7 +175,7 @@ async fn a_reload_keeps_the_session_and_a_link_opens_once(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// The statuses of the page's requests for a session.
+/// The statuses of the page's session requests.
 const STATUSES: &str = "return performance.getEntriesByType('resource')
     .filter(({ name }) => name.endsWith('/panel/session')).map(({ responseStatus }) => responseStatus)";
 
@@ -212,7 +212,7 @@ async fn the_panel_continues_by_itself_once_the_service_is_back(suite: Arc<Suite
     browser.close().await;
 }
 
-/// Regression test: any page could lead a browser into the panel of another entity without a question.
+/// Regression test: any page could lead a browser into another entity's panel without asking.
 #[contract_test(in_browser)]
 async fn a_followed_link_is_used_only_after_a_question(suite: Arc<Suite>) {
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
@@ -257,7 +257,7 @@ async fn an_ended_session_loses_no_typed_text(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Refuses the page's next call, as when its token has expired: the page discards it, and renews its session.
+/// Refuses the page's next call, as when its token has expired: the page discards the token and renews its session.
 const FORGET: &str = "const real = window.fetch;
     window.fetch = (to, how) => {
         if (!String(to).startsWith('/api/')) return real(to, how);
@@ -320,7 +320,7 @@ async fn a_link_pasted_into_an_open_panel_is_opened(suite: Arc<Suite>) {
     browser.go(&entity.panel_link(json!({})).await).await;
     browser.until_says("Sign out").await;
     let link = entity.panel_link(json!({ "place": "/panel/webhooks" })).await;
-    // Only the fragment differs then, so the browser does not reload the page.
+    // Only the fragment differs, so the browser does not reload the page.
     browser.run("history.replaceState(null, '', '/panel')").await;
     browser.go(&link).await;
     browser.until_says("No webhooks yet").await;
@@ -364,7 +364,7 @@ async fn failed_deliveries_are_counted_and_then_recovered(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Enters a range into the dialog. The keys of such fields depend on the browser's language.
+/// Enters a range into the dialog. How such fields are typed depends on the browser's language.
 const RANGE_OF_2020: &str = "for (const [at, value] of ['2020-01-01T00:00', '2020-02-01T00:00'].entries()) {
                                  const field = document.querySelectorAll('dialog [type=datetime-local]')[at];
                                  field.value = value;

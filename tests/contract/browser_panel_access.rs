@@ -1,4 +1,4 @@
-//! Accessibility of the panel: by keyboard alone, on a phone, at 200 %, in dark mode, and checked by axe
+//! The panel's accessibility: by keyboard alone, on a phone, at 200 %, in dark mode, and checked by axe
 //! (<https://github.com/dequelabs/axe-core>). Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, ENTER, ESCAPE, Entity, LONG, RIGHT, Receiver, Suite, TAB, until};
 
-/// Every kind of page, for an entity with data of every kind, and a text that each page shows once it is loaded.
+/// Every kind of page, for an entity with data of every kind, and some text that each page shows once loaded.
 async fn pages(entity: &Entity, receiver: &Receiver) -> Vec<(String, &'static str)> {
     let hook = entity.hook(&receiver.on("/hook", [Behaviour::answer(500, &[], "no such table")])).await;
     let failed = entity.publish(json!({ "bookingIdentifier": "B-20417" })).await;

@@ -39,7 +39,7 @@ fn open_of(webhook: &str) -> String {
 const LINKS: &str = "const lines = [...document.querySelectorAll('.attention li')];
     return lines.map((line) => line.lastElementChild.getAttribute('href'))";
 
-/// No state of a webhook shows a failure without retries, or a blocked subject.
+/// No webhook state shows a failure without retries, or a blocked subject.
 #[contract_test(in_browser)]
 async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -86,7 +86,7 @@ async fn the_first_page_names_failures_and_blocked_subjects(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Readers come every few minutes, so a delivery that is unread for less than an hour is no reason to worry.
+/// Readers come every few minutes, so a delivery left unread for less than an hour is no reason to worry.
 #[contract_test(in_browser)]
 async fn the_first_page_names_a_feed_that_is_unread_for_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -129,7 +129,7 @@ async fn one_calm_line_says_that_nothing_failed(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Answers each list of failed deliveries with `window.answer`.
+/// Replaces the response to each request for failed deliveries with `window.answer`.
 const UNKNOWN: &str = "const real = window.fetch;
     window.asked = 0;
     window.fetch = (to, how) => {

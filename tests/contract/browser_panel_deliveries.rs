@@ -1,5 +1,5 @@
-//! The work of a support person in the panel: finding deliveries, reading requests and responses, resending some, and
-//! continuing after a lost connection. Runs on demand only: `make browser-test`.
+//! A support person's work in the panel: finding deliveries, reading requests and responses, resending some, and
+//! continuing after losing the connection. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, until};
 /// JSON whose numbers, order and repetitions a parser would change.
 const EXACT: &str = r#"{"b":1152921506151679042,"price":10.50,"10":1,"2":0,"twice":1,"twice":2,"it's":"\u00e9"}"#;
 
-/// A webhook for created bookings.
+/// A webhook for booking creations.
 async fn hook(entity: &Entity, name: &str, address: &str) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": ["booking.created"] })).await.id
 }
@@ -215,7 +215,7 @@ async fn selected_deliveries_are_resent_with_a_result_for_each(suite: Arc<Suite>
     browser.click("Resend 4 deliveries").await;
     let page = browser.until_says("2 deliveries resent.").await;
     assert!(page.contains("2 deliveries not resent: ") && page.contains("2 deliveries still selected"), "{page}");
-    // The panel follows a resend for a minute. A slow machine needs longer; then the list shows the outcome.
+    // The panel follows a resend for a minute. If a slow machine needs longer, the list shows the outcome.
     until("both are delivered", LONG, async || {
         let page = browser.text().await;
         (page.contains("2 delivered.") || page.matches("· resent").count() == 2).then_some(())
@@ -307,7 +307,7 @@ async fn an_empty_page_looks_further_back_until_it_is_stopped(suite: Arc<Suite>)
     let entity = suite.entity().await;
     let browser = at(&entity, "/panel/deliveries").await;
     browser.until_says("Start with a webhook").await;
-    // Each response is empty, and has a cursor.
+    // Each response is empty but has a cursor.
     let endless = "const real = window.fetch;
         window.pause = 1000;
         const empty = () => new Promise((found) =>

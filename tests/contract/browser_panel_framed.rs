@@ -1,4 +1,4 @@
-//! The panel in a frame of a platform's page, in a real browser. Runs on demand only: `make browser-test`.
+//! The panel in a frame on a platform's page, in a real browser. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Settings, Suite, until};
 
-/// A page on another site with the panel in a frame. It counts the messages about ended sessions.
+/// A page on another site with the panel in a frame. It counts the messages about sessions that have ended.
 fn platform(panel: &str, entity: &str) -> String {
     format!(
         "<!DOCTYPE html><title>Platform</title><iframe src=\"{panel}/panel#entity={entity}\" width=\"1000\" height=\"700\">\
@@ -16,7 +16,7 @@ fn platform(panel: &str, entity: &str) -> String {
     )
 }
 
-/// Waits for the page's messages about ended sessions, and gives the panel this link.
+/// Waits for the page's messages about ended sessions, and then gives the panel this link.
 async fn hand_over(browser: &Browser, messages: u64, url: &str) {
     browser.leave_frame().await;
     until("the panel asks for a link", LONG, async || {
@@ -28,7 +28,7 @@ async fn hand_over(browser: &Browser, messages: u64, url: &str) {
     browser.enter_frame().await;
 }
 
-/// The names and the partitions of the browser's cookies.
+/// The names and partitions of the browser's cookies.
 async fn cookies(browser: &Browser) -> Vec<(Value, Value)> {
     let all = browser.command("Network.getAllCookies", json!({})).await;
     let all = all["cookies"].as_array().expect("a list").iter();
@@ -72,21 +72,21 @@ async fn the_panel_works_in_a_frame_of_a_listed_page_of_another_site(suite: Arc<
     browser.leave_frame().await;
     assert_eq!(browser.run("return window.ended").await, json!(0));
 
-    // After the end of a session, the page asks for a link, and then continues with the same content.
+    // When a session ends, the page asks for a link, and then continues with the same content.
     browser.enter_frame().await;
     browser.click("Webhooks").await;
     browser.click("New webhook").await;
     browser.fill("Name", "Channel manager").await;
     browser.fill("Address", &receiver.url("/hook")).await;
     entity.call("DELETE", &format!("/panel/link/{}", first["id"].as_str().expect("an identifier"))).expect(200).await;
-    // The page gets a new token before its token expires; here at once, as if that time had come.
+    // The page gets a new token before its current one expires; here at once, as if it were about to.
     browser.run("const now = Date.now(); Date.now = () => now + 3600000 + performance.now()").await;
     browser.click("Create webhook").await;
     let second = entity.panel_link(json!({})).await;
     hand_over(&browser, 1, &second).await;
     browser.until_says("Channel manager was created").await;
 
-    // Another entity in the fragment, which causes no page load, replaces the former entity's panel.
+    // Another entity in the fragment, which causes no page load, replaces the previous entity's panel.
     browser.follow(&origin).await;
     browser.enter_frame().await;
     browser.until_says("Event types").await;

@@ -1,5 +1,5 @@
-//! The pages of every kind of webhook and of its deliveries in a real browser, and the page that is shown if one cannot be
-//! drawn. Runs on demand only: `make browser-test`.
+//! The pages for every kind of webhook and its deliveries in a real browser, and the page shown if one cannot be drawn.
+//! Runs on demand only: `make browser-test`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     order::later,
 };
 
-/// Publishes an event about the same subject, and returns its deliveries by their webhook.
+/// Publishes an event about the same subject, and returns its deliveries by webhook.
 async fn published(entity: &Entity) -> BTreeMap<String, String> {
     let event = json!({ "type": "booking.created", "subject": "B-1", "data": { "bookingIdentifier": "B-1" } });
     let published = entity.publish_event(&event).await.json();
@@ -49,7 +49,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
         entity.until_status(&first[&delivered.id], &["delivered"]).await;
     }
     entity.until_status(&first[&ordered.id], &["retrying"]).await;
-    // A delivery that is open when its webhook is disabled would be cancelled.
+    // A delivery still open when its webhook is disabled would be cancelled.
     entity.until_status(&second[&disabled.id], &["delivered"]).await;
     entity.changed(&disabled.id, json!({ "enabled": false })).await;
 
@@ -93,7 +93,7 @@ async fn every_page_of_every_kind_of_webhook_is_drawn(suite: Arc<Suite>) {
     browser.close().await;
 }
 
-/// Answers the list of deliveries with one that has no status, which cannot be drawn.
+/// Replaces the list of deliveries with one delivery that has no status and cannot be drawn.
 const UNDRAWABLE: &str = "const real = window.fetch;
     const broken = { id: 'dlv_1', type: 'booking.created', subject: 'Confidential' };
     window.fetch = (to, how) => String(to).includes('/delivery/list')

@@ -1,5 +1,5 @@
-//! The screenshots of docs/panel.md: each page of an entity with data. They are stored in `target/browser`, from where
-//! `make panel-pictures` copies them. Runs on demand only: `make browser-test`.
+//! The screenshots of docs/panel.md: each page of an entity with data. They are stored in `target/browser`; `make
+//! panel-pictures` copies them from there. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::harness::{Behaviour, Browser, Entity, LONG, Receiver, Suite, free_port, until};
 
-/// A webhook of this name, at this address, for these types.
+/// A webhook with this name and address, for these types.
 async fn hook(entity: &Entity, name: &str, address: &str, types: &[&str]) -> String {
     entity.hook_with(json!({ "name": name, "eventUrl": address, "eventList": types })).await.id
 }

@@ -1,4 +1,4 @@
-//! The search of the panel, and long texts. Runs on demand only: `make browser-test`.
+//! The panel's search, and long text. Runs on demand only: `make browser-test`.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use crate::{
     replays::aged,
 };
 
-/// Makes every list of deliveries an empty page that is not the last.
+/// Turns every list of deliveries into an empty page that is not the last.
 const UNFINISHED: &str = "const real = window.fetch;
     window.fetch = (to, how) => String(to).includes('/delivery/list')
         ? Promise.resolve(new Response(JSON.stringify({ items: [], nextCursor: 'more' }))) : real(to, how);";

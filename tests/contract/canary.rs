@@ -31,7 +31,7 @@ async fn run(bundle: &Bundle) {
     assert_eq!(answer.text().await.expect("a text"), "null");
 }
 
-/// The lines of the canary's metrics, once `runs` runs are counted.
+/// The lines with the canary's metrics, once `runs` runs have been counted.
 async fn counted(bundle: &Bundle, runs: usize) -> Vec<Value> {
     until("the runs are counted", LONG, async || Some(lines(bundle, "run-canary")).filter(|lines| lines.len() == runs))
         .await
@@ -69,7 +69,7 @@ async fn canary_failures_are_counted_and_provisioning_repairs_the_canary(suite: 
     let steps: Vec<_> = failed.iter().map(|line| line["Step"].as_str().expect("a text")).collect();
     assert_eq!(steps, ["arrival", "publish"], "{failed:#?}");
     assert_eq!((sum(&failed, "CanaryFailures"), values(&failed, "CanaryArrivalAfter").len()), (2.0, 0));
-    // Each start of the bundle does the work of `waypost-admin provision`.
+    // Each start of the bundle does what `waypost-admin provision` does.
     assert!(bundle.stop().await.success());
     bundle.start_again(Settings::default()).await;
     run(&bundle).await;
@@ -123,7 +123,7 @@ async fn a_canary_that_is_not_provisioned_counts_nothing_and_says_so(suite: Arc<
     until("the run says so", LONG, async || bundle.logs().contains("the canary is not provisioned").then_some(()))
         .await;
     assert_eq!(lines(&bundle, "run-canary"), Vec::<Value>::new());
-    // A stranger cannot find out whether there is a canary, and triggers no alarm.
+    // A stranger cannot find out whether there is a canary, and cannot trigger an alarm.
     api.post(PATH).body("application/json", "{}").refused(403, "task-refused").await;
     assert!(bundle.stop().await.success());
 }

@@ -40,7 +40,7 @@ fn requests_of(receiver: &Receiver, id: &str) -> usize {
     receiver.received("/").iter().filter(|request| request.header("service-delivery-id") == id).count()
 }
 
-/// Asserts that no time is left at which the sweep would announce a delivery, or a worker could claim it.
+/// Asserts that there is no time left at which the sweep would announce a delivery or a worker could claim it.
 pub(crate) async fn is_never_due(table: &Table, id: &str) {
     let head = table.head(id).await.expect("it is there");
     assert!(head.get("dueAt").is_none() && head.get("claimableAt").is_none(), "{head:#}");
@@ -61,7 +61,7 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent(suite: Arc<Suite>) 
     assert_eq!(Table::of(&api.env).head(&id).await, None);
     let before = cancelled(&entity, &id).await;
     assert_eq!(before["attemptCount"], 0);
-    // The sweep has opened a later delivery, and its message was due. The cancelled delivery's message was due before.
+    // The sweep has opened a later delivery, and its message was due. The cancelled delivery's message was due earlier.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&id).await, before);
@@ -202,7 +202,7 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
     let both = join_all((0..30).map(async |number| {
         let id = entity.publish(json!({ "number": number })).await;
-        // From before the claim to after the record.
+        // From before the claim until after the record.
         sleep(Duration::from_millis(number * 2)).await;
         let answer = cancel(&entity, &id).answered().await;
         (id, answer)
@@ -215,7 +215,7 @@ async fn of_a_cancellation_and_a_dispatch_at_once_one_wins(suite: Arc<Suite>) {
         let ended = entity.until_status(id, &["cancelled", "delivered"]).await;
         assert_eq!(ended["status"], ends, "{}", answer.exchange);
     }
-    // A later delivery was sent, so any other message would have been handled, too.
+    // A later delivery was sent, so any other message would have been handled as well.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     for (id, answer) in &both {
@@ -259,7 +259,7 @@ async fn missing_and_foreign_deliveries_cannot_be_cancelled(suite: Arc<Suite>) {
     cancel(&owner, &id).json(&json!({ "now": true })).refused(400, "invalid-request").await;
     cancel(&owner, &id).body("text/plain", "now").refused(415, "unsupported-media-type").await;
     assert_eq!(owner.delivery(&id).await, waiting);
-    // Without the event, as after its retention, the delivery is gone as well.
+    // Without the event, as after its retention, the delivery has gone as well.
     let (pk, sk) = stored::event_key(&stored::event_of(&id));
     suite.table().remove(&pk, &sk).await;
     cancel(&owner, &id).refused(404, "delivery-not-found").await;

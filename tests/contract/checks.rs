@@ -1,4 +1,4 @@
-//! The order of checks: each operation under `/api` is tested against each check, and against each pair of checks.
+//! The order of checks: each operation under `/api` is tested against each check and each pair of checks.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Api, ApiResponse, Call, Forge, Suite, now};
 
-/// The values of path parameters: well-formed identifiers of no existing resource, and a payment provider that the
+/// The values of path parameters: well-formed identifiers that match no resource, and a payment provider that the
 /// tests' bundles have.
 const PARAMETERS: [(&str, &str); 10] = [
     ("{value}", "nothing.happened"),
@@ -104,7 +104,7 @@ fn cases(suite: &Suite) -> Vec<Case> {
     TABLE.iter().map(case).collect()
 }
 
-/// The operations under `/api` without a managing entity: they need no token, and have separate tests.
+/// The operations under `/api` without a managing entity: they need no token and have separate tests.
 const PUBLIC: [&str; 2] = ["/api/public/{provider}/oauth2/callback", "/api/public/{provider}/oauth2/start"];
 
 fn nothing() -> Value {

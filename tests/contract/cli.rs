@@ -36,7 +36,7 @@ pub struct Ended {
 
 impl Cli {
     pub fn of(suite: &Suite, entity: &Entity) -> Self {
-        // The program resolves names as the system does, but a stack's names are invented.
+        // The program resolves names as the system does, but a stack's names are made up.
         suite.bundle();
         let env = &suite.api.env;
         Self {
@@ -200,7 +200,7 @@ async fn listen_forwards_events_as_an_endpoint_would_get_them(suite: Arc<Suite>)
         (&failed["deliveryIdentifier"], &failed["failure"]),
         (&json!(delivery), &json!("HTTP 500: no database"))
     );
-    // The second attempt comes after the schedule of the service.
+    // The second attempt follows the service's schedule.
     let confirmed = listening.next().await;
     assert_eq!((&confirmed["attemptNumber"], &confirmed["httpStatus"]), (&json!(2), &json!(204)), "{confirmed:#}");
     let shown = entity.until_status(&delivery, &["delivered"]).await;
@@ -223,7 +223,7 @@ async fn trigger_reaches_the_listen_of_this_machine(suite: Arc<Suite>) {
     let receiver = Receiver::start().await;
     entity.hook(&receiver.on("/", [Behaviour::status(204)])).await;
     let mut listening = cli.listen(&[]).await;
-    // The program waits a few seconds for the first attempt, which may come later on a busy machine.
+    // The program waits a few seconds for the first attempt, which a busy machine may make later.
     let mut sent = Value::Null;
     let mut arrived = Value::Null;
     for _ in 0..5 {

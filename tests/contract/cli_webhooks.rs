@@ -202,6 +202,6 @@ async fn the_command_line_recovers_the_failed_deliveries_of_a_webhook(suite: Arc
     cli.json(&["webhooks", "change", &hook.id, "--enable"]).await;
     let recovery = cli.json(&["recover", &hook.id, "--from", "1h", "--include", "failed"]).await;
     assert!(recovery["count"].is_u64() && recovery["waiting"] == 0, "{recovery:#}");
-    // The count may lack failures of the last seconds, which are recovered as well.
+    // The count may lack failures from the last few seconds, which are also recovered.
     entity.until_status(&delivery, &["delivered"]).await;
 }

@@ -25,7 +25,7 @@ struct Client {
     token: String,
 }
 
-/// A unique identifier of an assertion.
+/// A unique identifier for an assertion.
 fn jti() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
@@ -121,7 +121,7 @@ async fn an_assertion_is_accepted_once_even_if_sent_concurrently(suite: Arc<Suit
     let mut statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();
     assert_eq!((statuses[0], &statuses[1..]), (200, &[401; 19][..]));
-    // An identifier already used in another assertion and at another endpoint.
+    // An identifier already used in another assertion at another endpoint.
     let claims = client.claims();
     client.ask(&client.key.assertion(&claims)).expect(200).await;
     let mut again = claims.clone();

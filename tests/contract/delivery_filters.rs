@@ -1,5 +1,5 @@
-//! The list of deliveries by state and by the last answer. It is exact at every moment of a delivery: a list by webhook
-//! or by state finds it before a worker has claimed it, while it waits, and when it is final.
+//! The list of deliveries by state and by last response. It is exact at every moment: a list by webhook or by state
+//! finds a delivery before a worker has claimed it, while it is waiting, and when it is final.
 
 use std::sync::Arc;
 

@@ -234,7 +234,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         ("Status=failed", vec!["Status"]),
         ("page=2&status=nope&limit=0&createdUntil=x", vec!["createdUntil", "limit", "page", "status"]),
         ("cursor=x&status=nope&limit=0", vec!["limit", "status"]),
-        // A bad cursor is another kind of Problem, and other values are checked first.
+        // A bad cursor is a different kind of Problem, and other values are checked first.
         ("cursor=AAAA&status=nope", vec!["status"]),
         ("cursor=&limit=0", vec!["limit"]),
         ("cursor=x&cursor=x&limit=0", vec!["cursor", "limit"]),
@@ -263,7 +263,7 @@ async fn every_bad_value_is_refused_with_its_name(suite: Arc<Suite>) {
         // Times as Python, Java and Go format them.
         "createdFrom=2026-11-20T09:45:00.123456%2B00:00",
         "createdFrom=2026-11-20T09:45:00.123456789Z&createdUntil=2026-11-20T09:45:00.123999999Z",
-        // Beyond the range of the clock.
+        // Beyond the clock's range.
         "createdUntil=9999-12-30T22:00:00.500Z",
         "createdUntil=9999-12-30T23:59:59Z",
         "createdFrom=0000-01-01T00:00:00%2B23:59&createdUntil=9999-12-31T23:59:59-23:59",
@@ -309,7 +309,7 @@ async fn a_delivery_is_listed_only_under_its_current_state(suite: Arc<Suite>) {
     entity.post(&format!("/webhook/delivery/{delivery}/resend")).expect(202).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
-    // A delivery that succeeded at once is sent again and fails, then is sent once more and succeeds.
+    // A delivery that succeeded at once is resent and fails, then is resent again and succeeds.
     let delivery = entity.publish(json!({})).await;
     entity.until_status(&delivery, &["delivered"]).await;
     is_listed(&delivery, "delivered").await;
@@ -331,7 +331,7 @@ async fn a_delivery_opened_during_its_first_attempt_is_listed_as_delivered(suite
     let receiver = Receiver::start().await;
     let table = Table::of(&setup.api.env);
     until_first_sweep(&setup).await;
-    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins just as late, and is still under
+    // A sweep opens the deliveries of an event after 20 seconds. The attempt begins equally late, and is still under
     // way.
     setup.services.scatter(|_| vec![Duration::from_secs(20)]);
     let answers = Gate::closed();

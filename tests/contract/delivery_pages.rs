@@ -37,7 +37,7 @@ async fn pages_neither_skip_nor_repeat_while_new_deliveries_come(suite: Arc<Suit
         }
         published
     });
-    // The pages' sizes vary, the list does not.
+    // Page sizes vary, but the list does not.
     let mut seen = Vec::new();
     let mut cursor = String::new();
     for limit in [1, 7, 30, 2, 100].into_iter().cycle() {
@@ -133,7 +133,7 @@ async fn a_cursor_works_only_in_its_own_list(suite: Arc<Suite>) {
     }
 }
 
-/// Follows the cursors of a list to its end; returns its deliveries, and the number of deliveries on each page.
+/// Follows a list's cursors to its end; returns its deliveries, and how many were on each page.
 async fn pages(entity: &Entity, parameters: &str) -> (Vec<String>, Vec<usize>) {
     let mut found = Vec::new();
     let mut sizes = Vec::new();
@@ -172,7 +172,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
         copy
     };
     let text = |text: String| json!({ "S": text });
-    // All are delivered at the first attempt, except that the oldest is of another type and the second has failed.
+    // All are delivered on the first attempt, except that the oldest is of another type and the second has failed.
     let copies = (0..MANY).flat_map(|number| {
         let id = event_of(number);
         let delivery = stored::delivery_id(&id, 0);
@@ -213,7 +213,7 @@ async fn a_page_with_a_rare_filter_ends_early_and_later_pages_find_the_rest(suit
     }
 }
 
-/// Copies a stored event with this many numbers, each a millisecond after the one before, from this time on.
+/// Copies a stored event with this many numbers, from this time on, each a millisecond after the one before.
 async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
     let event = table.event(&stored::event_of(model)).await.expect("it is there");
     let copies = (0..count).map(|number| {
@@ -230,14 +230,14 @@ async fn copied_events(table: &Table, model: &str, began: i64, count: usize) {
 /// The sweep has not yet examined the events, so their deliveries may be in no index.
 #[contract_test]
 async fn a_page_behind_many_new_events_has_what_the_indexes_show(suite: Arc<Suite>) {
-    /// More events than a page looks at one by one.
+    /// More events than a page examines one by one.
     const MANY: usize = 3_000;
     const QUIET: usize = 30;
     let settings = Settings::default().with("SWEEP_INTERVAL", "1h");
     let (setup, _permit) = suite.other_bundle_interposed(settings).await;
     let entity = Entity::new(&setup.api, "burst".to_owned()).await;
     let receiver = Receiver::start().await;
-    // A wait of hours is in the index at once.
+    // A wait of several hours is in the index at once.
     let later = Behaviour::answer(503, &[("Retry-After", "36000")], "");
     let quiet = hook_for(&entity, "booking.cancelled", &receiver.on("/quiet", [later])).await;
     let mut expected: Vec<String> = publish(&entity, "booking.cancelled", QUIET).await;
@@ -279,7 +279,7 @@ async fn a_strangers_webhook_is_listed_like_one_that_does_not_exist(suite: Arc<S
     owner.until_status(&model, &["delivered"]).await;
     let table = suite.table();
     let head = table.head(&model).await.expect("it is there");
-    // Another test stores events of ten minutes ago with the same numbers.
+    // Another test stores events from ten minutes ago with the same numbers.
     let began = (now() - 1_200) * 1_000;
     let copies = (0..MANY).map(|number| {
         let id = stored::delivery_id(&stored::event_id(began, number), 0);
@@ -309,7 +309,7 @@ async fn a_strangers_webhook_is_listed_like_one_that_does_not_exist(suite: Arc<S
         assert_eq!(listed, json!({ "items": [] }), "{filters}");
     }
     assert_whole().await;
-    // A removed webhook has no item, and its owner still sees its deliveries.
+    // A removed webhook has no item, but its owner still sees its deliveries.
     owner.remove(&hook.id).expect(200).await;
     assert_whole().await;
 }

@@ -78,7 +78,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     let receiver = Receiver::start().await;
     let table = suite.table();
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(500)])).await;
-    // Failures from twelve to six days ago: a longer time than until a webhook is disabled, but their streak has ended.
+    // Failures from twelve to six days ago: longer than it takes to disable a webhook, but the streak has ended.
     let day = 24 * 60 * 60;
     let at = |days: i64| Time::from_millis((now() + days * day) * 1_000).to_string();
     let since = at(-12);
@@ -100,7 +100,7 @@ async fn a_failure_after_a_long_silence_disables_and_clears_nothing(suite: Arc<S
     let webhook = entity.listed(&hook).await;
     assert_eq!((&webhook["enabled"], &webhook["health"]), (&json!(true), &json!("failing")));
     assert_eq!(webhook["failingSince"], since, "no attempt has succeeded since");
-    // An expired health item, which the table has not removed yet.
+    // An expired health item that the table has not removed yet.
     let expired = json!({
         "pk": { "S": pk }, "sk": { "S": sk }, "failuresInRow": { "N": "200" }, "incompleteInRow": { "N": "0" },
         "failingSince": { "S": at(-30) }, "failing": { "BOOL": true }, "streakSince": { "S": at(-30) },
@@ -129,8 +129,7 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
         let receiver = Receiver::start().await;
         let answers = Gate::closed();
         let slow = Behaviour::status(200).behind(&answers);
-        // The failed deliveries wait for longer than the test lasts, so that no other success ends the streak of
-        // failures.
+        // The failed deliveries wait for longer than the test lasts, so no other success ends the streak of failures.
         let hook = entity.hook(&receiver.on("/", [slow, order::later()])).await;
         let slow = entity.publish(json!({})).await;
         receiver.until("/", 1).await;
@@ -147,7 +146,7 @@ async fn a_slow_success_ends_the_failures_that_came_meanwhile(suite: Arc<Suite>)
     panic!("in each round the failures stayed after a success");
 }
 
-/// Damages a webhook's sealed texts; returns the original item.
+/// Damages a webhook's sealed values; returns the original item.
 async fn damage(table: &Table, entity: &Entity, hook: &Hook) -> Value {
     let pk = format!("ENT#{}", entity.id);
     let sk = format!("WHK#{}", hook.id);
@@ -222,7 +221,7 @@ async fn a_mark_of_slowness_that_cannot_be_written_delays_no_record(suite: Arc<S
     setup.bundle.cut_power().await;
 }
 
-/// A 410 only disables the webhook. It causes no background work, and only the first one in an hour causes an event.
+/// A 410 only disables the webhook. It causes no background work, and only the first in an hour causes an event.
 #[contract_test]
 async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: Arc<Suite>) {
     const ROUNDS: usize = 5;
@@ -239,7 +238,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
         let published =
             (0..EVENTS).map(|number| entity.publish_of_type("booking.created", json!({ "number": number })));
         for published in join_all(published).await {
-            // None, if the webhook was disabled before it was published.
+            // None, if the webhook was disabled before the event was published.
             for delivery in published.json()["deliveries"].as_array().expect("openapi.yaml says so") {
                 let id = delivery["deliveryIdentifier"].as_str().expect("openapi.yaml says so");
                 entity.until_status(id, &["failed", "cancelled"]).await;
@@ -254,7 +253,7 @@ async fn a_410_costs_the_same_however_often_its_webhook_is_enabled_again(suite: 
     let transactions = calls.iter().filter(|call| call.operation == "TransactWriteItems").count();
     println!("{attempts} answers of 410, {transactions} transactions, {} calls", calls.len());
     assert!(attempts >= ROUNDS, "{attempts} attempts");
-    // At most two transactions for each response, with and without the event; both may lose to another response.
+    // At most two transactions per response, with and without the event; both may lose to another response.
     assert!(transactions <= 2 * attempts, "{transactions} transactions for {attempts} answers");
     let announcing =
         calls.iter().filter(|call| call.operation == "TransactWriteItems" && call.mentions("webhook.disabled"));
@@ -283,7 +282,7 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
     receiver.until("/", 1).await;
     assert_eq!(publish().await, id, "the publication is repeated");
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
-    // A later event arrives, so the messages before it were handled, too.
+    // A later event arrives, so the messages before it have been handled as well.
     entity.publish_of_type("booking.cancelled", json!({})).await;
     receiver.until("/later", 1).await;
     answers.open();
@@ -291,7 +290,7 @@ async fn a_second_announcement_during_the_first_attempt_sends_nothing(suite: Arc
     assert_eq!((&delivery["attemptCount"], receiver.received("/").len()), (&json!(1), 1));
 }
 
-/// The words of claims: the first claim of a delivery inserts its head, a later one changes it.
+/// The words in claims: a delivery's first claim inserts its head, later ones change it.
 const CLAIM: &[&str] = &["'lease': ?", "SET lease=?"];
 
 /// Whether a call writes some of these words to any delivery. The statement does not name the entity, but the test has
@@ -334,7 +333,7 @@ async fn a_webhook_removed_during_a_claim_gets_no_request(suite: Arc<Suite>) {
 /// Regression test: the dispatcher gave up a record after 1.3 s of throttling, so the event was sent again.
 #[contract_test]
 async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>) {
-    /// Longer than the time in which a claim, or a transaction, is given up.
+    /// Longer than it takes for a claim or a transaction to be given up.
     const THROTTLED: Duration = Duration::from_secs(8);
     const LONG_THROTTLED: Duration = Duration::from_secs(20);
     const DISABLED: &str = "disabledReason";
@@ -348,7 +347,7 @@ async fn a_throttled_write_does_not_repeat_an_answered_request(suite: Arc<Suite>
     ];
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let receiver = Receiver::start().await;
-    // One after the other, since a refused call may contain writes of several deliveries.
+    // One after the other, since a refused call may contain writes for several deliveries.
     for (name, words, answer, ends) in writes {
         let entity = Entity::new(&setup.api, format!("throttled-{name}")).await;
         let path = format!("/{name}");

@@ -26,7 +26,7 @@ use crate::harness::{
 /// Missing and invalid signing secrets.
 const NO_SECRETS: [Option<&str>; 5] = [None, Some(""), Some("whsec_"), Some("whsec_not base64"), Some("nonsense")];
 
-/// The memory that a flood may use, although no part of it should be kept.
+/// The memory that a flood may use, although none of it should be kept.
 const MEMORY_KILOBYTES: u64 = 32_000;
 
 #[contract_test]
@@ -108,7 +108,7 @@ fn node_blocks() -> [String; 2] {
     blocks("js").try_into().unwrap_or_else(|blocks| panic!("the pages have two programs in Node.js: {blocks:?}"))
 }
 
-/// The program, with this part in place of the lines from the first marker to the second.
+/// The program, with the lines from the first marker to the second replaced by this part.
 fn with_part(program: &str, part: &str, [from, to]: [&str; 2]) -> String {
     let (before, rest) = program.split_once(from).expect("the program has the part that is replaced");
     let (_, after) = rest.split_once(to).expect("the program continues");
@@ -145,7 +145,7 @@ async fn the_receiver_in_rust_verifies_with_a_public_key(suite: Arc<Suite>) {
     verifies_with_a_public_key(&suite, port, command).await;
 }
 
-/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, also after a rotation, and
+/// Starts a receiver with the public key of a webhook: it accepts the webhook's deliveries, even after a rotation, and
 /// no requests signed in any other way.
 async fn verifies_with_a_public_key(suite: &Suite, port: u16, mut command: Command) {
     let entity = suite.entity().await;
@@ -250,7 +250,7 @@ async fn python_survives_strangers(suite: &Suite, program: &str) {
 #[contract_test]
 async fn the_receiver_in_rust_survives_strangers(suite: Arc<Suite>) {
     let port = free_port();
-    // Its build makes it listen at the address of this variable.
+    // Its build makes it listen on the address in this variable.
     let program = local().expect("the bundle is built").with_file_name("documented-receiver");
     let start = || {
         let mut command = Command::new(&program);
@@ -291,16 +291,16 @@ fn only_block(language: &str) -> String {
     block
 }
 
-/// The program, listening on a different port from the documented one.
+/// The program, listening on a port other than the documented one.
 fn at(port: u16, program: &str) -> String {
     assert!(program.contains("8080"), "it listens on the documented port");
     program.replace("8080", &port.to_string())
 }
 
-/// The server of a documented program.
+/// The server that runs a documented program.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// The program is a server itself, with its own limits of size and time.
+    /// The program is a server itself, with its own limits on size and time.
     Server,
     /// A web server runs the program for each complete request.
     Script,
@@ -365,13 +365,13 @@ impl Running {
         let (mut read, mut write) =
             TcpStream::connect(("127.0.0.1", self.port)).await.expect("it listens").into_split();
         let mut answer = Vec::new();
-        // Concurrently: a response may arrive before the request is complete, and then ends the sending.
+        // Concurrently: a response may arrive before the request is complete; sending then stops.
         let exchange = async { tokio::join!(write.write_all(request), read.read_to_end(&mut answer)) };
         let _ = timeout(LONG, exchange).await.expect("the exchange ends");
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Fails unless the receiver still runs and accepts an event.
+    /// Fails unless the receiver is still running and accepts an event.
     async fn takes_events(&mut self, hook: &Hook, after: &str) {
         let status = self.answer(&genuine(hook, EVENT)).await;
         self.runs();
@@ -398,7 +398,7 @@ fn request(timestamp: &str, signatures: &[u8], length: &str, body: &[u8]) -> Vec
     request
 }
 
-/// A request with a signature of this time.
+/// A request with a signature from this time.
 fn signed(hook: &Hook, timestamp: i64, body: &[u8]) -> Vec<u8> {
     let timestamp = timestamp.to_string();
     let signature = signature(&hook.secret, "evt_1", &timestamp, body);
@@ -536,7 +536,7 @@ async fn survives_floods(receiver: &mut Running, hook: &Hook, kind: Kind) {
     for (head, part) in [(announced, vec![b'x'; 0x8000]), (CHUNKED.into(), chunk)] {
         let before = receiver.memory_kilobytes();
         let mut connection = receiver.begin(&head).await;
-        // PHP's built-in web server buffers a body before it starts a script; servers for production have a limit.
+        // PHP's built-in web server buffers a body before it starts a script; production servers have a limit.
         let parts = if kind == Kind::Script { 256 } else { 4_096 };
         let mut taken = 0;
         while taken < parts && matches!(timeout(LONG, connection.write_all(&part)).await, Ok(Ok(()))) {

@@ -1,5 +1,5 @@
-//! Erasing the content of an event: none of it remains in the table, but recipients, times and outcomes are still
-//! shown. Also `retentionDays`, by which a publisher keeps one event for less time than others.
+//! Erasing an event's content: none of it remains in the table, but recipients, times and outcomes are still shown.
+//! Also `retentionDays`, which lets a publisher store one event for less time than others.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ fn content(event: &str) -> String {
     format!("/webhook/event/{event}/content")
 }
 
-/// Erases the content of an event with its deliveries. On a slow machine, the request leaves some of these to a job,
-/// and repeating it completes the erasure.
+/// Erases an event's content with its deliveries. On a slow machine, the request leaves some deliveries to a job, and
+/// repeating it completes the erasure.
 pub async fn erase(entity: &Entity, event: &str) -> Value {
     until("the content is erased", LONG, async || {
         let answer = entity.call("DELETE", &content(event)).answered().await;
@@ -52,12 +52,12 @@ pub async fn erase(entity: &Entity, event: &str) -> Value {
     .await
 }
 
-/// Waits for a delivery's end; returns the delivery.
+/// Waits until a delivery has ended; returns the delivery.
 async fn ended(entity: &Entity, delivery: &str) -> Value {
     entity.until_status(delivery, &["delivered", "failed", "cancelled"]).await
 }
 
-/// The items of the table that belong to an event or contain the guest's name.
+/// The table's items that belong to an event or contain the guest's name.
 pub async fn items_about(table: &Table, event: &str, guest: &str) -> Vec<Value> {
     let body = event.trim_start_matches("evt_");
     let body = &body[..body.len() - 2];
@@ -68,7 +68,7 @@ pub async fn items_about(table: &Table, event: &str, guest: &str) -> Vec<Value> 
     table.scan().await.into_iter().filter(is_about).collect()
 }
 
-/// The items among these that still have content.
+/// Those of these items that still have content.
 pub fn left_in(items: &[Value], guest: &str) -> Vec<String> {
     let has_left = |item: &&Value| {
         let all = item.to_string();
@@ -170,7 +170,7 @@ async fn a_delivery_that_no_worker_has_claimed_is_never_sent_after_erasing(suite
     assert_eq!(table.head(&deliveries[0]).await, None);
     erase(&entity, &event).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["cancelReason"], "erased");
-    // The sweep has opened a later delivery, and its message was due. The erased delivery's message was due before.
+    // The sweep has opened a later delivery, and its message was due. The erased delivery's message was due earlier.
     let later = entity.publish(json!({})).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(entity.delivery(&deliveries[0]).await["status"], "cancelled");
@@ -253,7 +253,7 @@ async fn the_reasons_of_readers_are_erased(suite: Arc<Suite>) {
         let first = reported(&entity, &hook, &read_some(&entity, &hook, json!({})).await, &reason).await;
         assert!(first.get("nextAttemptDate").is_some(), "{first:#}");
         assert!(entity.delivery(&deliveries[0]).await.to_string().contains(&guest));
-        // A further failure is reported after the content is erased, and is the last.
+        // Another failure, the last one, is reported after the content is erased.
         let second = read_some(&entity, &hook, json!({})).await;
         erase(&entity, &event).await;
         let result = reported(&entity, &hook, &second, &reason).await;
@@ -350,7 +350,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     for item in kept {
         assert_eq!(item["expiresAt"]["N"], expires.to_string(), "{item:#}");
     }
-    // Its retention is over, and the table has not removed it yet.
+    // Its retention is over, but the table has not removed it yet.
     let (pk, sk) = stored::head_key(&deliveries[0]);
     for key in [stored::event_key(&event), (pk, sk)] {
         let mut item = suite.table().item(&key.0, &key.1).await.expect("it is kept");
@@ -360,7 +360,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     entity.get(&format!("/webhook/event/{event}")).refused(404, "event-not-found").await;
     entity.post(&format!("/webhook/delivery/{}/resend", deliveries[0])).refused(404, "delivery-not-found").await;
     let listed = entity.get("/webhook/delivery/list").expect(200).await.json();
-    // A publication was repeated after its response was lost, which left a second event.
+    // A publish request was repeated after its response was lost, which left a second event.
     let listed = listed["items"].as_array().expect("openapi.yaml says so");
     assert!(listed.iter().all(|item| item["id"] != deliveries[0].as_str()), "{listed:#?}");
 
@@ -376,7 +376,7 @@ async fn an_event_is_kept_for_the_days_that_its_publisher_wants(suite: Arc<Suite
     }
 }
 
-/// A delivery may wait for another one, for its slot or for a breaker until its retention is over.
+/// A delivery may be waiting for another one, for its slot or for a breaker until its retention is over.
 #[contract_test]
 async fn no_attempt_is_made_after_the_retention_of_an_event(suite: Arc<Suite>) {
     let entity = suite.entity().await;

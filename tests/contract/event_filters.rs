@@ -1,5 +1,5 @@
-//! Filters of webhooks by the data of events: set, changed and removed, effective at publication, and tried on past
-//! events.
+//! Webhooks' filters on event data: setting, changing and removing them, their effect when an event is published, and
+//! trying them on past events.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,7 +21,7 @@ async fn hook_with(entity: &Entity, url: &str, filter: Value) -> Hook {
     entity.hook_with(json!({ "name": "filtered", "eventUrl": url, "eventList": [], "eventFilter": filter })).await
 }
 
-/// Publishes an event, and returns the webhooks to which it goes.
+/// Publishes an event, and returns the webhooks that it goes to.
 async fn targets(entity: &Entity, kind: &str, data: &Value) -> Vec<String> {
     let published = entity.publish_of_type(kind, data.clone()).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");
@@ -115,7 +115,7 @@ async fn only_matching_events_are_delivered(suite: Arc<Suite>) {
     assert_eq!(targets(&entity, "booking.created", &json!({})).await.len(), 2);
 }
 
-/// A hundred alternatives in each filter, and sixty thousand texts that are numbers, none of which matches.
+/// A hundred alternatives in each filter, and sixty thousand strings that are numbers, none of which matches.
 #[contract_test]
 async fn dear_filters_and_a_large_event_take_limited_steps(suite: Arc<Suite>) {
     const HOOKS: usize = 12;
@@ -159,7 +159,7 @@ async fn events_of_the_bus_and_repetitions_obey_the_filter(suite: Arc<Suite>) {
         let answer = bus.hand_over(&event).await.expect("taken");
         assert_eq!(answer["published"]["deliveries"].as_array().map(Vec::len), Some(count), "{room}: {answer:#}");
     }
-    // A repetition carries out the plan of its key, which has the targets.
+    // A repetition carries out its key's plan, which contains the targets.
     let body = json!({ "type": "booking.created", "data": { "room": "202" } });
     let publish = || entity.post("/webhook/event").header("idempotency-key", "room").json(&body).expect(202);
     let first = publish().await.json();
@@ -250,7 +250,7 @@ async fn a_filter_is_tried_on_the_recent_events_of_the_entity(suite: Arc<Suite>)
 #[contract_test]
 async fn a_filter_is_tried_on_a_period_and_on_rare_types_behind_others(suite: Arc<Suite>) {
     let entity = suite.entity().await;
-    // Since the entity has a webhook, events that match none are kept.
+    // Since the entity has a webhook, events that match none are still stored.
     hook_for(&entity, "payee.created", "https://hooks.example.com/").await;
     let publish = async |kind: &str| {
         let published = entity.publish_of_type(kind, json!({ "total": 100 })).await.json();

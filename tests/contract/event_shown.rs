@@ -1,4 +1,4 @@
-//! An event with its deliveries: shown alone, and as a filter of the list of deliveries.
+//! An event with its deliveries: shown alone, and as a filter for the list of deliveries.
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
@@ -27,7 +27,7 @@ async fn shown(entity: &Entity, event: &str) -> Value {
     entity.get(&format!("/webhook/event/{event}")).expect(200).await.json()
 }
 
-/// Waits until all deliveries of the event have this state; returns the event.
+/// Waits until all of the event's deliveries have this state; returns the event.
 async fn until_all(entity: &Entity, event: &str, status: &str) -> Value {
     until(&format!("all are {status}"), LONG, async || {
         let shown = shown(entity, event).await;

@@ -121,7 +121,7 @@ async fn every_type_except_operational_ones_can_be_published(suite: Arc<Suite>) 
     assert_eq!(own.len(), 8, "{own:?}");
 }
 
-/// The webhooks that get an event of this type, in the order of their identifiers.
+/// The webhooks that get an event of this type, ordered by identifier.
 async fn subscribers(entity: &Entity, kind: &str) -> Vec<String> {
     let published = entity.publish_of_type(kind, json!({})).await.json();
     let deliveries = published["deliveries"].as_array().expect("openapi.yaml says so");

@@ -1,5 +1,5 @@
 //! Feeds: a pull webhook has no address; its subscriber reads deliveries, and confirms them or reports why they failed.
-//! History, states, resends and recoveries are those of any delivery.
+//! History, states, resends and recoveries work as for any delivery.
 
 use std::{
     collections::BTreeSet,
@@ -47,7 +47,8 @@ pub(crate) async fn read(entity: &Entity, hook: &Hook, request: Value) -> Vec<Va
     items(&reading(entity, hook, &request).expect(200).await)
 }
 
-/// Reads until the feed gives something. Each request waits briefly, since it occupies an invocation while it waits.
+/// Reads until the feed returns something. Each request waits only briefly, since it occupies an invocation while it is
+/// waiting.
 pub(crate) async fn read_some(entity: &Entity, hook: &Hook, mut request: Value) -> Vec<Value> {
     request["wait"] = 1.into();
     until("the feed has a delivery", LONG, async || {
@@ -116,7 +117,7 @@ async fn a_delivery_is_read_as_it_would_be_sent_and_confirmed(suite: Arc<Suite>)
     assert_eq!(stats.await["last24Hours"]["succeeded"], 1);
 }
 
-/// A response can be lost, and its deliveries are held.
+/// A response can be lost while its deliveries are held.
 #[contract_test]
 async fn a_repeated_read_gives_the_same_deliveries_while_their_leases_last(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -313,20 +314,20 @@ async fn an_unconfirmed_delivery_comes_again_and_its_receipt_expires(suite: Arc<
 const SPARED: usize = 5;
 
 /// Ends the visibility timeout of a delivery that a reader holds. The timeout must be long, so that no other reader
-/// gets the delivery earlier.
+/// gets the delivery first.
 pub(crate) async fn end_visibility(table: &Table, delivery: &str) {
     let mut head = table.head(delivery).await.expect("it is leased");
     head["claimableAt"] = json!({ "S": LONG_AGO });
     table.put(head).await;
 }
 
-/// Reads a delivery without an answer, and ends its visibility timeout early.
+/// Reads a delivery without confirming it, and ends its visibility timeout early.
 pub(crate) async fn abandoned(table: &Table, entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, json!({ "visibility": 3600 })).await;
     end_visibility(table, id(&read[0])).await;
 }
 
-/// Reports the next delivery of the feed as failed.
+/// Reports the feed's next delivery as failed.
 async fn reported(entity: &Entity, hook: &Hook) {
     let read = read_some(entity, hook, json!({ "limit": 1 })).await;
     let failure = json!({ "failed": [{ "receipt": read[0]["receipt"], "reason": "x".repeat(500) }] });
@@ -352,7 +353,7 @@ async fn until_announced(receiver: &Receiver, path: &str, kind: &str) {
     .await;
 }
 
-/// Five failures in a row of a feed; the last is unconfirmed or reported.
+/// Five failures in a row in a feed; the last is unconfirmed or reported.
 async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unconfirmed: bool) {
     let first = entity.publish(json!({})).await;
     for _ in 0..3 {
@@ -369,7 +370,7 @@ async fn five_failures(suite: &Suite, entity: &Entity, hook: &Hook, last_is_unco
     }
 }
 
-/// If the table stalls for seconds, the count of an attempt is lost, and with it the announcement. Then the next
+/// If the table stalls for seconds, an attempt's count is lost, and with it the announcement. In that case the next
 /// webhook shows it.
 #[contract_test]
 async fn the_fifth_failure_in_a_row_of_a_feed_is_announced(suite: Arc<Suite>) {
@@ -430,7 +431,7 @@ async fn the_next_of_a_subject_follows_one_that_no_reader_confirms(suite: Arc<Su
     assert_eq!(entity.delivery(&first).await["status"], "failed");
 }
 
-/// Its last attempt counts for the schedule, which the next one does not wait for.
+/// Its last attempt counts towards the schedule, which the next one does not wait for.
 #[contract_test]
 async fn a_delivery_that_a_reader_holds_is_cancelled_soon_after_its_webhook_is_removed(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h");
@@ -501,8 +502,8 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
         confirm(&entity, &hook, &found).await;
     }
     assert_eq!(got, published);
-    // A busy machine may not do this within the longest wait of a reader, but a reader that always waits for the end of
-    // its time never does.
+    // A busy machine may not manage this within a reader's longest wait, but a reader that always waits until its time
+    // is up never does.
     until("a reader that waits gets the next one before the end of its time", LONG, async || {
         let began = Instant::now();
         let waiting = async {
@@ -527,7 +528,7 @@ async fn a_feed_gives_the_oldest_first_and_waits_for_the_next(suite: Arc<Suite>)
 /// The table removes a delivery some days after its retention.
 #[contract_test]
 async fn expired_deliveries_hide_no_later_one_from_readers(suite: Arc<Suite>) {
-    /// The number of deliveries that a request gives by default.
+    /// How many deliveries a request returns by default.
     const MANY: usize = 10;
     let entity = suite.entity().await;
     let hook = pulled(&entity).await;
@@ -562,13 +563,13 @@ async fn a_delivery_that_cannot_be_read_holds_up_no_other_of_its_feed(suite: Arc
     }
     table.remove(&format!("EVT#{event}"), "BODY").await;
     assert_eq!(id(&read_some(&entity, &hook, json!({ "limit": 1 })).await[0]), good);
-    // Dispatchers do not look at it during other tests.
+    // Dispatchers do not examine it during other tests.
     for (pk, sk) in [stored::event_key(event), stored::head_key(damaged)] {
         table.remove(&pk, &sk).await;
     }
 }
 
-/// A request that waits occupies an invocation, and all functions of an account share them.
+/// A waiting request occupies an invocation, and all of an account's functions share them.
 #[contract_test]
 async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Arc<Suite>) {
     let (entity, other) = (suite.entity().await, suite.entity().await);
@@ -580,7 +581,7 @@ async fn an_entity_that_has_begun_its_waits_is_refused_before_it_waits(suite: Ar
         json!({ "pk": { "S": pk }, "sk": { "S": sk }, "count": { "N": "200" }, "expiresAt": { "N": "4000000000" } })
     });
     suite.table().put_all(used_up).await;
-    // A busy machine may take long for one response, but a request that waits before always does.
+    // A busy machine may take long for one response, but a request that waits first always does.
     until("a request is refused before it waits", LONG, async || {
         let asked = Instant::now();
         let refused = reading(&entity, &hook, &json!({ "wait": 10 })).expect(429).await;
@@ -611,7 +612,7 @@ async fn changing_between_push_and_pull_loses_and_doubles_nothing(suite: Arc<Sui
     assert_eq!(sent["attempts"][0]["httpStatus"], 204);
     entity.post(&format!("{at}/feed/read")).refused(409, "webhook-not-pulled").await;
 
-    // Back to pull, while a delivery waits for its retry.
+    // Back to pull, while a delivery is waiting for its retry.
     receiver.on("/", [Behaviour::answer(503, &[("Retry-After", "600")], "")]);
     let retrying = entity.publish(json!({ "number": 2 })).await;
     entity.until_status(&retrying, &["retrying"]).await;
@@ -736,7 +737,7 @@ async fn a_resent_delivery_reaches_a_reader_that_already_waits(suite: Arc<Suite>
     let (bundle, api, _permit) = suite.other_bundle(settings).await;
     let entity = Entity::new(&api, "waits".to_owned()).await;
     let hook = pulled(&entity).await;
-    // One waits for its next attempt when the reader begins, and the other is still held by its first reader.
+    // When the reader begins, one is waiting for its next attempt, and the other is still held by its first reader.
     let mut reported = Vec::new();
     for is_held in [false, true] {
         let published = entity.publish(json!({ "isHeld": is_held })).await;
@@ -806,7 +807,7 @@ async fn a_reader_that_has_closed_its_connection_gets_nothing(suite: Arc<Suite>)
         assert!(early.is_err(), "it waits for an event");
         drop(waiting);
     }
-    // The gateway notices the end of the connections.
+    // The gateway notices that the connections have ended.
     sleep(Duration::from_millis(500)).await;
     let published = entity.publish(json!({})).await;
     let found = read_some(&entity, &hook, json!({})).await;

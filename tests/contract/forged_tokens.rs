@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Application, Forge, Suite, now};
 
-/// The fault of a forged token, and the token itself.
+/// A forged token's fault, and the token itself.
 type Forged = (String, String);
 
 fn encoded(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// An object with one member replaced, or removed.
+/// An object with one member replaced or removed.
 fn with(mut object: Value, name: &str, value: Option<Value>) -> Value {
     let members = object.as_object_mut().expect("headers and claims are objects");
     drop(members.remove(name));
@@ -198,7 +198,7 @@ fn of_other_claims(forge: &Forge) -> Vec<Forged> {
                 [soon]
             ]),
         ),
-        // Later than the last use of these tokens, even on a slow machine.
+        // Later than these tokens' last use, even on a slow machine.
         ("iat", json!([null, now() + 3_600, "now"])),
         ("nbf", json!([now() + 3_600, i64::MAX, "now", null])),
         ("jti", json!([null, "", 1, "x".repeat(257)])),

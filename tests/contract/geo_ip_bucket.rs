@@ -92,7 +92,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     let (success, message) = run("?live=true").await;
     assert!(!success && message.contains("was rolled back and is blocked"), "{message}");
 
-    // Releases that neither readers nor a rollback need are removed.
+    // Releases needed by neither readers nor a rollback are removed.
     let oldest = pointer(&api).await.expect("published")["current"]["name"].as_str().expect("a text").to_owned();
     for age in [5, 3] {
         assert!(read(&api, &format!("{oldest}.mmdb")).await.is_some());
@@ -108,7 +108,7 @@ async fn releases_are_published_and_rolled_back_in_a_bucket(suite: Arc<Suite>) {
     assert!(bundle.stop().await.success());
 }
 
-/// A database that was built at this hour of a day of last week.
+/// A database built at this hour on a day last week.
 fn built_at(hour: i64) -> Vec<u8> {
     const DAY: i64 = 24 * 60 * 60;
     let built = u64::try_from((now() / DAY - 7) * DAY + hour * 3600).expect("after 1970");

@@ -1,4 +1,4 @@
-//! Valid and invalid files of providers: only the valid ones are published.
+//! Providers' valid and invalid files: only the valid ones are published.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use crate::harness::{
     invocation,
 };
 
-/// Editions of MaxMind: the fault of the second release, and a part of the sentence about it.
+/// MaxMind's editions: the second release's fault, and a part of the sentence about it.
 const MAXMIND: [(&str, &str); 8] = [
     ("WrongChecksum", "file's checksum does not match the provider's"),
     ("FlippedBit", "file's checksum does not match the provider's"),
@@ -42,8 +42,8 @@ const PLAIN: [(&str, &str, usize); 9] = [
     ("Status500", "the server failed (status 500)", 1),
 ];
 
-/// Updates like the daily schedule: with minutes for the many editions, instead of the seconds of a call over HTTP.
-/// Returns whether it succeeded, and a line about each edition.
+/// Updates like the daily schedule: with minutes for the many editions, rather than the seconds that a call over HTTP
+/// has. Returns whether it succeeded, and a line about each edition.
 async fn scheduled(api: &Api) -> (bool, String) {
     let schedule = json!({ "source": "aws.events", "detail-type": "Scheduled Event", "detail": {} });
     let invoked = invocation(&api.env, "geo-ip-update", schedule.to_string()).send().await;
@@ -219,7 +219,7 @@ async fn runs_at_once_all_succeed(api: &Api, server: &UpdateServer) {
     }
 }
 
-/// The published release of an edition; fails unless it was built on that day.
+/// An edition's published release; fails unless it was built on that day.
 fn released(files: &Files, edition: &str, days_ago: i64) -> Vec<u8> {
     let pointer = &files[&PathBuf::from(format!("local/{edition}/current.json"))];
     let pointer: Value = serde_json::from_slice(pointer).expect("a pointer is JSON");
@@ -289,7 +289,7 @@ async fn only_valid_databases_are_published(api: &Api, server: &UpdateServer, ot
     }
 }
 
-/// After ten seconds of silence, the trickling download runs into the time limit of a call over HTTP.
+/// After ten seconds of silence, the trickling download exceeds the time limit for a call over HTTP.
 #[contract_test]
 async fn servers_that_take_too_long_change_nothing_and_are_explained(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
@@ -325,7 +325,7 @@ fn month_before(day: &str) -> [String; 2] {
 #[contract_test]
 async fn files_are_read_as_other_tools_and_servers_write_them(suite: Arc<Suite>) {
     let server = UpdateServer::start().await;
-    // A type that is not a valid name of an edition.
+    // A type that is not a valid edition name.
     let kind = "DBIP-Location-ISP (compat=Enterprise)";
     server.serve("/files/isp.mmdb.gz", gzip(&database(kind, 2)));
     // An archive made on macOS, and a BSD checksum file about several files.

@@ -1,5 +1,5 @@
-//! Guessing at the token issuer: failed attempts are limited by client identifier and address. Clients at other
-//! addresses are not locked out, and a successful attempt writes nothing.
+//! Guessing credentials at the token issuer: failed attempts are limited by client identifier and address. Clients at
+//! other addresses are not locked out, and a successful attempt writes nothing.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{Api, ApiResponse, Call, Settings, Suite, admin, is_limited};
 
-/// The number of guesses at a client allowed to an address within a few minutes.
+/// How many guesses at a client an address may make within a few minutes.
 const GUESSES: usize = 100;
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
@@ -54,7 +54,7 @@ async fn guesses_at_one_client_end_for_that_client_and_address_alone(suite: Arc<
         let form = [("token", "x"), ("client_id", victim.as_str()), ("client_secret", "guess")];
         turned_away(attacker.post(path).form(&form)).await;
     }
-    // Any client can forge the header of proxies.
+    // Any client can forge the proxy header.
     turned_away(good(&attacker).header("x-forwarded-for", "192.0.2.1")).await;
     good(api).expect(200).await;
     good(&api.at_address(Ipv4Addr::new(127, 0, 0, 8))).expect(200).await;
@@ -121,7 +121,7 @@ async fn concurrent_guesses_are_limited(suite: Arc<Suite>) {
     let guesses = (0..300).map(|number| ask(&attacker, "appAtOnce", &number.to_string()).send());
     let answers: Vec<_> = stream::iter(guesses).buffer_unordered(50).collect().await;
     let refused = answers.iter().filter(|answer| answer.status == 401).count();
-    // Fewer if a guess was counted and its answer came too late.
+    // Fewer if a guess was counted but its answer came too late.
     assert!(refused <= 100, "{refused}");
     answers.iter().filter(|answer| ![401, 503].contains(&answer.status)).for_each(is_turned_away);
     turned_away(ask(&attacker, "appAtOnce", "one more")).await;

@@ -1,4 +1,4 @@
-//! Health of webhooks: a silent endpoint gets only probes, a webhook that fails for a long time is disabled, and its
+//! Webhooks' health: a silent endpoint gets only probes, a webhook that fails for a long time is disabled, and its
 //! owner sees statistics.
 
 use std::{
@@ -76,7 +76,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
     }
     until_health(entity, &hook, "open").await;
 
-    // A new delivery waits and uses up no attempt.
+    // A new delivery is put on hold and uses up no attempt.
     let late = entity.publish(json!({})).await;
     deliveries.push(late.clone());
     entity
@@ -110,7 +110,7 @@ async fn paused_and_probed(entity: &Entity) -> Hook {
         );
     }
 
-    // One answer closes the breaker, and all waiting deliveries are sent.
+    // One response closes the breaker, and all waiting deliveries are sent.
     receiver.on("/", [Behaviour::status(200)]);
     for id in &deliveries {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -134,7 +134,7 @@ async fn forgiven_at_a_new_address(entity: &Entity) {
     }
 }
 
-/// Lets a delivery fail in this way until its last attempt.
+/// Makes a delivery fail in this way until its last attempt.
 async fn answered_until_exhausted(entity: &Entity, script: Vec<Behaviour>) -> Hook {
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", script)).await;
@@ -172,7 +172,7 @@ async fn a_webhook_whose_attempts_all_fail_for_long_is_disabled(suite: Arc<Suite
 
     let first = entity.publish(json!({})).await;
     let disabled = until("the webhook is disabled", LONG, async || {
-        // The flaky webhook fails all the time, but a success follows each failure.
+        // The flaky webhook keeps failing, but a success follows each failure.
         entity.publish_of_type("booking.cancelled", json!({})).await;
         Some(entity.listed(&hopeless).await).filter(|webhook| webhook["enabled"] == false)
     })
@@ -236,7 +236,7 @@ async fn the_statistics_match_the_requests_at_the_endpoint(suite: Arc<Suite>) {
             assert!(millis >= 360 && millis.abs_diff(exact) * 10 <= exact, "{durations:?}: {stats:#}");
         }
     }
-    // The attempts may be in two hours.
+    // The attempts may fall into two hours.
     let hours = stats["hours"].as_array().expect("openapi.yaml says so");
     let sum = |name: &str| hours.iter().filter_map(|hour| hour[name].as_u64()).sum::<u64>();
     assert_eq!((sum("attempts"), sum("succeeded")), (10, 8), "{stats:#}");
@@ -257,10 +257,10 @@ async fn concurrent_dispatchers_lose_no_count(suite: Arc<Suite>) {
     assert_eq!(miscount(&suite).await, None, "in the third round");
 }
 
-/// Lets deliveries to a new webhook fail concurrently. Returns its counts if they are not exact.
+/// Makes deliveries to a new webhook fail concurrently. Returns its counts if they are not exact.
 async fn miscount(suite: &Suite) -> Option<String> {
     const EVENTS: usize = 100;
-    /// Longer than a process holds attempts of the statistics.
+    /// Longer than a process holds back attempts for the statistics.
     const COUNTED_WITHIN: Duration = Duration::from_secs(60);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
@@ -273,7 +273,7 @@ async fn miscount(suite: &Suite) -> Option<String> {
             json!({ "name": "listener", "eventUrl": receiver.url("/listener"), "eventList": ["webhook.failing"] }),
         )
         .await;
-    // A receiver without a script answers 404, and each delivery has three attempts.
+    // A receiver without a script responds with 404, and each delivery has three attempts.
     let published = (0..EVENTS).map(|_| entity.publish(json!({})));
     for id in futures::future::join_all(published).await {
         entity.until_status(&id, &["failed"]).await;

@@ -13,7 +13,7 @@ fn detail(entity: &Entity, data: &str) -> String {
     format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{data}}}"#, entity.id)
 }
 
-/// A unique identifier of an event.
+/// A unique identifier for an event.
 fn id(entity: &Entity, name: &str) -> String {
     format!("{}-{name}", entity.id)
 }
@@ -57,12 +57,12 @@ async fn a_repeated_event_of_the_bus_creates_nothing_new(suite: Arc<Suite>) {
     entity.until_status(&deliveries(&first)[0], &["delivered"]).await;
     // Nor does a webhook created in between get a delivery of it.
     entity.hook(&receiver.on("/later", [Behaviour::status(204)])).await;
-    // EventBridge marks an event that is replayed from an archive; it is still the same event.
+    // EventBridge marks an event replayed from an archive; it is still the same event.
     let replayed = event.replacen('{', r#"{"replay-name":"again","#, 1);
     for again in [&event, &replayed] {
         assert_eq!(bus.hand_over(again).await.expect("taken"), first);
     }
-    // A later event has arrived, so the repetitions would have arrived as well.
+    // A later event has arrived, so the repetitions would have arrived by now.
     let later = bus.hand_over(Bus::event(&id(&entity, "2"), &detail(&entity, "{}"))).await.expect("taken");
     for delivery in deliveries(&later) {
         entity.until_status(&delivery, &["delivered"]).await;
@@ -279,8 +279,8 @@ async fn a_rejected_event_that_was_changed_for_the_queue_says_how(suite: Arc<Sui
     assert!(rejected.attributes["changed"].contains("U+FFFF"));
 }
 
-/// Passes an event, in place of Lambda, to a function that cannot reach the service of this variable. Returns the error
-/// that the function reports, after which Lambda would retry.
+/// Passes an event, instead of Lambda, to a function that cannot reach the service named by this variable. Returns the
+/// error that the function reports; Lambda would retry after it.
 async fn hand_over_without(suite: &Suite, service: &str, event: &str) -> String {
     let lambda = Receiver::start().await;
     let invocation = [
@@ -332,7 +332,7 @@ async fn an_event_that_meets_an_outage_of_the_table_is_tried_again(suite: Arc<Su
     );
     assert!(bus.rejected(&id(&entity, "1")).await.is_empty(), "an outage is not the sender's fault");
 
-    // Lambda retries. An event that it gave up comes again from the queue, inside Lambda's record.
+    // Lambda retries. An event that it gave up on comes back from the queue, inside Lambda's record.
     let answer = bus.hand_over(&event).await.expect("the table is back");
     let record = json!({ "version": "1.0", "requestContext": { "condition": "RetriesExhausted" } }).to_string();
     let record = record.replacen('{', &format!(r#"{{"requestPayload": {event}, "#), 1);

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, Settings, Suite, announced};
 
-/// The age from which a publication is late, with a margin.
+/// The age from which publishing counts as late, with a margin.
 const LATE: Duration = Duration::from_secs(11);
 /// The delay of an exchange that is still running at a late repetition. The service waits 15 s for its response.
 const BEGINS: Duration = Duration::from_secs(9);

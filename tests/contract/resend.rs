@@ -289,7 +289,7 @@ async fn missing_and_foreign_deliveries_are_not_found(suite: Arc<Suite>) {
     ] {
         entity.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;
     }
-    // Without the event, as after its retention, the delivery is gone as well.
+    // Without the event, as after its retention, the delivery has gone as well.
     let (pk, sk) = stored::event_key(&stored::event_of(&id));
     suite.table().remove(&pk, &sk).await;
     owner.post(&format!("/webhook/delivery/{id}/resend")).refused(404, "delivery-not-found").await;

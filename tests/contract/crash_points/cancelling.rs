@@ -3,7 +3,7 @@
 use super::stage::{Stage, writes};
 use crate::harness::{Behaviour, LONG, Moment, until};
 
-/// Tests every crash point, one after the other. Attempts are made an hour later, unless requested earlier.
+/// Tests every crash point in turn. Attempts are made an hour later, unless requested earlier.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         killed_at(stage, "unclaimed", moment, 0).await;
@@ -38,7 +38,7 @@ async fn killed_at(stage: &Stage<'_>, state: &str, moment: Moment, attempts: u64
     });
     let again = again.await.json();
     assert_eq!((&again["attemptCount"], &again["cancelReason"]), (&attempts.into(), &"owner".into()), "{point}");
-    // An unclaimed delivery has no request to account for.
+    // An unclaimed delivery has no requests to account for.
     let accounted = if attempts == 0 { Vec::new() } else { vec![delivery] };
     stage.note(&point, &scene, accounted, "cancelled").await;
 }

@@ -1,5 +1,5 @@
 //! A request with an idempotency key creates a resource. The function is killed before and after the transaction that
-//! writes the resource and the key's record. The client repeats the request, and one resource exists.
+//! writes the resource and the key's record. The client repeats the request, and exactly one resource exists.
 
 use super::stage::{Scene, Stage, writes};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     idempotency::asked::{Asked, Wanted},
 };
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for wanted in Wanted::ALL {
         for moment in [Moment::Before, Moment::After] {

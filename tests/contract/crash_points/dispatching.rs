@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
 use crate::harness::{AwsCall, Behaviour, Interposer, Moment, Table, announced, purge, stored};
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
@@ -46,7 +46,7 @@ pub async fn play(stage: &Stage<'_>) {
 
     killed_while_counting(stage, "dispatch: recorded, not counted", Moment::Before).await;
     killed_while_counting(stage, "dispatch: counted, answer lost", Moment::After).await;
-    // Concurrently, since each waits for a schedule and a lease.
+    // Concurrently, since each has to wait for a schedule and a lease.
     join!(
         exhausted(stage, "dispatch: exhausted, record and event not written", Moment::Before),
         exhausted(stage, "dispatch: exhausted, record and event written, answer lost", Moment::After),
@@ -67,7 +67,7 @@ pub async fn play(stage: &Stage<'_>) {
     );
 }
 
-/// Matches a write, with these words, of a delivery's head.
+/// Matches a write to a delivery's head that contains these words.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
@@ -79,7 +79,7 @@ pub fn transaction_on(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync
     move |call| call.operation == "TransactWriteItems" && call.mentions(&pk) && call.mentions(&sk)
 }
 
-/// Matches a message for an attempt of a delivery.
+/// Matches a message for a delivery's attempt.
 fn announcement_of(delivery: &str, attempt: u64) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
     move |call| announced(call).iter().any(|due| due.delivery == delivery && due.number == attempt)
@@ -107,7 +107,7 @@ async fn killed_at<W>(
     stage.note(point, &scene, vec![delivery], "delivered").await;
 }
 
-/// Carries out the call but loses its answer. The function lives and repeats the call; the attempt is made once.
+/// Carries out the call but loses its answer. The function survives and repeats the call; the attempt is made once.
 async fn answer_lost<W>(
     stage: &Stage<'_>,
     point: &str,
@@ -141,7 +141,7 @@ async fn killed_with_the_request_under_way(stage: &Stage<'_>, point: &str) {
 
 /// The queue loses the message for the second attempt.
 async fn queue_forgets_a_retry(stage: &Stage<'_>, point: &str) {
-    // The delay is long enough to lose the message in.
+    // The delay leaves enough time to lose the message.
     let busy = Behaviour::answer(503, &[("Retry-After", "4")], "");
     let scene = stage.scene(1, [busy, Behaviour::status(200)]).await;
     let (delivery, announced, publication) = stage.publish_and_hold(&scene).await;
@@ -166,7 +166,7 @@ async fn killed_while_counting(stage: &Stage<'_>, point: &str, moment: Moment) {
     stage.note(point, &scene, deliveries(&answer), "delivered").await;
 }
 
-/// The last attempt fails, and the same transaction writes the event about it: both are written exactly once, or not at
+/// The last attempt fails, and the same transaction writes the event about it: both are written exactly once or not at
 /// all.
 async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     let scene = stage.scene(1, [Behaviour::status(500)]).await;
@@ -191,8 +191,8 @@ async fn exhausted(stage: &Stage<'_>, point: &str, moment: Moment) {
     );
 }
 
-/// Another dispatcher announces the same event at the time of the transaction: the transaction writes everything except
-/// the event.
+/// Another dispatcher announces the same event during the transaction: the transaction writes everything except the
+/// event.
 async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: &'static str) {
     let scene = stage.scene(1, [Behaviour::status(status)]).await;
     let hook = &scene.hooks[0];
@@ -218,7 +218,7 @@ async fn announced_meanwhile(stage: &Stage<'_>, point: &str, status: u16, kind: 
     stage.note(point, &scene, vec![delivery], "failed").await;
 }
 
-/// Another webhook of the entity, for events about the first.
+/// Another of the entity's webhooks, for events about the first.
 pub async fn listener(stage: &Stage<'_>, scene: &Scene) -> Scene {
     let path = format!("{}-listener", scene.path);
     let listener = Scene { path, ..scene.clone() };

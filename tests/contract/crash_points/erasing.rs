@@ -1,5 +1,5 @@
-//! erase-event is killed at each of its writes, and dispatch-deliveries meets an erasure at its claim and at its
-//! record. In the end nothing of the event's content is left.
+//! erase-event is killed at each of its writes, and dispatch-deliveries encounters an erasure when it claims and when
+//! it records. In the end, none of the event's content is left.
 
 use serde_json::json;
 
@@ -42,15 +42,15 @@ pub async fn play(stage: &Stage<'_>) {
             (!has_job && left_in(&items, &guest).is_empty()).then_some(())
         })
         .await;
-        // If a delivery is cancelled unclaimed or its worker dies, no history has its requests.
+        // If a delivery is cancelled while unclaimed, or its worker dies, no history contains its requests.
         let deliveries = if ends == "cancelled" { Vec::new() } else { vec![delivery] };
         stage.played(point, on_disk, &scene, deliveries, ends);
     }
 }
 
-/// The name of the guest in an event, with that of its entity.
+/// The guest's name in an event, with its entity's name.
 const GUEST: &str = "guest-of";
-/// The size of an answer that does not fit into the head, in bytes.
+/// The size in bytes of an answer that does not fit into the head.
 const LARGE: usize = 3_000;
 
 /// A tested point whose erasure must still complete.
@@ -85,13 +85,13 @@ fn transaction_on_event(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync 
     move |call| call.operation == "TransactWriteItems" && call.mentions(&job)
 }
 
-/// Matches a write, with these words, outside transactions.
+/// Matches a write outside transactions that contains these words.
 fn statement_on(delivery: &str, words: &'static str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = delivery.to_owned();
     move |call| call.operation != "TransactWriteItems" && writes(call, &key, words)
 }
 
-/// Matches the removal of the job of an event.
+/// Matches the removal of an event's job.
 fn removal_of_job(event: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let job = format!("JOB#{event}");
     move |call| call.operation == "DeleteItem" && call.mentions(&job)
@@ -131,13 +131,13 @@ where
     } else {
         assert_eq!(shown["data"], json!({}), "{point}");
     }
-    // From the transaction on, no answer shows it, even if the job is still to come.
+    // From the transaction on, no answer shows it, even if the job has yet to run.
     assert!(!scene.entity.delivery(&delivery).await.to_string().contains(&guest_of(&scene)), "{point}");
     Played { point, scene, event, delivery, on_disk, ends: "delivered" }
 }
 
-/// Waits until the function's process runs, since an earlier point may have killed it: the dispatcher repeats a held
-/// call after a few seconds, and the event must be erased before that.
+/// Waits until the function's process is running, since an earlier point may have killed it: the dispatcher repeats a
+/// held call after a few seconds, and the event must be erased before that.
 async fn start_erasing(scene: &Scene) {
     let nothing = content("evt_00000000000000000000000000");
     until("the function answers", LONG, async || {
@@ -147,7 +147,7 @@ async fn start_erasing(scene: &Scene) {
     .await;
 }
 
-/// A worker has read the event and not yet claimed its delivery when the event is erased.
+/// A worker has read the event but not yet claimed its delivery when the event is erased.
 async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     let scene = scene(stage, LARGE).await;
     start_erasing(&scene).await;
@@ -163,7 +163,7 @@ async fn unclaimed(stage: &Stage<'_>, point: &'static str) -> Played {
     Played { point, scene, event, delivery, on_disk, ends: "cancelled" }
 }
 
-/// The event is erased after the endpoint's response and before the record of the attempt.
+/// The event is erased after the endpoint has responded and before the attempt is recorded.
 async fn recorded(stage: &Stage<'_>, point: &'static str, bytes: usize, kills: bool) -> Played {
     let scene = scene(stage, bytes).await;
     start_erasing(&scene).await;

@@ -1,4 +1,4 @@
-//! The functions of a feed are killed around each of their writes. The reader repeats its request: no delivery is lost,
+//! The functions of a feed are killed around each of their writes. The reader repeats its request: no delivery is lost
 //! and no answer counts twice.
 
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     harness::{Hook, LONG, Moment, until},
 };
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         put_into_the_feed(stage, moment).await;
@@ -43,7 +43,7 @@ async fn put_into_the_feed(stage: &Stage<'_>, moment: Moment) {
 }
 
 /// The reader's request with an idempotency key dies around the write that gives it the delivery. The repetition gets
-/// it, as the first attempt.
+/// the delivery, as its first attempt.
 async fn handing_out_for_a_key(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -96,7 +96,7 @@ async fn handing_out(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The reader's answer dies around its record.
+/// The function with the reader's answer dies around its record.
 async fn answering(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;
@@ -121,7 +121,7 @@ async fn answering(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, &delivery).await;
 }
 
-/// The request of the next reader dies around the record of an unconfirmed attempt.
+/// The next reader's request dies around the record of an unconfirmed attempt.
 async fn recording_an_unconfirmed_attempt(stage: &Stage<'_>, moment: Moment) {
     let (scene, hook) = scene(stage).await;
     let delivery = unread(&scene).await;

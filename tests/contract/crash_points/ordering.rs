@@ -1,4 +1,4 @@
-//! The functions are killed around each write of the order by subject. Every delivery is sent after the one before it,
+//! The functions are killed around each write for the order by subject. Every delivery is sent after the one before it,
 //! and none waits forever.
 
 use super::stage::{Scene, Stage, acknowledged, deliveries, writes};
@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     for moment in [Moment::Before, Moment::After] {
         accepted(stage, moment).await;
@@ -19,8 +19,8 @@ pub async fn play(stage: &Stage<'_>) {
     }
 }
 
-/// An ordered webhook whose endpoint postpones the first event about a subject, and the delivery of that event. The
-/// next event of the scene is about the same subject.
+/// An ordered webhook whose endpoint postpones the first event about a subject, and that event's delivery. The scene's
+/// next event is about the same subject.
 async fn scene(stage: &Stage<'_>) -> (Scene, String) {
     let scene = stage.scene(0, [later(), Behaviour::status(200)]).await;
     let url = stage.receiver_does(&scene, [later(), Behaviour::status(200)]);
@@ -31,7 +31,7 @@ async fn scene(stage: &Stage<'_>) -> (Scene, String) {
     (scene, first)
 }
 
-/// The publication dies around the transaction that writes the event and its position in the order.
+/// Publishing dies around the transaction that writes the event and its position in the order.
 async fn accepted(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("publish: {moment:?} an ordered event is written");
@@ -49,7 +49,7 @@ async fn accepted(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// Matches the writes of the head of a delivery that waits for another one, or is woken.
+/// Matches the writes to the head of a delivery that is put on hold for another one, or is woken.
 fn holding(delivery: &str) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let delivery = delivery.to_owned();
     move |call| writes(call, &delivery, "heldBy")
@@ -72,7 +72,7 @@ async fn held(stage: &Stage<'_>, moment: Moment) {
     ended(stage, &point, on_disk, &scene, [first, second]).await;
 }
 
-/// The dispatcher records the previous delivery's last attempt, and dies around the write that wakes the next delivery.
+/// The dispatcher records the previous delivery's last attempt, and dies around the write that wakes the next one.
 async fn woken(stage: &Stage<'_>, moment: Moment) {
     let (scene, first) = scene(stage).await;
     let point = format!("dispatch: {moment:?} the next of a subject is woken");

@@ -1,7 +1,7 @@
-//! A pause ends early, by an answer to an attempt that a person requested, by a new address or by its owner, while
-//! dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the original end of the pause.
-//! The function is also killed while a pause with an end begins: there is a job for the end if, and only if, there is a
-//! pause.
+//! A pause ends early, through a response to an attempt that a person requested, through a new address or through its
+//! owner, while dispatch-deliveries, change-webhook or resume-webhook is killed. No delivery waits for the pause's
+//! original end. The function is also killed while a pause with an end begins: there is a job for the end if, and only
+//! if, there is a pause.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     pauses::{is_put_off, key, paused_in},
 };
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     probed(stage, "pause: probe answered, breaker open and no job", Moment::Before, true).await;
     probed(stage, "pause: probe answered, breaker closed and job written, answer lost", Moment::After, true).await;
@@ -51,7 +51,7 @@ async fn paused(stage: &Stage<'_>, point: &str, moment: Moment) -> Paused {
     Paused { scene, waiting, held }
 }
 
-/// Checks that breaker and job are unchanged, or that the breaker is closed and waiting deliveries are sent.
+/// Checks that the breaker and the job are unchanged, or that the breaker is closed and waiting deliveries are sent.
 async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, deliveries: Vec<String>) {
     let table = Table::of(&stage.setup.api.env);
     let (pk, sk) = key(&scene.entity, &scene.hooks[0]);
@@ -65,7 +65,7 @@ async fn ends(stage: &Stage<'_>, point: &str, moment: Moment, scene: &Scene, del
     stage.note(point, scene, deliveries, "delivered").await;
 }
 
-/// An attempt that a person requested is answered.
+/// The endpoint responds to an attempt that a person requested.
 async fn probed(stage: &Stage<'_>, point: &str, moment: Moment, kills: bool) {
     let Paused { scene, mut waiting, mut held } = paused(stage, point, moment).await;
     let asked = scene.entity.test(&scene.hooks[0].id).expect(202).await.json();

@@ -11,10 +11,10 @@ use crate::harness::{AwsCall, Behaviour, Interposer, LONG, Moment, Table, announ
 
 /// The time after which the sweep no longer looks at the first events.
 const SWEPT: Duration = Duration::from_secs(22);
-/// The age from which a publication is late, with a margin.
+/// The age from which publishing counts as late, with a margin.
 const LATE: Duration = Duration::from_secs(11);
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     let table = stage.table();
     let queue = stage.queue();
@@ -36,7 +36,7 @@ pub async fn play(stage: &Stage<'_>) {
     answer_lost(stage, "publish: announced, answer lost, no process killed", queue, announcement).await;
 }
 
-/// Matches the write of the record of a scene's key.
+/// Matches the write of the record for a scene's key.
 fn key(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let key = format!("IDEMPOTENCY#{}#", scene.entity.id);
     move |call| writes(call, &key, "")
@@ -48,7 +48,7 @@ fn announcement(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'sta
     move |call| announced(call).iter().any(|due| due.webhook == webhook)
 }
 
-/// Matches the write of a scene's event. The record of its key names the webhooks as well.
+/// Matches the write of a scene's event. The record for its key also names the webhooks.
 fn event(scene: &Scene) -> impl Fn(&AwsCall) -> bool + Send + Sync + 'static + use<> {
     let webhook = scene.hooks[0].id.clone();
     move |call| writes(call, &webhook, "'targets': ?")
@@ -80,7 +80,7 @@ where
     on_disk
 }
 
-/// Carries out the call but loses its answer; the function lives and repeats the call.
+/// Carries out the call but loses its answer; the function survives and repeats the call.
 async fn answer_lost<W>(stage: &Stage<'_>, point: &str, proxy: &Interposer, wanted: impl FnOnce(&Scene) -> W)
 where
     W: Fn(&AwsCall) -> bool + Send + Sync + 'static,
@@ -101,7 +101,7 @@ where
 /// A body that is too large for the event's item is written before the event. The repetition finds it.
 async fn body_without_event(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;
-    // Packing leaves more than 2 KB of these texts.
+    // Even packed, this text takes more than 2 KB.
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let scene = Scene { data: json!({ "random": random }), ..scene };
     let mut held = stage.table().hold(point, Moment::Before, event(&scene));
@@ -123,7 +123,7 @@ async fn body_without_event(stage: &Stage<'_>, point: &str) {
     stage.played(point, "key, body".to_owned(), &scene, deliveries, "delivered");
 }
 
-/// The client gives up. The event is there, so the sweep opens its deliveries, and they are made.
+/// The client gives up. The event is stored, so the sweep opens its deliveries, and they are made.
 async fn never_repeated(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(2, [Behaviour::status(200)]).await;
     let mut held = stage.queue().hold(point, Moment::Before, announcement(&scene));
@@ -139,7 +139,7 @@ async fn never_repeated(stage: &Stage<'_>, point: &str) {
     stage.played(point, on_disk, &scene, deliveries, "delivered");
 }
 
-/// The write of the event takes so long that the sweep has already passed the event's time. The repetition opens the
+/// Writing the event takes so long that the sweep has already passed the event's time. The repetition opens the
 /// delivery.
 async fn written_late(stage: &Stage<'_>, point: &str) {
     let scene = stage.scene(1, [Behaviour::status(200)]).await;

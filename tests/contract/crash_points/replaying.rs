@@ -16,10 +16,10 @@ use crate::{
 
 /// Enough events for two chunks.
 const EVENTS: usize = 30;
-/// The number of events that get their deliveries at once.
+/// How many events get their deliveries at once.
 const CHUNK: usize = 25;
 
-/// Tests every crash point, one after the other.
+/// Tests every crash point in turn.
 pub async fn play(stage: &Stage<'_>) {
     replayed(stage, "replay: a target not added", Moment::Before).await;
     replayed(stage, "replay: target and head added, answer lost", Moment::After).await;

@@ -1,5 +1,5 @@
-//! The stage of crash tests: a bundle behind proxies, a receiver, and for each crash point a separate entity with
-//! webhooks, so that items on disk and requests can be assigned to points afterwards.
+//! The stage for crash tests: a bundle behind proxies, a receiver, and for each crash point a separate entity with
+//! webhooks, so that items on disk and requests can later be assigned to points.
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +25,10 @@ pub struct Stage<'a> {
     pub setup: Interposed,
     receiver: Receiver,
     scenes: Mutex<Vec<Played>>,
-    /// The times at which the dispatcher was killed.
+    /// When the dispatcher was killed.
     kills: Mutex<Vec<Range<Instant>>>,
     count: Mutex<u32>,
-    /// Only one publication at a time is held: two concurrent ones may share the call that announces them.
+    /// Only one publish request at a time is held: two concurrent ones may share the call that announces them.
     announcing: tokio::sync::Mutex<()>,
     _permit: SemaphorePermit<'a>,
 }
@@ -42,7 +42,7 @@ pub struct Scene {
     pub hooks: Vec<Hook>,
     /// The receiver's path of the webhooks.
     pub path: String,
-    /// The data of its event.
+    /// Its event's data.
     pub data: Value,
 }
 
@@ -77,14 +77,14 @@ impl Scene {
         Some(answer).filter(|answer| answer.status == 202)
     }
 
-    /// Repeats the publication until it is acknowledged; returns the deliveries.
+    /// Repeats the publish request until it is acknowledged; returns the deliveries.
     pub async fn acknowledged(&self) -> Vec<String> {
         until("the publication is acknowledged", LONG, async || self.publish_once().await.as_ref().map(deliveries))
             .await
     }
 }
 
-/// The acknowledgement of a publication that no crash interrupts.
+/// The acknowledgement of a publish request that no crash interrupts.
 pub async fn acknowledged(publication: JoinHandle<Option<ApiResponse>>) -> ApiResponse {
     publication.await.expect("no panic").expect("no crash interrupts it")
 }
@@ -97,7 +97,7 @@ pub fn deliveries(answer: &ApiResponse) -> Vec<String> {
     identifiers.map(str::to_owned).collect()
 }
 
-/// Whether a call writes to this item with these words in its statement or expression.
+/// Whether a call writes to this item, with these words in its statement or expression.
 pub fn writes(call: &AwsCall, item: &str, words: &str) -> bool {
     let says = |part: &Value| {
         let part = part.to_string();
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
         self.receiver.on(&scene.path, script)
     }
 
-    /// Waits until the receiver has this many requests of a scene.
+    /// Waits until the receiver has got this many of a scene's requests.
     pub async fn until_received(&self, scene: &Scene, count: usize) -> Vec<Received> {
         self.receiver.until(&scene.path, count).await
     }
@@ -180,7 +180,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Publishes and holds the first announcement, so that the test can wait for the next steps by the delivery's name.
+    /// Publishes and holds the first announcement, so the test can wait for the next steps by the delivery's name.
     pub async fn publish_and_hold(&self, scene: &Scene) -> (String, Held, JoinHandle<Option<ApiResponse>>) {
         let _turn = self.announcing.lock().await;
         let webhook = scene.hooks[0].id.clone();
@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
         let mut publication = scene.publish();
         let call = tokio::select! {
             call = held.reached() => call,
-            // A publication that ends before its announcement has failed; its answer shows the reason.
+            // A publish request that ends before its announcement has failed; its answer shows the reason.
             ended = &mut publication => panic!("a publication ended before its announcement: {ended:?}"),
         };
         (delivery_in(&call, &webhook), held, publication)
@@ -205,7 +205,7 @@ impl<'a> Stage<'a> {
         self.played(point, on_disk, scene, deliveries, ends);
     }
 
-    /// Records a tested point with the items that were on disk before.
+    /// Records a tested point with the items that were on disk earlier.
     pub fn played(&self, point: &str, on_disk: String, scene: &Scene, deliveries: Vec<String>, ends: &'static str) {
         let point = point.to_owned();
         let scene = scene.clone();

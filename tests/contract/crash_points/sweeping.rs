@@ -14,8 +14,8 @@ use crate::harness::{AwsCall, Behaviour, Held, Interposer, LONG, Moment, Table, 
 /// More deliveries than one call changes, but fewer than a page.
 const MANY: usize = 60;
 
-/// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed for one part at
-/// a time.
+/// Tests every crash point, one after the other: a sweep does all its work concurrently, and is killed during one part
+/// at a time.
 pub async fn play(stage: &Stage<'_>) {
     let recovered = recovery(stage, "recover: a page done in part").await;
     let cancelled = cancellation(stage, "cancel: a page done in part").await;
@@ -95,7 +95,7 @@ struct Announced {
     delivery: String,
 }
 
-/// A delivery fails finally, and the sweep that publishes the event about it is killed.
+/// A delivery fails for good, and the sweep that publishes the event about it is killed.
 async fn outbox_at(
     stage: &Stage<'_>,
     point: &'static str,
@@ -200,7 +200,7 @@ async fn recovery(stage: &Stage<'_>, point: &str) -> Scene {
     scene
 }
 
-/// The next sweep continues when the job's lease has expired, and leaves finished deliveries unchanged.
+/// The next sweep continues once the job's lease has expired, and leaves finished deliveries unchanged.
 async fn recovered_once(stage: &Stage<'_>, scene: &Scene) {
     until_heads(stage, scene, "delivered", MANY).await;
     let again = json!({ "createdFrom": "2020-01-01T00:00:00Z" });

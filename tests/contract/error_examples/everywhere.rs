@@ -1,11 +1,11 @@
-//! Errors with which every operation of a kind can respond.
+//! Errors that every operation of a kind can return.
 
 use serde_json::{Value, json};
 
 use super::Checked;
 use crate::harness::{Application, Call, Suite, now};
 
-/// Values of path parameters that are well-formed but name nothing.
+/// Path parameter values that are well-formed but name nothing.
 const NOTHING: [(&str, &str); 9] = [
     ("{eventIdentifier}", "evt_01m7w5gmev7xwvpyt3bc2k45jh"),
     ("{deliveryIdentifier}", "dlv_01m7w5gmev32p3wwt3y0b8j32h"),

@@ -1,4 +1,4 @@
-//! The examples of errors in openapi.yaml belong to their operations: the test provokes each, and compares the response
+//! The error examples in openapi.yaml match their operations: the test provokes each error, and compares the response
 //! with the example. Other tests provoke those that need a fault, a limit or a race.
 
 mod everywhere;
@@ -36,7 +36,7 @@ const ELSEWHERE: [(&str, &str, &str); 11] = [
     ("secret-not-repeated", "idempotency/records.rs", "secret-not-repeated"),
 ];
 
-/// Single examples that no test provokes over HTTP, with the reason.
+/// Individual examples that no test provokes over HTTP, with the reason.
 const NOT_PROVOKED: [(&str, &str, &str); 12] = [
     ("removeApplicationKey", "confirmationRequired", "as removeApplicationSecret; its token needs an assertion"),
     ("addApplicationSecret", "applicationChanged", "a race; see of_fifty_concurrent_rotations_one_succeeds"),
@@ -76,7 +76,7 @@ fn examples(suite: &Suite) -> Vec<Example> {
     found
 }
 
-/// A text with a placeholder for each identifier, time, duration, version and path, which differ from call to call.
+/// The text with a placeholder for each identifier, time, duration, version and path, which differ from call to call.
 fn masked(text: &str) -> String {
     let mut words = Vec::<String>::new();
     for word in text.split_whitespace() {
@@ -101,7 +101,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Compares a response of an operation with its example of this name.
+    /// Compares an operation's response with its example of this name.
     fn compare(&mut self, operation: &str, name: &str, answer: &ApiResponse) {
         let example = self.all.iter().find(|example| example.operation == operation && example.name == name);
         let Example { status, problem, .. } = example.unwrap_or_else(|| panic!("{operation} has no example {name}"));
@@ -138,7 +138,7 @@ async fn the_example_of_an_error_has_the_texts_of_its_kind(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn the_examples_of_errors_are_what_their_operations_answer(suite: Arc<Suite>) {
-    // The gateway of a stack has its own limit for the size of a request.
+    // A stack's gateway has its own limit on request size.
     suite.bundle();
     let mut checked = Checked { all: examples(&suite), seen: BTreeSet::new(), faults: Vec::new() };
     everywhere::provoke(&suite, &mut checked).await;

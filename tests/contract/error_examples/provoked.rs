@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Checked;
 use crate::harness::{Application, Behaviour, Call, Choice, Entity, Gate, Receiver, Suite, stored};
 
-/// The scopes of an application that may manage its entity and nothing more.
+/// The scopes of an application that may only manage its entity.
 const SOME: [&str; 8] = [
     "account.read",
     "account.write",

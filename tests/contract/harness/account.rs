@@ -1,4 +1,4 @@
-//! Comparison of a receiver's requests with the deliveries' histories: every delivery arrived and every request is an
+//! Compares a receiver's requests with the deliveries' histories: every delivery arrived, and every request is an
 //! attempt, whose outcome is unknown if the process was killed before recording it.
 
 use std::{
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{Entity, Received, Receiver, time};
 
-/// The time for which a claim holds, in seconds. The service records the outcome of a request within this time.
+/// How long a claim lasts, in seconds. The service records a request's outcome within this time.
 const LEASE: u32 = 45;
-/// Number of histories that are read concurrently.
+/// Number of histories read concurrently.
 const AT_ONCE: usize = 16;
 
 /// Numbers for the report.
@@ -24,15 +24,15 @@ pub struct Account {
     pub deliveries: usize,
     /// Number of requests.
     pub requests: usize,
-    /// Number of attempts that a kill interrupted, so that their outcome is unknown. Their requests may or may not have
-    /// been sent.
+    /// Number of attempts interrupted by a kill, so their outcome is unknown. Their requests may or may not have been
+    /// sent.
     pub interrupted: usize,
     /// Number of requests after the first of their delivery.
     pub repeated: usize,
 }
 
-/// Waits until every delivery is delivered, and accounts for every request. `kills` has the periods in which a process
-/// that makes attempts was being killed, from the signal to its end.
+/// Waits until every delivery is delivered, and accounts for every request. `kills` contains the periods, from signal
+/// to end, in which a process that makes attempts was being killed.
 pub async fn account(entity: &Entity, receiver: &Receiver, deliveries: &[String], kills: &[Range<Instant>]) -> Account {
     let histories = stream::iter(deliveries).map(|id| async move {
         let delivery = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;

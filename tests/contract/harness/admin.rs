@@ -8,7 +8,7 @@ use tokio::{process::Command, time::timeout};
 
 use super::{Bundle, local};
 
-/// The result of a run of the operator's program.
+/// The result of running the operator's program.
 #[derive(Debug)]
 pub struct Admin {
     pub code: Option<i32>,

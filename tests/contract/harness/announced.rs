@@ -1,4 +1,4 @@
-//! The attempts that messages of the queues announce.
+//! The attempts announced by messages on the queues.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub struct DueAttempt {
 }
 
 impl DueAttempt {
-    /// The attempts in the text of a message; none if it is not a message of the service.
+    /// The attempts in a message's text; none if it is not one of the service's messages.
     pub fn all_in(message: &str) -> Vec<Self> {
         let message: Value = serde_json::from_str(message).unwrap_or_default();
         let attempts = message["attempts"].as_array().into_iter().flatten();
@@ -28,7 +28,7 @@ impl DueAttempt {
     }
 }
 
-/// The attempts that a call of a queue announces; none unless it sends messages.
+/// The attempts that a queue call announces; none unless it sends messages.
 pub fn announced(call: &AwsCall) -> Vec<DueAttempt> {
     if call.operation != "SendMessageBatch" {
         return Vec::new();

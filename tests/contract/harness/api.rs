@@ -1,5 +1,5 @@
-//! A client of the service. It checks every response against openapi.yaml and against the contract's promises for all
-//! responses, in every test.
+//! A client of the service. In every test, it checks each response against openapi.yaml and against the contract's
+//! promises for all responses.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use tokio::{sync::Mutex, time::sleep};
 
 use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack::needs_bundle};
 
-/// The wait before a request is repeated after a 503.
+/// How long to wait before repeating a request after a 503.
 const BEFORE_REPETITION: Duration = Duration::from_secs(1);
 
 /// A client of one bundle.
@@ -61,7 +61,7 @@ impl Api {
         Self::with(Arc::new(bundle.service_env()), contract)
     }
 
-    /// A client of the service that these variables describe.
+    /// A client of the service described by these variables.
     pub fn with(env: Arc<std::collections::BTreeMap<String, String>>, contract: &Arc<Contract>) -> Self {
         Self {
             env,
@@ -72,7 +72,7 @@ impl Api {
         }
     }
 
-    /// The client with another source address of the loopback interface.
+    /// The client with another source address on the loopback interface.
     pub fn at_address(&self, address: Ipv4Addr) -> Self {
         if self.env.contains_key("API_ADDRESS") {
             needs_bundle("a gateway that passes on the source address of a request");
@@ -131,7 +131,7 @@ impl Api {
         answer.json()["access_token"].as_str().expect("openapi.yaml says so").to_owned()
     }
 
-    /// A request of an application to the token issuer, with its credentials in the form.
+    /// An application's request to the token issuer, with its credentials in the form.
     pub fn as_client(&self, path: &str, application: Application, parameters: &[(&str, &str)]) -> Call {
         let (id, secret) = application.variables();
         let credentials = [("client_id", self.env[id].as_str()), ("client_secret", self.env[secret].as_str())];
@@ -139,8 +139,8 @@ impl Api {
     }
 }
 
-/// The time for which the client keeps an idle connection: shorter than the gateway's, or a request could arrive just
-/// as the gateway closes it.
+/// How long the client keeps an idle connection: less than the gateway does, or a request could arrive just as the
+/// gateway closes it.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Connections from this address.
@@ -189,7 +189,7 @@ impl Call {
         self
     }
 
-    /// Sends the request; asserts this status (other than 503), like [`Self::answered`] gets it.
+    /// Sends the request; asserts this status (other than 503), as [`Self::answered`] gets it.
     pub async fn expect(self, status: u16) -> ApiResponse {
         let answer = if status == 503 { self.send().await } else { self.answered().await };
         assert!(answer.status == status, "expected {status}: {}", answer.exchange);
@@ -246,7 +246,7 @@ impl Call {
             self.api.seen.lock().expect("no holder panics").push((path.to_owned(), text));
         }
         let mut faults = self.api.contract.faults(&self.method, &self.path, status, &headers, &body);
-        // The callback and the tasks answer 500 with an empty object or a page, not with a Problem.
+        // The callback and the tasks respond with 500 and an empty object or a page, not with a Problem.
         let mute = status == 500 && (self.path.contains("/oauth2/callback") || self.path.starts_with("/task/"));
         let is_json = headers.get("content-type").is_some_and(|value| value == "application/json");
         let is_rpc = path == "/mcp" && is_json; // an error of JSON-RPC

@@ -1,4 +1,4 @@
-//! Requests to the local stand-ins for AWS without an SDK, signed with the credentials of service.env.
+//! Requests to the local AWS stand-ins without an SDK, signed with the credentials in service.env.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::secret;
 
-/// The variables of an AWS SDK with the credentials of service.env.
+/// The variables for an AWS SDK, with the credentials in service.env.
 const VARIABLES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"];
 
 /// The operator's credentials in this `service.env`.
@@ -38,19 +38,19 @@ pub fn invocation(env: &BTreeMap<String, String>, function: &str, event: impl In
     aws_caller(env).sign(reqwest::Client::new().post(url).body(event.into()))
 }
 
-/// The address of a queue of the template. In a stack, CloudFormation chose its name, which is an output.
+/// The address of one of the template's queues. In a stack, CloudFormation chose its name, which is an output.
 pub fn queue_url(env: &BTreeMap<String, String>, queue: &str) -> String {
     let in_bundle = || format!("{}/000000000000/{queue}", env["SERVICES_ENDPOINT"]);
     env.get(&format!("{queue}Url")).cloned().unwrap_or_else(in_bundle)
 }
 
-/// Removes all messages from a queue of the template, including delayed ones and those in flight.
+/// Removes all messages from one of the template's queues, including delayed ones and those in flight.
 pub async fn purge(env: &BTreeMap<String, String>, queue: &str) {
     let request = json!({ "QueueUrl": queue_url(env, queue) });
     ask(env, "AmazonSQS.PurgeQueue", &request).await.expect("it is there");
 }
 
-/// A call to Secrets Manager by the operator.
+/// The operator's call to Secrets Manager.
 pub async fn secrets_manager(
     env: &BTreeMap<String, String>,
     operation: &str,
@@ -72,7 +72,7 @@ async fn ask(env: &BTreeMap<String, String>, operation: &str, request: &Value) -
     serde_json::from_str(text).map_err(|error| format!("{operation}: {error}"))
 }
 
-/// Deletes a secret of the service at once.
+/// Deletes one of the service's secrets at once.
 pub async fn delete_secret(env: &BTreeMap<String, String>, name: &str) {
     let request = json!({ "SecretId": secret(env, name), "ForceDeleteWithoutRecovery": true });
     secrets_manager(env, "DeleteSecret", &request).await.expect("it is there");

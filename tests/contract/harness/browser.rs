@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use super::{LONG, Process, descendants, free_port, project, until, until_gone};
 
-/// Debian's path of the driver.
+/// The driver's path on Debian.
 const DRIVER: &str = "/usr/bin/chromedriver";
 
 /// Chromium's arguments: no background traffic, and no sandbox, which root cannot use.
@@ -80,7 +80,7 @@ impl Browser {
         browser
     }
 
-    /// Opens an address, and accepts the question before a panel link.
+    /// Opens an address, and confirms the question before a panel link.
     pub async fn go(&self, address: &str) {
         self.follow(address).await;
         if address.contains("#code=") {
@@ -88,12 +88,12 @@ impl Browser {
         }
     }
 
-    /// Opens an address, and leaves a question unanswered.
+    /// Opens an address and leaves any question unanswered.
     pub async fn follow(&self, address: &str) {
         self.post("/url", json!({ "url": address })).await;
     }
 
-    /// Directs the next commands to the first frame of the page.
+    /// Directs the next commands to the page's first frame.
     pub async fn enter_frame(&self) {
         self.post("/frame", json!({ "id": 0 })).await;
     }
@@ -108,7 +108,7 @@ impl Browser {
         self.post("/back", json!({})).await;
     }
 
-    /// Waits for a dialog of the browser, answers it, and returns its text.
+    /// Waits for a browser dialog, answers it, and returns its text.
     pub async fn answer_question(&self, answer: bool) -> String {
         let question = until("the page opens a dialog", LONG, async || {
             let question = self.http.get(format!("{}/alert/text", self.session));
@@ -142,7 +142,7 @@ impl Browser {
         self.get("/url").await.as_str().expect("an address is a text").to_owned()
     }
 
-    /// Waits for the button, link or tab with this text and clicks it; in the dialog, if one is open.
+    /// Waits for the button, link or tab with this text and clicks it, in the dialog if one is open.
     pub async fn click(&self, button: &str) {
         let path = format!(
             "//*[(self::button or self::a or self::summary) and normalize-space()={button}]\
@@ -152,7 +152,7 @@ impl Browser {
         self.click_at(&format!("there is a button or link `{button}`"), &path).await;
     }
 
-    /// Replaces the text of the field with this label. Repeats if the page changes in between.
+    /// Replaces the text in the field with this label. Tries again if the page changes in between.
     pub async fn fill(&self, label: &str, text: &str) {
         until(&format!("the field `{label}` is filled"), LONG, async || {
             let element = self.field(label).await;
@@ -207,7 +207,7 @@ impl Browser {
         until(&format!("`{name}` has the focus"), LONG, async || (self.focused().await == name).then_some(())).await;
     }
 
-    /// Waits for an address that contains this text, and returns the text of the page.
+    /// Waits for an address that contains this text, and returns the page's text.
     pub async fn until_at(&self, part: &str) -> String {
         until(&format!("the browser is at {part}"), LONG, async || {
             self.get("/url").await.as_str().is_some_and(|address| address.contains(part)).then_some(())
@@ -216,7 +216,7 @@ impl Browser {
         self.text().await
     }
 
-    /// Waits until the page has this text, and returns its whole text.
+    /// Waits until the page contains this text, and returns all of its text.
     pub async fn until_says(&self, words: &str) -> String {
         let what = format!("the page says `{words}`");
         let mut last = String::new();
@@ -230,12 +230,12 @@ impl Browser {
         }
     }
 
-    /// The visible text of the page.
+    /// The page's visible text.
     pub async fn text(&self) -> String {
         self.run("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// The maximum width from the style of all pages; without the style there is none.
+    /// The maximum width from the style shared by all pages; without the style there is none.
     pub async fn width_of_page(&self) -> String {
         let width = self.run("return getComputedStyle(document.body).maxWidth").await;
         width.as_str().expect("a width is a text").to_owned()
@@ -259,13 +259,13 @@ impl Browser {
         self.post("/goog/cdp/execute", json!({ "cmd": name, "params": parameters })).await
     }
 
-    /// The width of the page in CSS pixels; wider than the window if it needs horizontal scrolling.
+    /// The page's width in CSS pixels; wider than the window if it needs horizontal scrolling.
     pub async fn whole_width(&self) -> u64 {
         let width = self.run("return document.documentElement.scrollWidth").await;
         width.as_u64().expect("a width is a number")
     }
 
-    /// The serious and critical findings of axe (<https://github.com/dequelabs/axe-core>) in the page.
+    /// The serious and critical findings of axe (<https://github.com/dequelabs/axe-core>) on the page.
     pub async fn serious_faults(&self) -> Vec<String> {
         let axe = project().join("tests/node/node_modules/axe-core/axe.min.js");
         self.run(&fs::read_to_string(axe).expect("`make tools` has installed axe-core")).await;
@@ -317,7 +317,7 @@ impl Browser {
         until(&format!("there is a field `{label}`"), LONG, async || self.find("xpath", &path).await).await
     }
 
-    /// Waits until the element at the path is there and not covered, and clicks it. Repeats if the page changes in
+    /// Waits until the element at the path is there and not covered, and clicks it. Tries again if the page changes in
     /// between, for example because a dialog opens.
     async fn click_at(&self, what: &str, path: &str) {
         until(what, LONG, async || {
@@ -342,7 +342,7 @@ impl Browser {
         found[0].as_object()?.values().next()?.as_str().map(str::to_owned)
     }
 
-    /// The browser's processes, which the driver started and which survive a kill of the driver.
+    /// The browser's processes, which the driver started and which survive if the driver is killed.
     fn processes(&self) -> Vec<Process> {
         self.driver.id().and_then(|id| id.try_into().ok()).map(descendants).unwrap_or_default()
     }
@@ -368,13 +368,13 @@ impl Browser {
     }
 }
 
-/// A text as an XPath literal; XPath has no escapes.
+/// A string as an XPath literal; XPath has no escapes.
 fn quoted(text: &str) -> String {
     assert!(!text.contains('"'), "XPath has no word for `{text}`");
     format!("\"{text}\"")
 }
 
-/// Kills the browser's processes, also after a panic. The driver is killed by its handle.
+/// Kills the browser's processes, even after a panic. The driver is killed by its handle.
 impl Drop for Browser {
     fn drop(&mut self) {
         self.processes().iter().for_each(Process::kill);

@@ -26,10 +26,10 @@ use tokio::{
 
 use super::{LONG, Process, Secrets, descendants, group_members, rights, until};
 
-/// The name of the file in which `local` records the calls of functions.
+/// The name of the file in which `local` records functions' calls.
 const RECORD: &str = "calls.jsonl";
 
-/// The settings of a bundle: the environment variables of `make run`, and the overrides of `local` for tests.
+/// A bundle's settings: the environment variables of `make run`, and `local`'s overrides for tests.
 #[derive(Debug, Clone)]
 pub struct Settings {
     variables: BTreeMap<&'static str, String>,
@@ -61,9 +61,9 @@ impl Settings {
     }
 }
 
-/// The memory of most Linux machines that programs can use as a file system.
+/// Memory that programs can use as a file system on most Linux machines.
 const MEMORY: &str = "/dev/shm";
-/// How much of it must be free: more than all bundles of a run store.
+/// How much of it must be free: more than all of a run's bundles store.
 const ROOM: u64 = 1 << 30;
 
 /// A temporary folder, in memory if there is room. A disk that is still writing a build's output stalls its users for
@@ -127,7 +127,7 @@ impl Bundle {
         self.folder.path().join("data")
     }
 
-    /// The file with the calls of its functions.
+    /// The file with its functions' calls.
     pub fn record(&self) -> PathBuf {
         self.folder.path().join(RECORD)
     }
@@ -148,7 +148,7 @@ impl Bundle {
         self.child.try_lock().ok().and_then(|child| child.id()?.try_into().ok()).map(descendants).unwrap_or_default()
     }
 
-    /// The only process of this name.
+    /// The only process with this name.
     pub async fn process(&self, program: &str) -> Process {
         until(&format!("a process of {program}"), LONG, async || {
             self.processes().into_iter().find(|process| process.is(program))
@@ -156,7 +156,7 @@ impl Bundle {
         .await
     }
 
-    /// Sends SIGTERM, and waits for the end.
+    /// Sends SIGTERM, and waits until it has ended.
     pub async fn stop(&self) -> ExitStatus {
         self.signal(Signal::SIGTERM).await;
         self.ended().await
@@ -211,7 +211,7 @@ impl Bundle {
     }
 }
 
-/// The folder is removed with the bundle, so the record of its functions' calls is read before.
+/// The folder is removed with the bundle, so the record of its functions' calls is read first.
 impl Drop for Bundle {
     fn drop(&mut self) {
         rights::collect(&self.record());
@@ -247,7 +247,7 @@ fn spawn(settings: &Settings, port: u16, folder: &Path, arguments: &[String]) ->
         .args(arguments)
         .env("PORT", port.to_string())
         .env("DATA", folder.join("data"))
-        // A line per request would bury the lines that a failing test needs.
+        // One line per request would bury the lines that a failing test needs.
         .env("QUIET", "1")
         .envs(&settings.variables)
         .stdin(Stdio::null())

@@ -8,8 +8,7 @@ use tokio::sync::Mutex;
 
 use super::{LONG, aws_call, invocation, queue_url, until, violations};
 
-/// Messages received from the queues of all bundles so far, by the queue's address: a reader also receives the messages
-/// of other tests.
+/// Messages received so far from all bundles' queues, by queue address: a reader also receives other tests' messages.
 static TAKEN: Mutex<BTreeMap<String, Vec<Rejected>>> = Mutex::const_new(BTreeMap::new());
 
 /// The bus of one bundle.
@@ -18,7 +17,7 @@ pub struct Bus {
     env: Arc<BTreeMap<String, String>>,
 }
 
-/// A message of the queue of rejected events.
+/// A message on the queue of rejected events.
 #[derive(Debug, Clone)]
 pub struct Rejected {
     pub body: String,
@@ -39,8 +38,8 @@ impl Bus {
         )
     }
 
-    /// Passes an event to the function, as a rule of the bus does. If the table did not answer in time, it does so again, as
-    /// Lambda would.
+    /// Passes an event to the function, as a rule on the bus does. If the table did not respond in time, tries again,
+    /// as Lambda would.
     pub async fn hand_over(&self, event: impl Into<String>) -> Result<Value, String> {
         let event = event.into();
         let began = Instant::now();

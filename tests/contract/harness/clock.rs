@@ -9,7 +9,7 @@ pub fn now() -> i64 {
     Timestamp::now().as_second()
 }
 
-/// A time of an answer.
+/// A time in a response.
 pub fn time(value: &Value) -> Timestamp {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("not a time: {value}"))
 }

@@ -22,7 +22,7 @@ const GREEDY: &str = "/panel/{page}";
 /// The responses for unknown paths and verbs, which belong to no operation.
 const UNKNOWN_PATH: &str = "/components/responses/NotFoundInBrowser";
 const UNKNOWN_VERB: &str = "/components/responses/MethodNotAllowed";
-/// The response to OPTIONS of a document that scripts of every origin may read, which no operation lists either.
+/// The response to OPTIONS for a document that scripts of any origin may read, which no operation lists either.
 const PREFLIGHT: &str = "/components/responses/Preflight";
 
 /// The document, and the validators that were created from it so far.
@@ -97,7 +97,7 @@ impl Contract {
         verbs
     }
 
-    /// Whether scripts of every origin may read the document at a path.
+    /// Whether scripts of any origin may read the document at a path.
     fn is_open(&self, path: &str) -> bool {
         let headers = &self.document["paths"][path]["get"]["responses"]["200"]["headers"];
         headers.get("Access-Control-Allow-Origin").is_some()
@@ -112,7 +112,7 @@ impl Contract {
         kinds
     }
 
-    /// The violations of the document in this response; empty if it conforms.
+    /// How this response violates the document; empty if it conforms.
     pub fn faults(&self, method: &Method, path: &str, status: u16, headers: &HeaderMap, body: &[u8]) -> Vec<String> {
         let response = match self.response(method, path, status) {
             Ok(response) => response,
@@ -215,8 +215,8 @@ impl Contract {
         undeclared.map(|name| format!("ProblemProperties does not declare `{name}` for {kind}")).collect()
     }
 
-    /// The violations of a schema of the document by a value. A member that the schema does not list is a fault,
-    /// although clients ignore it: the document must be complete.
+    /// How a value violates one of the document's schemas. A member that the schema does not list is a fault, although
+    /// clients ignore it: the document must be complete.
     pub fn schema_faults(&self, schema: &Value, value: &Value, what: &str) -> Vec<String> {
         let validator = self.validator(schema);
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
@@ -265,12 +265,12 @@ fn matches(template: &str, path: &str) -> bool {
             })
 }
 
-/// The precedence of a matching path, lowest first: a literal segment precedes a parameter.
+/// A matching path's precedence, lowest first: a literal segment precedes a parameter.
 fn literalness(template: &str) -> Vec<bool> {
     template.split('/').map(|segment| segment.starts_with('{')).collect()
 }
 
-/// The declared kinds of Problems of a content, if it is a Problem.
+/// The kinds of Problem that a content declares, if it is a Problem.
 fn declared_kinds(content: &Value) -> Option<impl Iterator<Item = &str>> {
     Some(content.get("x-problem-kinds")?.as_array()?.iter().filter_map(Value::as_str))
 }

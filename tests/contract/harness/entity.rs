@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{Api, ApiResponse, Application, Call, LONG, until};
 
-/// The event type of tests for which the type does not matter.
+/// The event type for tests in which the type does not matter.
 const SOME_TYPE: &str = "booking.created";
 
-/// A request for a webhook for every type of event.
+/// A request to create a webhook for every type of event.
 fn every_type(url: &str) -> Value {
     json!({ "name": "test", "eventUrl": url, "eventList": [] })
 }
@@ -66,7 +66,7 @@ impl Entity {
         self.hook_with(every_type(url)).await
     }
 
-    /// Creates a webhook for every type of event without an idempotency key, whose record would count among the stored
+    /// Creates a webhook for every type of event, without an idempotency key, whose record would count among the stored
     /// items.
     pub async fn hook_without_key(&self, url: &str) -> Hook {
         Self::created(self.post("/webhook"), every_type(url)).await
@@ -76,7 +76,7 @@ impl Entity {
         Self::created(self.post("/webhook").once(), body).await
     }
 
-    /// Creates a webhook by this request.
+    /// Creates a webhook with this request.
     pub async fn created(call: Call, body: Value) -> Hook {
         let json = call.json(&body).expect(201).await.json();
         let text = |name: &str| json[name].as_str().expect("openapi.yaml says so").to_owned();
@@ -107,9 +107,9 @@ impl Entity {
         self.post("/webhook/event").once().json(event).expect(202).await
     }
 
-    /// Publishes further events until the service has disabled the webhook, whose endpoint answers 410; returns the
-    /// webhook as listed. If the table is slow, the service gives up disabling the webhook, and the next 410 disables
-    /// it.
+    /// Publishes further events until the service has disabled the webhook, whose endpoint responds with 410; returns
+    /// the webhook as listed. If the table is slow, the service gives up disabling the webhook, and the next 410
+    /// disables it.
     pub async fn until_gone(&self, gone: &Hook) -> Value {
         loop {
             let listed = self.listed(gone).await;

@@ -1,4 +1,4 @@
-//! Access tokens made by the tests: some that the issuer could issue, and many that it would not.
+//! Access tokens made by the tests: some that the issuer could issue, and many that it would never issue.
 
 use std::{collections::BTreeMap, fs};
 
@@ -68,7 +68,7 @@ impl Forge {
         self.token_of_texts(header.to_string(), claims.to_string())
     }
 
-    /// A signed token of these texts, which no JSON library would write.
+    /// A signed token made from these strings, which no JSON library would write.
     pub fn token_of_texts(&self, header: impl AsRef<[u8]>, claims: impl AsRef<[u8]>) -> String {
         let message = format!("{}.{}", encoded(header), encoded(claims));
         let signature = self.key.sign(&SystemRandom::new(), message.as_bytes()).expect("signing cannot fail");

@@ -45,7 +45,7 @@ pub fn day(days_ago: i64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// An edition of MaxMind's at this server.
+/// One of MaxMind's editions at this server.
 pub fn maxmind(edition: &str, server: &UpdateServer) -> Value {
     json!({
         "edition": edition, "source": "maxmind", "url": server.url(""),
@@ -96,7 +96,7 @@ pub fn files(store: &Path) -> Files {
     found
 }
 
-/// The current database by the pointer of an edition. Asserts that this and the previous database exist, with the
+/// The current database according to an edition's pointer. Asserts that this and the previous database exist, with the
 /// checksums in the pointer.
 pub fn published(files: &Files, edition: &str) -> Option<Vec<u8>> {
     let folder = Path::new("local").join(edition);

@@ -7,12 +7,13 @@ use tokio::{
 
 use super::Bundle;
 
-/// Sends bytes and returns everything received until the connection ends. The request must ask for that end.
+/// Sends bytes and returns everything received until the connection ends. The request must ask for the connection to be
+/// closed.
 pub async fn send_raw(bundle: &Bundle, request: &[u8]) -> String {
     let stream = TcpStream::connect(("127.0.0.1", bundle.port)).await.expect("the bundle listens");
     let (mut read, mut write) = stream.into_split();
     let mut answer = Vec::new();
-    // Concurrently: a response may arrive before the request is complete, which ends the reading of the rest.
+    // Concurrently: a response may arrive before the request is complete; the rest is then not read.
     let (_, _) = tokio::join!(write.write_all(request), read.read_to_end(&mut answer));
     String::from_utf8_lossy(&answer).into_owned()
 }

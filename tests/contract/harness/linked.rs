@@ -1,4 +1,4 @@
-//! An entity's connections to payment providers, created as by a person.
+//! An entity's connections to payment providers, created as a person would.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Api, ApiResponse, Call, Choice, Departure, Entity, Return, choose, continue_to_provider, query};
 
-/// A person's path through a provider, up to the callback.
+/// A person's way through a provider, up to the callback.
 #[derive(Clone)]
 pub struct Visit {
     /// The state in the provider's address.
@@ -73,7 +73,7 @@ impl Entity {
         Visit { state, account, cookie, back, api: self.api().clone() }
     }
 
-    /// Replaces the connected account by another.
+    /// Replaces the connected account with another.
     pub async fn replace(&self, provider: &str, choice: Choice<'_>) -> Visit {
         let visit = self.visit_from(&self.replacing_url(provider).await, &new_account(), choice).await;
         visit.arrive("connected").await;

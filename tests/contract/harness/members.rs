@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The number of objects from which a member counts as always sent: a few objects may have it by chance.
 const ENOUGH: usize = 25;
 
-/// The members of responses so far, by the place of their schema in the document.
+/// The members of responses so far, by where their schema is in the document.
 #[derive(Default)]
 pub struct SeenMembers(Mutex<BTreeMap<String, Seen>>);
 
@@ -23,7 +23,7 @@ struct Seen {
 }
 
 impl SeenMembers {
-    /// Notes the members of a value by its schema in the document. `place` names a schema that has no name there.
+    /// Records a value's members by its schema in the document. `place` names a schema that has no name there.
     /// Alternatives (`oneOf`, `anyOf`) are skipped, since none of them need be required.
     pub fn note(&self, document: &Value, schema: &Value, place: &str, value: &Value) {
         if let Some(reference) = schema["$ref"].as_str() {
@@ -64,7 +64,7 @@ impl SeenMembers {
         }
     }
 
-    /// The members that every response had and that are not `required`.
+    /// The members that every response had but that are not `required`.
     pub fn not_required(&self) -> Vec<String> {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let always = |(place, seen): (&String, &Seen)| {

@@ -1,4 +1,5 @@
-//! The basis of the tests: the bundle, a client that checks every response, and the third parties of the crate `fakes`.
+//! What the tests are built on: the bundle, a client that checks every response, and the third parties in the crate
+//! `fakes`.
 
 mod account;
 mod admin;

@@ -10,7 +10,7 @@ impl Entity {
         self.post("/panel/link").json(&properties).expect(201).await.json()
     }
 
-    /// The first page of the links that are valid, newest first.
+    /// The first page of valid links, newest first.
     pub async fn panel_links(&self) -> Vec<Value> {
         let page = self.get("/panel/link/list").expect(200).await.json();
         page["items"].as_array().expect("openapi.yaml says so").clone()

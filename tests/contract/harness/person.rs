@@ -10,9 +10,9 @@ use super::{Api, ApiResponse};
 pub struct Choice<'a> {
     /// The button: `allow` or `deny`.
     pub decision: &'a str,
-    /// What happens after the consent, by the simulated provider's name.
+    /// What happens after consent, by the simulated provider's name.
     pub fate: &'a str,
-    /// Lifetime of the first access token, if not the provider's usual one.
+    /// The first access token's lifetime, if not the provider's usual one.
     pub first_lifetime: Option<u32>,
 }
 
@@ -81,7 +81,7 @@ pub fn cookie_of(answer: &ApiResponse) -> String {
     cookie.to_owned()
 }
 
-/// The target of the only link of the page at this path.
+/// The target of the only link on the page at this path.
 pub fn link_of(page: &ApiResponse, path: &str) -> String {
     let text = page.text();
     let mut links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());

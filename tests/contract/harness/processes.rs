@@ -52,7 +52,7 @@ impl Process {
         words.next().is_some_and(|name| name == program) || words.next().is_some_and(|name| name == program)
     }
 
-    /// A variable of its initial environment.
+    /// A variable from its initial environment.
     pub fn variable(&self, name: &str) -> Option<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.id)).ok()?;
         let mut variables =
@@ -81,7 +81,7 @@ pub fn descendants(root: i32) -> Vec<Process> {
     found
 }
 
-/// The processes of the same process groups, which they keep when their parent dies.
+/// The processes in the same process groups, which they keep when their parent dies.
 pub fn group_members(of: &[Process]) -> Vec<Process> {
     Process::all().into_iter().filter(|process| of.iter().any(|known| known.group == process.group)).collect()
 }

@@ -11,7 +11,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use fakes::provider::{Authentication, Providers, Revocation, Rotation, Setup, Shape};
 use serde_json::{Value, json};
 
-/// The scopes at providers from the configuration.
+/// The providers' scopes from the configuration.
 pub const SCOPES: &str = "payments.read payments.write";
 
 /// The providers of every bundle; the first two are built in, with other addresses.
@@ -20,7 +20,7 @@ pub const PROVIDERS: [&str; 7] = ["square", "stripe", "sim-basic", "sim-body", "
 /// Secrets of a bundle, by name.
 pub type Secrets = BTreeMap<String, Value>;
 
-/// The simulated providers, and a bundle's secrets as their client.
+/// The simulated providers, and the secrets of a bundle that is their client.
 pub struct Simulation {
     pub providers: Providers,
     /// The secrets `provider-…`.
@@ -74,7 +74,7 @@ fn setups(key: &KeyPair) -> Vec<Setup> {
     ]
 }
 
-/// The description of a provider in its secret.
+/// A provider's description, as in its secret.
 fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     let mut secret = json!({
         "clientId": setup.client_id,
@@ -102,7 +102,7 @@ fn secret(setup: &Setup, providers: &Providers, key: &str) -> Value {
     secret
 }
 
-/// A private key in PEM, the operators' format.
+/// A private key in PEM, the format that operators use.
 fn pem(key: &KeyPair) -> String {
     let der = AsDer::<Pkcs8V1Der<'_>>::as_der(key).expect("a key can be written");
     let text = BASE64_STANDARD.encode(der.as_ref());

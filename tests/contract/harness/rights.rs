@@ -1,5 +1,5 @@
-//! The recorded calls of all functions of a run, checked at its end against template.yaml: every call must be granted,
-//! and after a run of all tests no grant may be unused or wider than needed.
+//! All functions' calls, recorded during a run and checked at its end against template.yaml: every call must be
+//! granted, and after a run of all tests no grant may be unused or wider than needed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,11 +44,11 @@ pub fn template_rights() -> Rights {
         .expect("all policies are understood")
 }
 
-/// The functions whose grants a run must use completely.
+/// The functions whose grants a run must fully use.
 pub enum Whole {
     /// Every function: all tests ran.
     All,
-    /// The functions in `RIGHTS_OF`, separated by commas: the chosen tests cover them completely.
+    /// The functions in `RIGHTS_OF`, separated by commas: the chosen tests fully cover them.
     Of(String),
     /// None: only some of the tests ran.
     None,
@@ -64,7 +64,7 @@ impl Whole {
     }
 }
 
-/// The faults of the functions' rights, a sentence each.
+/// The faults in the functions' rights, one sentence each.
 pub fn faults(whole: &Whole) -> Vec<String> {
     let rights = template_rights();
     let mut review = Review::default();

@@ -24,7 +24,7 @@ use super::{
     until_gone,
 };
 
-/// Number of threads. Most of them wait for a turn, or for a permit for another bundle or a browser.
+/// Number of threads. Most of them are waiting for a turn, or for a permit for another bundle or a browser.
 const THREADS: usize = 128;
 
 /// A browser keeps a processor busy, so few may run at a time.
@@ -43,14 +43,14 @@ pub struct Test {
     pub when: When,
 }
 
-/// The scheduling of a test.
+/// How a test is scheduled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Beside other tests.
     BesideOthers,
     /// Alongside other tests, if the machine has a browser.
     InBrowser,
-    /// Only with `--ignored`, since it takes long, or needs a tool that not every machine has.
+    /// Only with `--ignored`, since it takes a long time or needs a tool that not every machine has.
     OnDemand,
 }
 
@@ -98,13 +98,13 @@ impl Test {
     }
 }
 
-/// How long each test took, without its wait for the permit of another bundle.
+/// How long each test took, not counting its wait for another bundle's permit.
 #[derive(Default)]
 struct Times(Mutex<Vec<(&'static str, Duration)>>);
 
 impl Times {
     async fn of(&self, test: Test, suite: Arc<Suite>) {
-        // A failed test may have left its wait on this thread.
+        // A failed test may have left its waiting time on this thread.
         take_waited();
         let began = Instant::now();
         (test.run)(suite).await;
@@ -131,14 +131,14 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs the tests that the command line selects, then stops the bundle and checks that nothing of it is left.
+/// Runs the tests selected on the command line, then stops the bundle and checks that nothing of it is left.
 pub fn run() -> ExitCode {
     let mut tests: Vec<Test> = inventory::iter::<Test>().copied().collect();
     tests.sort_by_key(Test::order);
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     let all = arguments.filter.is_none() && arguments.skip.is_empty() && !arguments.ignored;
-    // Several filters are separated by commas, and each is the beginning of a name.
+    // Filters are separated by commas, and each is a name's prefix.
     if let Some(filters) = arguments.filter.take_if(|filter| filter.contains(',')) {
         tests.retain(|test| filters.split(',').any(|filter| test.short_name().starts_with(filter)));
     }
@@ -175,7 +175,7 @@ pub fn run() -> ExitCode {
 const RUNS: usize = 3;
 
 /// Runs one test. A test that fails while the machine stalls is run again, since its time limits and the service's may
-/// have passed.
+/// have been exceeded.
 fn trial(test: Test, runtime: &Arc<Runtime>, suite: &Arc<Suite>, times: &Arc<Times>) -> Trial {
     let runtime = Arc::clone(runtime);
     let suite = Arc::clone(suite);

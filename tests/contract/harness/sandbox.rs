@@ -1,4 +1,4 @@
-//! A second process of a function, as Lambda runs several sandboxes of one function at once.
+//! A function's second process, since Lambda runs several sandboxes of one function at once.
 
 use std::fs;
 

@@ -7,8 +7,8 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use super::{LONG, project};
 
-/// The texts by which libraries report a 503. A machine that stalls for seconds causes it. It asks the client to try
-/// again, which these libraries leave to their users.
+/// How libraries report a 503, which occurs if the machine stalls for seconds. It asks the client to try again, which
+/// these libraries leave to their users.
 const TEMPORARY: [&str; 3] =
     ["503 Server Error", "temporarily_unavailable", "ClientError: unexpected HTTP response status code"];
 
@@ -36,7 +36,7 @@ async fn run(options: &[&str], script: &str, input: &Value) -> Value {
     }
 }
 
-/// The text that a script prints, or its error text if it fails.
+/// The text that a script prints, or its error output if it fails.
 async fn run_once(options: &[&str], script: &str, input: &Value) -> Result<String, String> {
     let mut child = Command::new(project().join(".venv/bin/python"))
         .args(options)
@@ -55,7 +55,7 @@ async fn run_once(options: &[&str], script: &str, input: &Value) -> Result<Strin
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// The folder of the PyPI packages in an environment of the project.
+/// The folder with the PyPI packages in one of the project's environments.
 pub fn site_packages(environment: &str) -> PathBuf {
     let libraries = fs::read_dir(project().join(environment).join("lib")).into_iter().flatten().flatten();
     let mut packages = libraries.map(|python| python.path().join("site-packages")).filter(|folder| folder.is_dir());

@@ -19,7 +19,7 @@ pub struct Stack {
     pub signing_key: Value,
 }
 
-/// The panic of a test that needs a feature of local bundles; the test is then ignored.
+/// The panic of a test that needs a local bundle's feature; the test is then ignored.
 pub struct NeedsBundle(pub &'static str);
 
 /// Ends the test, which needs this feature of a local bundle.
@@ -42,14 +42,14 @@ impl Stack {
         Ok(Self { env, signing_key: signing_key.map_err(|error| format!("the secret signing-key: {error}"))? })
     }
 
-    /// The options and variables with which the operator's program finds the stack.
+    /// The options and variables that let the operator's program find the stack.
     pub fn for_admin(&self) -> ([&str; 2], Vec<(&str, String)>) {
         let aws = self.env.iter().filter(|(name, _)| name.starts_with("AWS_"));
         (["--stack", &self.env["STACK"]], aws.map(|(name, value)| (name.as_str(), value.clone())).collect())
     }
 }
 
-/// The name of a secret of the service.
+/// The name of one of the service's secrets.
 pub fn secret(env: &BTreeMap<String, String>, name: &str) -> String {
     format!("waypost/{}/{name}", env["ENVIRONMENT"])
 }

@@ -1,6 +1,6 @@
-//! The times at which the machine stalled: a disk that writes back gigabytes, or other users of its processors, stop
-//! everything for seconds. If a time limit of the service expires in the meantime, the service is right, but the test
-//! expects something else.
+//! The times at which the machine stalled: a disk writing back gigabytes, or other users of its processors, can stop
+//! everything for seconds. If one of the service's time limits expires in the meantime, the service is right, but the
+//! test expects something else.
 
 use std::{
     sync::{Arc, Mutex},
@@ -16,16 +16,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A round that takes longer is a stall. A call to the table may take ten seconds; others may take longer.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Makes one request after the other, and notes which were slow.
+/// Makes one request after another, and records which were slow.
 pub struct Stalls {
     seen: Arc<Mutex<Seen>>,
     watcher: JoinHandle<()>,
 }
 
 struct Seen {
-    /// The start of the round that is under way.
+    /// When the current round started.
     began: Instant,
-    /// The ends and durations of slow rounds.
+    /// When slow rounds ended, and how long they took.
     slow: Vec<(Instant, Duration)>,
 }
 
@@ -41,7 +41,7 @@ impl Stalls {
     pub fn since(&self, time: Instant) -> Option<Duration> {
         let seen = self.seen.lock().expect("no holder panics");
         let ended = seen.slow.iter().filter(|(end, _)| *end > time).map(|(_, took)| *took);
-        // A watcher that ended because a response violated the contract reveals nothing about the machine.
+        // A watcher that ended because a response violated the contract says nothing about the machine.
         let under_way = Some(seen.began.elapsed()).filter(|took| *took > LONGEST && !self.watcher.is_finished());
         ended.chain(under_way).max()
     }

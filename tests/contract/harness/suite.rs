@@ -32,7 +32,7 @@ pub enum Service {
     Stack(Stack),
 }
 
-/// The shared service, and the means to start other bundles.
+/// The shared service, and what is needed to start other bundles.
 pub struct Suite {
     pub service: Service,
     pub api: Api,
@@ -45,13 +45,12 @@ pub struct Suite {
     other_bundles: Semaphore,
 }
 
-/// Number of tests that run at once: far more than processors, since tests mostly wait, but no more than the shared
-/// bundle can serve in time on a busy machine.
+/// Number of tests that run at once: far more than there are processors, since tests mostly wait, but no more than the
+/// shared bundle can serve in time on a busy machine.
 const TURNS: usize = 24;
-/// The longest response time at which the service can take another test.
+/// The longest response time at which the service can take on another test.
 const IN_TIME: Duration = Duration::from_secs(2);
-/// The number of times that a test is delayed because the service is slow, by a second each time. Other processes may
-/// also slow it.
+/// How often a test is delayed by a second because the service is slow. Other processes may also slow the service.
 const MOST_DELAYS: usize = 5;
 /// Number of bundles that may run alongside the first.
 const OTHER_BUNDLES: usize = 8;
@@ -86,11 +85,11 @@ impl Application {
 }
 
 thread_local! {
-    /// The time for which this thread's test waited for permits for other bundles.
+    /// How long this thread's test waited for permits for other bundles.
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// The time for which this thread's test waited for permits for other bundles, since the last call.
+/// How long this thread's test has waited for permits for other bundles since the last call.
 pub(super) fn take_waited() -> Duration {
     WAITED.take()
 }
@@ -133,7 +132,7 @@ impl Suite {
         }
     }
 
-    /// Waits until the test may run: until it has a turn, and the service answers in time. So fewer tests run at once
+    /// Waits until the test may run: until it has a turn and the service responds in time. So fewer tests run at once
     /// on a machine with other users.
     pub async fn turn(&self) -> SemaphorePermit<'_> {
         let turn = self.turns.acquire().await.expect("the semaphore is never closed");
@@ -150,7 +149,7 @@ impl Suite {
         turn
     }
 
-    /// Waits for the permit of another bundle, for a test that starts one itself. Another test has the turn in the
+    /// Waits for another bundle's permit, for a test that starts one itself. Another test gets its turn in the
     /// meantime. With a deployed stack, the test is ignored.
     pub async fn bundle_permit(&self) -> SemaphorePermit<'_> {
         if let Service::Stack(_) = self.service {

@@ -15,7 +15,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table that service.env names.
+    /// The table named in service.env.
     pub fn of(env: &BTreeMap<String, String>) -> Self {
         Self {
             endpoint: env["DYNAMODB_ENDPOINT"].clone(),
@@ -82,7 +82,7 @@ impl Table {
         self.call("DeleteItem", json!({ "Key": key(pk, sk) })).await.expect("no condition was set");
     }
 
-    /// Sets one attribute of an item to a text, if the item exists and has no lease; returns whether it did.
+    /// Sets one attribute of an item to a string, if the item exists and has no lease; returns whether it did.
     pub async fn set(&self, pk: &str, sk: &str, attribute: &str, value: &str) -> bool {
         let request = json!({
             "Key": key(pk, sk),
@@ -94,7 +94,7 @@ impl Table {
         self.call("UpdateItem", request).await.is_some()
     }
 
-    /// Sets one attribute of a delivery's head to a text, if there is a head without a lease; returns whether it did.
+    /// Sets one attribute of a delivery's head to a string, if there is a head without a lease; returns whether it did.
     pub async fn set_of_head(&self, delivery: &str, attribute: &str, value: &str) -> bool {
         let (pk, sk) = stored::head_key(delivery);
         self.set(&pk, &sk, attribute, value).await

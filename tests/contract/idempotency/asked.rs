@@ -7,7 +7,7 @@ use crate::{
     harness::{Api, ApiResponse, Call, Entity, Suite, Table},
 };
 
-/// The kind of a request, which also decides the resources to count.
+/// The kind of request, which also determines which resources to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Webhook,
@@ -67,7 +67,7 @@ impl Wanted {
         !matches!(self, Self::TestEvent | Self::Key)
     }
 
-    /// Prepares a request of this kind, and the resources that it needs.
+    /// Prepares a request of this kind and the resources that it needs.
     pub async fn asked(self, entity: &Entity, url: &str) -> Asked {
         let nothing_or = |other: &str| (String::from("{}"), String::from(other));
         let key =

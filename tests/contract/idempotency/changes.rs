@@ -13,12 +13,12 @@ use crate::{
     harness::{ApiResponse, Behaviour, Call, Choice, Entity, Receiver, Suite},
 };
 
-/// A change of the resource at this path.
+/// Changing the resource at this path.
 fn changing(entity: &Entity, path: &str, key: &str, body: &str) -> Call {
     entity.call("PATCH", path).header("idempotency-key", key).body("application/json", body)
 }
 
-/// A removal of the resource at this path.
+/// Removing the resource at this path.
 fn removing(entity: &Entity, path: &str, key: &str) -> Call {
     entity.call("DELETE", path).header("idempotency-key", key)
 }

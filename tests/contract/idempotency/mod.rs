@@ -1,4 +1,4 @@
-//! Idempotency keys: a repeated request with the same key is carried out once and gets the first answer. Module
+//! Idempotency keys: a repeated request with the same key is carried out once and gets the first response. Module
 //! `publish` tests the additional promises of publishing.
 
 pub mod asked;
@@ -42,7 +42,7 @@ async fn a_repeated_request_gets_the_first_answer_and_creates_nothing(suite: Arc
         if wanted != Wanted::Key && wanted != Wanted::ClientSecret {
             let other = asked.call(&entity, "other").expect(asked.status).await;
             assert!(is_first(&other) && other.text() != first.text(), "{wanted:?}: {}", other.exchange);
-            // A further signing secret may end another one.
+            // Another signing secret may end a previous one.
             assert!(wanted == Wanted::SigningSecret || asked.count(&entity).await == before + 2, "{wanted:?}");
         }
     }
@@ -148,7 +148,7 @@ async fn a_recovery_is_begun_once_for_its_key(suite: Arc<Suite>) {
     assert_eq!(answers.iter().filter(|answer| !is_replayed(answer)).count(), 1);
     let failed_again = |delivery: &Value| delivery["attemptCount"] == 6 && delivery["status"] == "failed";
     entity.until_delivery(&id, "has failed again", failed_again).await;
-    // The delivery has failed again, so a request that is carried out would recover it.
+    // The delivery has failed again, so a request that was carried out would recover it.
     let again = recover(&range).expect(202).await;
     assert!(is_replayed(&again) && again.json()["count"] == 1, "{}", again.exchange);
     recover(&other).refused(409, "idempotency-conflict").await;
@@ -240,7 +240,7 @@ async fn a_refused_request_does_not_use_its_key(suite: Arc<Suite>) {
     entity.post("/webhook").header("idempotency-key", "key").json(&wrong).expect(400).await;
     let asked = Wanted::Webhook.asked(&entity, "https://hooks.example.com/").await;
     asked.call(&entity, "key").expect(201).await;
-    // This also applies to a refusal because of a resource's state.
+    // This also applies to a refusal caused by a resource's state.
     let asked = Wanted::ClientSecret.asked(&entity, "").await;
     asked.call(&entity, "first").expect(200).await;
     asked.call(&entity, "second").refused(409, "client-secret-limit").await;

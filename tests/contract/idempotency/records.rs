@@ -1,4 +1,4 @@
-//! The records of idempotency keys: their lifetime, and the storage of answers in them.
+//! Idempotency keys' records: their lifetime, and how answers are stored in them.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ async fn an_answer_that_shows_a_secret_is_kept_sealed(suite: Arc<Suite>) {
             assert!(!kept.contains(secret), "{wanted:?}: {record:#}");
         }
     }
-    // A record that is copied to another entity's partition cannot be opened there.
+    // A record copied to another entity's partition cannot be opened there.
     let (entity, stranger) = (suite.entity().await, suite.entity().await);
     let asked = Wanted::Application.asked(&entity, "").await;
     asked.call(&entity, "key").expect(201).await;
