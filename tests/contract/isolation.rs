@@ -36,8 +36,8 @@ impl Neighbours {
         Self { entity, receiver }
     }
 
-    /// Publishes `count` events of a type, `a_second` per second, without waiting for the answers. Returns the start of
-    /// each publication, in order. `run` marks these events.
+    /// Publishes `count` events of a type, `a_second` per second, without waiting for responses. Returns when each
+    /// request started, in order. `run` marks these events.
     async fn publish(&self, kind: &str, run: u32, count: usize, a_second: u32) -> Vec<Instant> {
         let mut beats = interval(Duration::from_secs(1) / a_second);
         beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -57,7 +57,7 @@ impl Neighbours {
         publications.into_iter().map(|publication| publication.expect("no panic")).collect()
     }
 
-    /// The times from publication to arrival at the healthy webhook, optionally with equal load for the hanging one.
+    /// The times from publishing to arrival at the healthy webhook, optionally with equal load on the hanging one.
     pub async fn latencies(&self, run: u32, count: usize, a_second: u32, with_neighbour: bool) -> Vec<Duration> {
         let neighbour = async {
             if with_neighbour {
@@ -94,7 +94,7 @@ pub fn percentile(latencies: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// A busy machine may spoil a round. Deliveries that need a hanging request's permit wait for up to 15 s in each.
+/// A busy machine may spoil a round. In each, deliveries that need a hanging request's permit wait up to 15 s.
 /// `isolation_measured` compares the latencies with and without the hanging webhook.
 #[contract_test]
 async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
@@ -122,6 +122,6 @@ async fn a_webhook_that_hangs_holds_up_no_other(suite: Arc<Suite>) {
         let last = arrived.iter().map(|request| request.at).max().expect("all arrived");
         slowest.push(last.saturating_duration_since(began));
     }
-    // At SIGTERM the function would wait for its hanging requests.
+    // On SIGTERM, the function would wait for its hanging requests.
     bundle.cut_power().await;
 }

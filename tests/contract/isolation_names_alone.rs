@@ -38,6 +38,6 @@ async fn names_that_are_answered_late_or_never_hold_up_no_other_name(suite: Arc<
         until("names of the noisy tenant are looked up", LONG, async || (asked() > before).then_some(())).await;
     })
     .await;
-    // At SIGTERM the function would wait for its current attempts.
+    // On SIGTERM, the function would wait for its current attempts.
     bundle.cut_power().await;
 }

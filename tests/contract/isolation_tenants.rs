@@ -27,19 +27,19 @@ use crate::{
     isolation::percentile,
 };
 
-/// Events per second of the quiet tenant, in both measurements.
+/// The quiet tenant's events per second, in both measurements.
 const QUIET_A_SECOND: u32 = 10;
 /// The connections of a tenant that publishes as fast as it can.
 const CONNECTIONS: usize = 64;
-/// The quota of each tenant per minute in that test: more than the quiet tenant needs, and no more than the noisy
-/// tenant publishes in about a second.
+/// Each tenant's quota per minute in that test: more than the quiet tenant needs, but no more than the noisy tenant
+/// publishes in about a second.
 const SHARE: usize = 250;
-/// The events of the noisy tenant in a round: with its 40 webhooks, more attempts than the permits of several
-/// invocations.
+/// The noisy tenant's events in a round: with its 40 webhooks, more attempts than several invocations have permits.
 const BURST: usize = 16;
-/// The number of requests to the noisy tenant from which the quiet tenant publishes.
+/// After this many requests to the noisy tenant, the quiet tenant starts publishing.
 const UNDER_WAY: usize = 100;
-/// An event that waits for a slow attempt of the noisy tenant arrives later than this: these attempts take at least 14 s.
+/// An event that has to wait for one of the noisy tenant's slow attempts arrives later than this: these attempts take
+/// at least 14 s.
 const HELD_UP: Duration = Duration::from_secs(10);
 /// A machine that stalls for seconds spoils a round. A missing limit spoils every round.
 const ROUNDS: u32 = 5;
@@ -57,12 +57,12 @@ pub struct Noisy {
 }
 
 impl Quiet {
-    /// Starts the tenant with a webhook that answers at once.
+    /// Starts the tenant with a webhook that responds at once.
     pub async fn start(api: &Api) -> Self {
         Self::with(api, Behaviour::status(200)).await
     }
 
-    /// Starts the tenant with a webhook of this behaviour.
+    /// Starts the tenant with a webhook that behaves like this.
     pub async fn with(api: &Api, behaviour: Behaviour) -> Self {
         let receiver = Receiver::start().await;
         let url = receiver.on("/", [behaviour]);
@@ -83,7 +83,7 @@ impl Quiet {
         Self { entity, receiver }
     }
 
-    /// The time from the start of each publication to its arrival. `run` marks these events.
+    /// The time from each publish request's start to the event's arrival. `run` marks these events.
     pub async fn latencies(&self, run: u32, measured: Duration) -> Vec<Duration> {
         let began =
             publish(&self.entity, measured, QUIET_A_SECOND, |number| json!({ "run": run, "number": number })).await;
@@ -120,7 +120,7 @@ impl Noisy {
         Self { entity, hooks }
     }
 
-    /// Publishes `a_second` events per second, without waiting for the answers.
+    /// Publishes `a_second` events per second, without waiting for responses.
     pub async fn publish(&self, measured: Duration, a_second: u32) {
         publish(&self.entity, measured, a_second, |number| json!({ "number": number })).await;
     }
@@ -131,7 +131,7 @@ impl Noisy {
             .await;
     }
 
-    /// Enables its webhooks again and again, as fast as the service answers.
+    /// Enables its webhooks again and again, as fast as the service responds.
     async fn enable_without_end(&self) {
         /// The number of concurrent requests.
         const AT_ONCE: usize = 4;
@@ -162,8 +162,8 @@ impl Noisy {
         join_all(connections).await.into_iter().sum()
     }
 
-    /// Publishes over this many connections as fast as the service answers, and continues after refusals. Returns the
-    /// numbers of accepted and refused events.
+    /// Publishes over this many connections as fast as the service responds, and continues after refusals. Returns how
+    /// many events were accepted and refused.
     pub async fn publish_as_fast_as_it_can(&self, measured: Duration, connections: usize) -> (usize, usize) {
         let end = Instant::now() + measured;
         let connections = (0..connections).map(|_| {
@@ -222,8 +222,8 @@ pub async fn alone_and_beside(
     (alone, beside)
 }
 
-/// Measures the quiet tenant alone, and alongside a tenant that publishes as fast as it can. Also returns the numbers
-/// of that tenant's accepted and refused events.
+/// Measures the quiet tenant alone, and alongside a tenant that publishes as fast as it can. Also returns how many of
+/// that tenant's events were accepted and refused.
 pub async fn alone_and_beside_a_flood(
     quiet: &Quiet,
     noisy: &Noisy,
@@ -254,7 +254,8 @@ pub fn assert_isolated(what: &str, alone: &[Duration], beside: &[Duration], slac
     assert!(beside <= 3 * alone + slack, "{what}: {beside:?} beside, {alone:?} alone");
 }
 
-/// Checks that events of the quiet tenant do not wait for attempts of a noisy tenant, which `noise` starts in each round.
+/// Checks that the quiet tenant's events do not wait for attempts of a noisy tenant, which `noise` starts in each
+/// round.
 pub async fn assert_not_held_up<T>(what: &str, quiet: &Quiet, mut noise: impl AsyncFnMut(u32) -> T) {
     let mut slowest = Vec::new();
     for round in 0..ROUNDS {
@@ -269,14 +270,14 @@ pub async fn assert_not_held_up<T>(what: &str, quiet: &Quiet, mut noise: impl As
     panic!("{what}: the slowest event of each round took {slowest:?}");
 }
 
-/// Tests with noisy webhooks of this behaviour.
+/// Tests with noisy webhooks that behave like this.
 async fn holds_up_no_other_tenant(suite: Arc<Suite>, what: &str, behaviour: Behaviour) {
     let (bundle, api, _permit) = suite.other_bundle(Settings::default().with("RETRY_SCHEDULE", "0s,5s,5m")).await;
     let receiver = Receiver::start().await;
     let url = receiver.on("/", [behaviour]);
     let quiet = Quiet::start(&api).await;
     beside_an_endpoint(&api, what, &quiet, &url, || receiver.received("/").len()).await;
-    // At SIGTERM the function would wait for its current requests.
+    // On SIGTERM, the function would wait for its current requests.
     bundle.cut_power().await;
 }
 
@@ -332,15 +333,15 @@ async fn handshakes_that_never_end_hold_up_no_other_tenant(suite: Arc<Suite>) {
     bundle.cut_power().await;
 }
 
-/// These attempts are quick, so that only their number matters.
+/// These attempts are fast, so that only their number matters.
 #[contract_test]
 async fn endless_bodies_and_redirects_hold_up_no_other_tenant(suite: Arc<Suite>) {
     holds_up_no_other_tenant(suite.clone(), "endless bodies", Behaviour::endless_body(200)).await;
     holds_up_no_other_tenant(suite, "redirects", Behaviour::answer(302, &[("Location", "/")], "")).await;
 }
 
-/// The service refuses its events after about a second. That costs others nothing: none of the quiet tenant's events is
-/// refused, and all accepted events of both tenants arrive.
+/// The service refuses its events after about a second. This does not affect others: none of the quiet tenant's events
+/// is refused, and all accepted events of both tenants arrive.
 #[contract_test]
 async fn a_tenant_that_publishes_as_fast_as_it_can_holds_up_no_other(suite: Arc<Suite>) {
     let settings = Settings::default().with("PUBLISH_LIMIT", SHARE.to_string());

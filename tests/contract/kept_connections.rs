@@ -1,5 +1,5 @@
-//! Connections to endpoints are kept between attempts, separately for each managing entity. No receiver gets data of
-//! another receiver, the history shows every request, and a closed idle connection costs no attempt.
+//! Connections to endpoints are kept between attempts, separately for each managing entity. No receiver gets another
+//! receiver's data, the history shows every request, and a closed idle connection costs no attempt.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -12,8 +12,7 @@ use crate::{
     receivers::did_not_complete,
 };
 
-/// An attempt ended without its endpoint's involvement: the machine stalled for longer than one of the service's
-/// deadlines.
+/// An attempt ended for a reason unrelated to its endpoint: the machine stalled past one of the service's deadlines.
 struct Disturbed;
 
 /// The result of a round of a test, unless the round was disturbed.
@@ -59,8 +58,8 @@ async fn hooked(suite: &Suite, script: impl Into<Vec<Behaviour>>) -> (Entity, Re
     (entity, receiver)
 }
 
-/// Asserts that a round needs this number of connections. A connection expires when a machine stalls, and another process of
-/// the dispatcher has other connections, so a round may need more.
+/// Asserts that a round needs this many connections. A connection expires when a machine stalls, and another dispatcher
+/// process has other connections, so a round may need more.
 async fn assert_connections(expected: usize, mut round: impl AsyncFnMut() -> Round<usize>) {
     const ROUNDS: usize = 10;
     let mut connections = Vec::new();

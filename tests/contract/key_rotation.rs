@@ -1,5 +1,4 @@
-//! Rotation of the keys that seal values in the table: deliveries are unaffected, and the old keys are no longer
-//! needed.
+//! Rotating the keys that seal values in the table: deliveries are unaffected, and the old keys are no longer needed.
 
 use std::{cell::Cell, collections::BTreeSet, fs, sync::Arc, time::Duration};
 
@@ -34,7 +33,7 @@ fn current(ring: &Value) -> &str {
     ring["current"].as_str().expect("a ring has a current key")
 }
 
-/// Every text in the table that a key of the ring sealed.
+/// Every value in the table sealed by one of the ring's keys.
 async fn sealed_texts(table: &Table, ring: &Value) -> BTreeSet<String> {
     fn collect(value: &Value, ring: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -151,7 +150,7 @@ async fn a_stopped_rotation_is_finished_and_unneeded_keys_are_forgotten(suite: A
     let hook = Entity::created(entity.post("/webhook"), hook).await;
     entity.link("sim-pkce", Choice::ALLOW).await;
 
-    // The state after a rotation that was killed after its first write, twenty minutes ago.
+    // The state after a rotation killed after its first write, twenty minutes ago.
     let second = format!("{}-second", now() - 20 * 60);
     replace_ring(json!({ "current": second, "keys": { "first": key(1), &second: key(2) } }));
     let table = Table::of(&api.env);

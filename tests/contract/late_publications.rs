@@ -1,4 +1,4 @@
-//! Publications that are repeated after the sweep may have passed their time, and deliveries that have no head yet.
+//! Publish requests repeated after the sweep may have passed their time, and deliveries that have no head yet.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,8 @@ use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, 
 
 /// The age from which publishing counts as late, with a margin.
 const LATE: Duration = Duration::from_secs(11);
-/// The delay of an exchange that is still running at a late repetition. The service waits 15 s for its response.
+/// The delay of an exchange that is still running when a late repetition comes. The service waits 15 s for its
+/// response.
 const BEGINS: Duration = Duration::from_secs(9);
 
 fn delivery(published: &Value) -> String {
@@ -44,7 +45,7 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
         let answer = call.json(&json!({ "type": "booking.created", "data": {} })).answered().await;
         delivery(&answer.json())
     };
-    // The first announcement of the third is lost, so that it has no head at the repetition.
+    // The third one's first announcement is lost, so it has no head at the time of the repetition.
     let webhook = quick.id.clone();
     setup.services.swallow(1, move |call| announced(call).iter().any(|due| due.webhook == webhook));
     let webhook = slow.id.clone();
@@ -70,7 +71,7 @@ async fn a_late_repetition_opens_its_deliveries_and_makes_none_twice(suite: Arc<
     for id in [lost, large] {
         is_attempted_once(id).await;
     }
-    // The messages of the other repetitions were handled before.
+    // The messages of the other repetitions have been handled already.
     answers.open();
     for id in [first, under_way] {
         is_attempted_once(id).await;

@@ -1,4 +1,4 @@
-//! The data folder of `make run`: reasons to refuse a start, data that survive a power cut, and cleaning.
+//! The data folder of `make run`: reasons to refuse startup, data that survives a power cut, and cleaning.
 
 use std::{
     fs,

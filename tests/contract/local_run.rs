@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::harness::{Entity, Settings, Suite, free_port, refused_start, until_gone};
 use nix::sys::signal::Signal;
 
-/// An unused folder for data, as long as the value lives.
+/// An unused data folder, for as long as the value lives.
 fn unused_folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().display().to_string();

@@ -1,4 +1,4 @@
-//! The terminal output of `make run`, and the log of its start.
+//! The terminal output of `make run`, and its startup log.
 
 use std::{fs, sync::Arc};
 

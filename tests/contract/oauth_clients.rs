@@ -20,7 +20,7 @@ const BASIC: &str = "client_secret_basic";
 const POST: &str = "client_secret_post";
 const PRIVATE_KEY: &str = "private_key_jwt";
 
-/// The scope of every attempt; it suffices for the list of event types.
+/// The scope of every attempt; it is enough for listing event types.
 const SCOPE: &str = "integrations.read";
 
 /// An attempt to get a token, by the demo application.
@@ -45,7 +45,7 @@ fn with(mut attempt: Value, member: &str, value: impl Into<Value>) -> Value {
     attempt
 }
 
-/// One attempt for every outcome that a library has to report, for both ways to send a secret.
+/// One attempt for every outcome that a library has to report, for both ways of sending a secret.
 fn attempts(api: &Api) -> Value {
     [BASIC, POST]
         .into_iter()

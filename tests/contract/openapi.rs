@@ -1,4 +1,4 @@
-//! The contract in machine-readable form: the served, the deployed and the documented contract are the same.
+//! The contract in machine-readable form: the contract is the same as served, as deployed and as documented.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -116,7 +116,7 @@ async fn swagger_parser_resolves_and_validates_the_served_document(suite: Arc<Su
     assert_eq!(read["paths"], paths.len());
 }
 
-/// Generators of clients read the same document, each with different code for references, unions and examples.
+/// Client generators read the same document, each with different code for references, unions and examples.
 #[contract_test]
 async fn hey_api_orval_zod_and_modelina_generate_from_the_served_documents(suite: Arc<Suite>) {
     let openapi = suite.api.get("/openapi.json").expect(200).await.json();
@@ -166,7 +166,7 @@ async fn the_operations_of_the_specification_declare_every_status_that_it_lists(
     }
 }
 
-/// Collects every example of the document with its place and its schema.
+/// Collects every example in the document with its location and schema.
 fn each_with_examples<'a>(value: &'a Value, place: &str, found: &mut Vec<(String, &'a Value, &'a Value)>) {
     if let Some(members) = value.as_object() {
         if let Some(schema) = members.get("schema") {
@@ -248,8 +248,8 @@ async fn every_problem_is_declared_with_its_kinds(suite: Arc<Suite>) {
     }
 }
 
-/// Collects every schema of the document with its path: components, parameters, bodies and responses, and the
-/// schemas in them.
+/// Collects every schema in the document with its path: components, parameters, bodies and responses, and the schemas
+/// in them.
 fn each_schema<'a>(value: &'a Value, place: &str, is_schema: bool, found: &mut Vec<(String, &'a Value)>) {
     if is_schema {
         found.push((place.to_owned(), value));
@@ -287,7 +287,7 @@ fn schemas(suite: &Suite) -> Vec<(String, &Value)> {
     found
 }
 
-/// The schemas that parts of the document refer to: those of requests, or those of responses.
+/// The schemas that parts of the document refer to: those for requests or those for responses.
 fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     let operations = suite.contract.operations();
     let mut reached = BTreeSet::new();
@@ -297,7 +297,7 @@ fn reached<'a>(suite: &'a Suite, part: &str) -> BTreeSet<&'a str> {
     loop {
         let mut further = reached.clone();
         for reference in &reached {
-            // Other references are in an example, which is a schema itself.
+            // Other references are in an example that is itself a schema.
             if reference.starts_with("#/components/") {
                 let component = suite.contract.document.pointer(reference.trim_start_matches('#'));
                 references(component.expect("the target of a reference exists"), &mut further);
@@ -341,7 +341,7 @@ async fn servers_and_patterns_are_as_generated_clients_need_them(suite: Arc<Suit
     for (place, schema) in schemas(&suite) {
         if let Some(pattern) = schema["pattern"].as_str() {
             assert!(pattern.starts_with('^'), "{place}: {pattern}");
-            // A generated client in C# compares the pattern with a time, not with a string, and does not compile.
+            // A generated C# client compares the pattern with a time, not with a string, and does not compile.
             assert_ne!(schema["format"], "date-time", "{place}");
         }
     }

@@ -1,5 +1,5 @@
-//! Operational events about webhooks: published once, to every subscribed webhook except their subject, and never in an
-//! endless loop.
+//! Operational events about webhooks: published once, to every subscribed webhook except the one they are about, and
+//! never in an endless loop.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,11 +19,10 @@ async fn hook_for(entity: &Entity, url: &str, kinds: &[&str]) -> Hook {
     entity.hook_with(json!({ "name": format!("for {kinds:?}"), "eventUrl": url, "eventList": kinds })).await
 }
 
-/// Waits until no event of the entity is in the outbox and every delivery is final; returns the heads of its
-/// deliveries.
+/// Waits until none of the entity's events is in the outbox and every delivery is final; returns its deliveries' heads.
 async fn until_quiet(suite: &Suite, entity: &Entity) -> Vec<Value> {
     until("nothing is due any more", LONG, async || {
-        // A scan misses an event that leaves the outbox in the meantime, and the next one finds it.
+        // A scan misses an event that leaves the outbox in the meantime; the next one finds it.
         quiet(suite, entity).await?;
         quiet(suite, entity).await
     })
@@ -70,7 +69,7 @@ async fn a_failing_webhook_is_announced_once_an_hour_while_it_fails(suite: Arc<S
     until_quiet(&suite, &entity).await;
     assert_eq!(receiver.received("/listener").len(), 1, "two failure streaks within an hour are announced once");
 
-    // The hour is over, and the webhook still fails.
+    // The hour is over, and the webhook is still failing.
     let past = "2026-01-01T00:00:00.000Z";
     assert!(suite.table().set(&pk, &sk, "tellAfter", past).await, "the item has the time of the next announcement");
     suite.table().remove(&format!("ANNOUNCED#ENT#{}", entity.id), "webhook.failing").await;
@@ -118,7 +117,7 @@ fn announced(failing: &Hook, event: &Value) -> Value {
 }
 
 /// Every webhook subscribes to every event. When each failing webhook was announced to all others, the number of events
-/// grew with the square of the number of webhooks.
+/// grew quadratically with the number of webhooks.
 #[contract_test]
 async fn many_failing_webhooks_cause_events_in_proportion_to_their_number(suite: Arc<Suite>) {
     const HOOKS: usize = 24;
@@ -193,8 +192,8 @@ async fn a_delivery_that_fails_for_good_is_announced(suite: Arc<Suite>) {
     assert_eq!(receiver.received("/listener").len(), 1);
 }
 
-/// The attempts of a delivery that used up its schedule. A machine that stalls for the length of a claim adds an
-/// interrupted one.
+/// The attempts of a delivery that used up its schedule. If the machine stalls for as long as a claim lasts, there is
+/// also an interrupted one.
 fn completed(delivery: &Value) -> usize {
     let attempts = delivery["attempts"].as_array().expect("openapi.yaml says so");
     attempts.iter().filter(|attempt| attempt["errorCode"] != "interrupted").count()
@@ -252,7 +251,7 @@ async fn many_deliveries_that_fail_at_once_are_announced_once_and_all_recorded(s
         attempts += delivery["attempts"].as_array().expect("openapi.yaml says so").len();
     }
     until_quiet(&suite, &entity).await;
-    // The endpoint may or may not have got the request of an interrupted attempt.
+    // The endpoint may or may not have got an interrupted attempt's request.
     let received = receiver.received("/failing").len();
     assert!((3 * EVENTS..=attempts).contains(&received), "{received} requests, {attempts} attempts");
     assert_eq!(receiver.received("/listener").len(), 1);
@@ -290,7 +289,7 @@ async fn attempts_of_operational_events_change_no_health_and_set_off_no_event(su
     let all = ["webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
     hook_for(&entity, &receiver.on("/all", [Behaviour::status(200)]), &all).await;
     let mut events = 0;
-    // A 410 to an operational event disables the webhook, unless the table is slow: then the next one does.
+    // A 410 to an operational event disables the webhook; if the table is slow, the next one does.
     while events == 0 || entity.listed(&gone_too).await["enabled"] != false {
         disable_another(&entity, &receiver).await;
         events += 1;
@@ -361,8 +360,8 @@ async fn ten_webhooks_that_fail_and_recover_cost_their_neighbours_nothing(suite:
     neighbour.until_gone(&gone).await;
     until("the neighbour is sent its event", LONG, async || receiver.received("/neighbour-listener").pop()).await;
 
-    // Each event goes to every webhook except its subject, and each delivery has three attempts. An endless loop
-    // exceeds any number.
+    // Each event goes to every webhook except the one it is about, and each delivery has three attempts. An endless
+    // loop would exceed any number.
     let bound = |events: usize| 3 * (HOOKS * EVENTS + events * (HOOKS - 1));
     let heads = until("nothing is due any more", LONG, async || {
         assert!(to_hooks() <= bound(1 + 2 * HOOKS), "{} requests so far, and more follow", to_hooks());

@@ -1,4 +1,4 @@
-//! One delivery from the terminal: an operator knows its identifier, but neither its owner nor a token.
+//! One delivery from the terminal: an operator knows its identifier, but has neither its owner's name nor a token.
 
 use std::sync::Arc;
 

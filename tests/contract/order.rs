@@ -1,4 +1,4 @@
-//! Order by subject: an ordered webhook gets the deliveries of a subject one after another, in the order in which their
+//! Order by subject: an ordered webhook gets a subject's deliveries one after another, in the order in which their
 //! events were accepted. Each delivery waits until the previous one is final, and names it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -16,15 +16,15 @@ use crate::{
     },
 };
 
-/// A time beyond the end of any test.
+/// A time after the end of any test.
 const NEVER: &str = "2099-01-01T00:00:00.000Z";
 
-/// The readers in these tests hold a delivery for ten minutes, longer than any test waits.
+/// Readers in these tests hold a delivery for ten minutes, longer than any test waits.
 fn held() -> Value {
     json!({ "visibility": 600 })
 }
 
-/// An answer after which a delivery waits for ten minutes, unless a person resends it.
+/// A response that puts a delivery on hold for ten minutes, unless a person resends it.
 pub fn later() -> Behaviour {
     Behaviour::answer(503, &[("Retry-After", "600")], "")
 }
@@ -44,7 +44,7 @@ fn event(kind: &str, subject: &str) -> Value {
     json!({ "type": kind, "subject": subject, "data": {} })
 }
 
-/// Publishes an event about a subject; returns its deliveries by their webhook.
+/// Publishes an event about a subject; returns its deliveries by webhook.
 async fn deliveries_about(entity: &Entity, kind: &str, subject: &str) -> BTreeMap<String, String> {
     deliveries(&entity.publish_event(&event(kind, subject)).await)
 }
@@ -63,7 +63,7 @@ pub async fn about(entity: &Entity, subject: &str) -> String {
     deliveries.into_values().next().expect("one")
 }
 
-/// Waits until a delivery waits for this one.
+/// Waits until a delivery is waiting for this one.
 pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     let is_held = |shown: &Value| shown["heldBy"] == before;
     let shown = entity.until_delivery(id, &format!("waits for {before}"), is_held).await;
@@ -72,11 +72,11 @@ pub async fn until_held_by(entity: &Entity, id: &str, before: &str) -> Value {
     shown
 }
 
-/// Moves the dispatcher's next check of a held delivery to a time that is never reached. From now on, only the end of
-/// the delivery before it can wake it.
+/// Moves the dispatcher's next check of a held delivery to a time that is never reached. From now on, the held delivery
+/// can be woken only when the delivery before it ends.
 async fn without_looks(table: &Table, id: &str) {
-    // While a dispatcher checks it, it has a lease, and gets another time afterwards. From the first change, it cannot
-    // be claimed.
+    // While a dispatcher is checking it, it has a lease, and gets another time afterwards. From the first change on, it
+    // cannot be claimed.
     for attribute in ["claimableAt", "dueAt"] {
         let moved = async || table.set_of_head(id, attribute, NEVER).await.then_some(());
         until("no dispatcher looks at the delivery", LONG, moved).await;
@@ -94,7 +94,7 @@ pub async fn resend(entity: &Entity, id: &str) {
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
 }
 
-/// Waits until the deliveries are delivered, and returns the deliveries of all requests to this path, in their order.
+/// Waits until the deliveries are delivered, and returns the deliveries of all requests to this path, in order.
 async fn delivered(entity: &Entity, receiver: &Receiver, path: &str, ids: &[&str]) -> Vec<String> {
     for id in ids {
         let shown = entity.until_status(id, &["delivered", "failed", "cancelled"]).await;
@@ -170,7 +170,7 @@ async fn a_delivery_waits_for_all_before_it_when_one_between_is_cancelled_or_era
             entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;
         }
         until_held_by(&entity, &third, &first).await;
-        // A second one in a row, which the first also held.
+        // A second one in a row, also held up by the first.
         entity.post(&format!("/webhook/delivery/{third}/cancel")).expect(200).await;
         until_held_by(&entity, &fourth, &first).await;
         without_looks(&suite.table(), &fourth).await;
@@ -239,7 +239,7 @@ async fn an_erased_event_lets_the_next_one_go(suite: Arc<Suite>) {
         let event = stored::event_of(&first);
         erase(&entity, &event).await;
         if is_under_way {
-            // The erasure makes the second one due, and a dispatcher finds that the first one is not over.
+            // The erasure makes the second one due, and a dispatcher finds that the first one has not ended.
             let waits = until("the second one waits for the attempt, or that is over", LONG, async || {
                 let head = table.head(&second).await?;
                 if head["status"]["S"] == "delivered" {
@@ -324,14 +324,14 @@ async fn a_burst_of_one_subject_arrives_in_the_order_of_publication(suite: Arc<S
 
 #[contract_test]
 async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
-    /// The time that the endpoint needs for a request.
+    /// How long the endpoint takes for a request.
     const WORKS: Duration = Duration::from_millis(150);
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     ordered(&entity, &receiver.on("/", [Behaviour::status(200).after(WORKS)]), &[]).await;
     let publish = async |number: usize| {
         let subject = ["A", "B"][number % 2];
-        // Concurrent publications of a subject conflict, and a client may have to repeat one.
+        // Concurrent publish requests about a subject conflict, and a client may have to repeat one.
         let answer = until("a publication is acknowledged", LONG, async || {
             let call = entity.post("/webhook/event").header("idempotency-key", format!("key-{number}"));
             call.json(&event("booking.created", subject)).attempt().await.ok().filter(|answer| answer.status == 202)
@@ -354,7 +354,7 @@ async fn concurrent_publications_of_a_subject_never_overlap(suite: Arc<Suite>) {
     }
 }
 
-/// A publication that waits occupies an invocation, and all functions of an account share them.
+/// A waiting publish request occupies an invocation, and all of an account's functions share them.
 #[contract_test]
 async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
@@ -363,7 +363,7 @@ async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite
     for entity in [&entity, &other] {
         ordered_feed(entity).await;
     }
-    // As if others moved the line again and again.
+    // As if others kept moving the line.
     let moves_a_line = |call: &AwsCall| {
         call.operation == "TransactWriteItems" && (call.mentions("LINE#hot-1") || call.mentions("LINE#other-1"))
     };
@@ -375,7 +375,7 @@ async fn publications_of_a_hot_subject_that_must_not_wait_are_refused_soon(suite
         json!({ "pk": { "S": "ALLOWANCE#line-waits#hot-1" }, "sk": { "S": sk }, "count": { "N": "200" } })
     });
     Table::of(&setup.api.env).put_all(used_up).await;
-    // The calls of a publication: `true` where it asks to wait, `false` where it tries to move the line.
+    // A publish request's calls: `true` where it asks to wait, `false` where it tries to move the line.
     let calls_of = async |entity: &Entity| {
         let call = entity.post("/webhook/event").json(&event("booking.created", "A"));
         call.refused(503, "service-unavailable").await;
@@ -479,7 +479,7 @@ async fn a_feed_gives_one_delivery_of_a_subject_at_a_time(suite: Arc<Suite>) {
         for delivery in &page {
             got.entry(subject(delivery)).or_default().push(text(&delivery["deliveryIdentifier"]));
         }
-        // The reader holds them, and so gets nothing else about their subjects.
+        // The reader holds them, so it gets nothing else about their subjects.
         if std::mem::take(&mut is_first) {
             for ids in expected.values() {
                 until_held_by(&entity, &ids[1], &ids[0]).await;
@@ -505,7 +505,7 @@ async fn a_failure_in_a_feed_holds_up_its_subject(suite: Arc<Suite>) {
     let hook = ordered_feed(&entity).await;
     let ids = [about(&entity, "A").await, about(&entity, "A").await];
     let mut got = Vec::new();
-    // The first one fails by its schedule of three attempts, and the second comes afterwards.
+    // The first one fails after its schedule of three attempts, and the second follows.
     for _ in 0..3 {
         let page = read_some(&entity, &hook, held()).await;
         got.extend(page.iter().map(|delivery| delivery["deliveryIdentifier"].clone()));
@@ -534,7 +534,7 @@ async fn deliveries_go_at_once_when_their_webhook_is_not_ordered_any_more(suite:
     assert_eq!(changed["order"], "none", "{changed:#}");
     delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(entity.delivery(&first).await["status"], "retrying");
-    // From the change back to ordered, only later events are ordered.
+    // After the change back to ordered, only later events are ordered.
     receiver.on("/", [later(), Behaviour::status(200)]);
     entity.changed(&hook.id, json!({ "order": "subject" })).await;
     let fourth = poisoned(&entity, "A").await;
@@ -551,11 +551,11 @@ async fn a_disabled_webhook_cancels_deliveries_that_wait_for_their_order(suite: 
     let second = about(&entity, "A").await;
     until_held_by(&entity, &second, &first).await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
-    // The first delivery waits for its retry, which would find the webhook disabled.
+    // The first delivery is waiting for its retry, which would find the webhook disabled.
     let shown = entity.until_status(&second, &["cancelled"]).await;
     assert!(shown.get("heldBy").is_none(), "{shown:#}");
     entity.changed(&hook.id, json!({ "enabled": true })).await;
-    // The first one is still open: it waits for its retry.
+    // The first one is still open: it is waiting for its retry.
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &first).await;
     resend(&entity, &first).await;
@@ -574,7 +574,7 @@ async fn a_resend_of_a_delivery_that_waits_goes_at_once_and_alone(suite: Arc<Sui
     until_held_by(&entity, &third, &second).await;
     resend(&entity, &second).await;
     assert_eq!(delivered(&entity, &receiver, "/", &[&second]).await, [first.clone(), second.clone()]);
-    // The delivery that waited for it still waits for the first one, whose end wakes it.
+    // The delivery that was waiting for it is still waiting for the first one, which wakes it on ending.
     until_held_by(&entity, &third, &first).await;
     without_looks(&suite.table(), &third).await;
     resend(&entity, &first).await;

@@ -1,5 +1,5 @@
-//! Pauses by owners: the deliveries of a webhook wait until its owner resumes it, or until a time. None is lost, and only
-//! those that a person requests are sent in the meantime.
+//! Owners' pauses: a webhook's deliveries are held until its owner resumes it, or until a given time. None is lost, and
+//! only those that a person requests are sent in the meantime.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn waits(delivery: &Value) -> bool {
     delivery["waitingFor"] == "pause"
 }
 
-/// The status of a webhook: its state, who paused it, and whether the response has the pause's start and end.
+/// A webhook's status: its state, who paused it, and whether the response has the pause's start and end.
 fn status(webhook: &Value) -> (&str, Option<&str>, bool, bool) {
     let has = |name: &str| webhook.get(name).is_some();
     let state = webhook["deliveryState"].as_str().expect("openapi.yaml says so");
@@ -223,7 +223,7 @@ async fn only_an_enabled_push_webhook_is_paused_and_only_until_a_future_time(sui
     }
 }
 
-/// `publish` of the list's tests makes several events of one type, for a webhook without others.
+/// `publish` from the list's tests makes several events of one type, for a webhook without others.
 #[contract_test]
 async fn a_hundred_waiting_deliveries_are_sent_after_a_pause(suite: Arc<Suite>) {
     let entity = suite.entity().await;

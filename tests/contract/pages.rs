@@ -1,4 +1,4 @@
-//! Pages for people: errors where `Accept` prefers a page, the API reference, HEAD, and scripts of other origins.
+//! Pages for people: errors where `Accept` prefers a page, the API reference, HEAD, and scripts from other origins.
 //! Programs still get JSON.
 
 use std::sync::Arc;
@@ -159,7 +159,7 @@ async fn the_outcome_page_shows_what_happened_and_ignores_the_address(suite: Arc
     let denied = path(declined.arrive("denied").await.header("location"));
     says(&visit.at(&connected).expect(200).await, &["<h1>Connected</h1>", &entity.id, &visit.account]);
     says(&declined.at(&denied).expect(200).await, &["<h1>Not connected</h1>", "You did not allow access at"]);
-    // An address that was typed, passed on or changed shows no outcome.
+    // An address that was typed, forwarded or changed shows no outcome.
     let swapped = denied.replace("outcome=denied", "outcome=connected");
     let typed = "/panel/provider/square?outcome=connected".to_owned();
     for call in [suite.api.get(&connected), declined.at(&connected), declined.at(swapped), declined.at(typed)] {
@@ -223,7 +223,7 @@ async fn every_get_but_the_callback_answers_head_without_a_body(suite: Arc<Suite
     let head = entity.call("HEAD", "/webhook/list").expect(200).await;
     assert_eq!(head.header("content-length"), list.header("content-length"));
     suite.api.call("HEAD", entity.path("/webhook/list")).expect(401).await;
-    // GET of the callback has an effect. HEAD is refused, and has none.
+    // GET on the callback has an effect. HEAD is refused and has none.
     let visit = entity.visit("sim-basic", Choice::ALLOW).await;
     let head = suite.api.call("HEAD", visit.back.path(suite.api.base_url())).header("cookie", &visit.cookie);
     assert_eq!(head.expect(405).await.header("allow"), "GET");

@@ -1,4 +1,4 @@
-//! The settings with which a platform shows the panel in its own page: the permitted frames, its name and its colour.
+//! The settings for showing the panel in a platform's own page: the permitted frames, its name and its colour.
 
 use std::sync::Arc;
 

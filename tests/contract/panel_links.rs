@@ -1,4 +1,4 @@
-//! Links into the panel: their rights, their visibility and their end.
+//! Links into the panel: their rights, who can see them, and how they end.
 
 use std::{fs, sync::Arc};
 
@@ -199,7 +199,7 @@ async fn another_entitys_link_looks_like_a_missing_one(suite: Arc<Suite>) {
         other.get(&format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
         other.call("DELETE", &format!("/panel/link/{id}")).refused(404, "panel-link-not-found").await;
     }
-    // The code opens its own entity, even if its text is changed.
+    // The code opens its own entity, even if its text has been changed.
     let swapped = made.code.replacen(&entity.id, &other.id, 1);
     open(&suite.api, &swapped).refused(400, "invalid-panel-code").await;
     opened(&suite.api, &made.code).await;
@@ -225,7 +225,7 @@ async fn an_entity_may_make_sixty_links_in_an_hour(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     link(&entity, json!({})).await;
     let hour = now() - now() % 3600;
-    // At the change of the hour, the count may belong to the previous hour.
+    // When the hour changes, the count may belong to the previous hour.
     for hour in [hour, hour + 3600] {
         let item = json!({
             "pk": { "S": format!("ALLOWANCE#panel-links#{}", entity.id) }, "sk": { "S": format!("{hour:010}") },
@@ -249,7 +249,7 @@ async fn a_session_makes_no_links(suite: Arc<Suite>) {
     call.refused(403, "panel-link-refused").await;
 }
 
-/// The audit line of a request, from the log of a function.
+/// A request's audit line, from a function's log.
 async fn line(suite: &Suite, function: &str, answer: &ApiResponse) -> Value {
     let log = suite.bundle().data().join(format!("logs/{function}.log"));
     let request = answer.header("x-request-id");
@@ -298,11 +298,11 @@ async fn a_browser_without_a_session_leaves_no_line_in_the_trail(suite: Arc<Suit
     let api = &suite.api;
     let loaded = api.post("/panel/session").expect(204).await;
     let left = api.call("DELETE", "/panel/session").expect(204).await;
-    // Its name depends on the scheme of the address.
+    // Its name depends on the address's scheme.
     let cookie = cookie_of(&open(api, &link(&suite.entity().await, json!({})).await.code).expect(200).await);
     let (name, _) = cookie.split_once('=').expect("a cookie has a name");
     let guessed = renew(api, &format!("{name}=x")).expect(403).await;
-    let trail = line(&suite, "panel-session", &guessed).await; // earlier lines are written by then
+    let trail = line(&suite, "panel-session", &guessed).await; // earlier lines have been written by now
     assert_eq!((&trail["action"], &trail["outcome"]), (&json!("panel.session.renew"), &json!("refused")));
     let log = fs::read_to_string(suite.bundle().data().join("logs/panel-session.log")).expect("the function has a log");
     for answer in [&loaded, &left] {
@@ -319,7 +319,7 @@ async fn no_code_no_cookie_and_no_token_is_kept_or_logged(suite: Arc<Suite>) {
     let made = link(&entity, json!({})).await;
     let first = open(&suite.api, &made.code).expect(200).await;
     let renewed = renew(&suite.api, &cookie_of(&first)).expect(200).await;
-    line(&suite, "panel-session", &renewed).await; // earlier lines are written by then
+    line(&suite, "panel-session", &renewed).await; // earlier lines have been written by now
     let secret = |key: &str| key.rsplit('/').next().expect("a key has three parts").to_owned();
     let mut hidden = vec![secret(&made.code)];
     for answer in [&first, &renewed] {

@@ -1,4 +1,4 @@
-//! The speed of the panel as the number of deliveries grows, by the browser's clock, on an otherwise idle machine. The
+//! The panel's speed as the number of deliveries grows, by the browser's clock, on an otherwise idle machine. The
 //! measurement needs chromium, and runs only on demand: `--ignored panel_measured`.
 
 use std::sync::Arc;
@@ -19,11 +19,11 @@ const MANY: i64 = 200_000;
 const ONE_FAILED_OF: i64 = 100;
 /// Number of visits to the panel; the median counts.
 const TURNS: usize = 9;
-/// The additional time that a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the
-/// machine is never entirely idle.
+/// How much longer a step may take with many deliveries, in milliseconds: drawing varies by a frame, and the machine is
+/// never entirely idle.
 const LONGER: f64 = 100.0;
 
-/// Steps of a person that change the list, and the scripts that do them.
+/// A person's steps that change the list, and the scripts that perform them.
 const STEPS: [(&str, &str); 5] = [
     (
         "next page",
@@ -89,7 +89,7 @@ async fn with_deliveries(suite: &Suite, receiver: &Receiver, count: i64) -> Enti
     entity
 }
 
-/// Times in one person's browser, in milliseconds: open the panel by a link, open it again, and do each step.
+/// Times in one person's browser, in milliseconds: opening the panel through a link, opening it again, and each step.
 async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     let browser = Browser::open().await;
     browser.go(&entity.panel_link(json!({})).await).await;
@@ -104,7 +104,7 @@ async fn visit(suite: &Suite, entity: &Entity) -> Vec<(&'static str, f64)> {
     times
 }
 
-/// The times at which the opened list was visible, and accepted clicks.
+/// When the opened list was visible, and when it accepted clicks.
 async fn loaded(browser: &Browser, names: [&'static str; 2]) -> Vec<(&'static str, f64)> {
     browser.until_says("booking.created").await;
     let load = browser.run_to_end(MEASURE).await;

@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 
 use crate::harness::{ApiResponse, Settings, Suite, project};
 
-/// The script of all modules, which the build makes.
+/// The script with all modules, made by the build.
 const SCRIPT: &str = "main.js";
 
 /// The files that browsers load unchanged, by path.

@@ -1,4 +1,4 @@
-//! Renewal of links into the panel: an application prolongs the session of a person.
+//! Renewing links into the panel: an application extends a person's session.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::{
     panel_sessions::{cookie_of, open, opened, renew},
 };
 
-/// The path of a link's renewal.
+/// The path for renewing a link.
 fn renewal(link: &MadeLink) -> String {
     format!("/panel/link/{}/renew", link.id)
 }
 
-/// Whether a time is this many seconds after a moment between `before` and now.
+/// Whether a time is this many seconds after some moment between `before` and now.
 fn is_in(value: &Value, seconds: i64, before: i64) -> bool {
     (before..=now()).contains(&(time(value).as_second() - seconds))
 }
@@ -35,11 +35,11 @@ async fn a_session_lasts_up_to_a_day_from_each_renewal(suite: Arc<Suite>) {
     assert!(is_in(&hour["sessionEndsDate"], 3600, before), "{hour:#}");
     assert_eq!((&hour["id"], &hour["name"], &hour["lifetimeSeconds"]), (&json!(made.id), &json!("Ada"), &json!(300)));
     assert_eq!(hour.get("url"), None);
-    // The page gets the new end with its next token, whose life is still ten minutes.
+    // The page gets the new end with its next token, which still lasts ten minutes.
     let renewed = renew(api, &cookie_of(&first)).expect(200).await;
     assert_eq!(renewed.json()["sessionEndsDate"], hour["sessionEndsDate"]);
     assert_eq!(renewed.json()["expiresIn"], 600);
-    // Without a body the link's own life counts; a session is never shortened.
+    // Without a body, the link's own lifetime applies; a session is never shortened.
     let same = entity.post(&renewal(&made)).expect(200).await.json();
     assert_eq!(same, hour);
     let before = now();

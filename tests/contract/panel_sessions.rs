@@ -1,4 +1,4 @@
-//! Sessions of the panel: opening, renewal, and every way in which a session ends.
+//! Panel sessions: opening, renewing, and every way in which a session ends.
 
 use std::sync::Arc;
 
@@ -151,7 +151,7 @@ async fn a_session_continues_by_its_cookie_and_each_renewal_replaces_it(suite: A
         cookies.push(cookie_of(&renewed));
     }
     // A cookie with another name does not count. The response deletes no cookie that the browser did not send, since
-    // another tab may be receiving one at this moment.
+    // another tab may just be receiving one.
     for none in [api.post("/panel/session"), renew(api, "other=1"), renew(api, "=;;,")] {
         let answer = none.expect(204).await;
         assert_eq!(answer.header("cache-control"), "no-store");
@@ -218,7 +218,7 @@ async fn a_cookie_that_was_replaced_long_ago_ends_the_session(suite: Arc<Suite>)
     }
 }
 
-/// A page of another subdomain can plant a second cookie of the same name.
+/// A page on another subdomain can plant a second cookie with the same name.
 #[contract_test]
 async fn two_cookies_of_one_name_are_no_session(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -253,7 +253,7 @@ async fn a_session_ends_at_its_time(suite: Arc<Suite>) {
     let answer = open(api, &made.code).expect(200).await;
     let body = answer.json();
     assert_eq!(body["expiresDate"], body["sessionEndsDate"], "no token outlives its session");
-    // Its application may prolong the session even while the page is idle.
+    // Its application may extend the session even while the page is idle.
     assert!(answer.header("set-cookie").contains("; Max-Age=86400;"), "{}", answer.exchange);
     changed(&suite, &entity, &made, |item| item["session"]["M"]["endsDate"] = json!({ "S": LONG_AGO })).await;
     let problem = renew(api, &cookie_of(&answer)).refused(403, "no-panel-session").await;

@@ -1,4 +1,4 @@
-//! Sessions of the panel when another tab is faster, or the table is slow: the browser keeps its session.
+//! Panel sessions when another tab is faster or the table is slow: the browser keeps its session.
 
 use std::{
     sync::{
@@ -95,7 +95,7 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default()).await;
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "slow".to_owned()).await;
-    // At once, since the service waits for the table for ten seconds.
+    // At once, since the service waits ten seconds for the table.
     join_all(["BatchGetItem", "UpdateItem"].map(async |slow_operation| {
         let made = link(&entity, json!({})).await;
         let cookie = opened(api, &made.code).await.cookie;
@@ -105,7 +105,7 @@ async fn a_renewal_against_a_slow_table_is_deferred_and_the_session_continues(su
         setup.table.delay(usize::MAX, Duration::from_secs(6), move |call| {
             slow.load(Ordering::Relaxed) && call.operation == slow_operation && call.mentions(&id)
         });
-        // The function itself answers, in time. If it took more than 15 s, it would be stopped, and the response would
+        // The function itself responds in time. If it took more than 15 s, it would be stopped, and the response would
         // be a 500.
         let answer = renew(api, &cookie).expect(503).await;
         assert_eq!(answer.json()["kind"], "service-unavailable", "{}", answer.exchange);

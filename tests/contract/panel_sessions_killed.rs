@@ -1,5 +1,5 @@
-//! Sessions of the panel when their function is killed during a write: a link never has two sessions, and no browser
-//! loses its session.
+//! Panel sessions when their function is killed during a write: a link never has two sessions, and no browser loses its
+//! session.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn a_code_is_spent_or_good_wherever_a_crash_comes(suite: Arc<Suite>) {
     let api = &setup.api;
     let entity = Entity::new(&setup.api, "killed".to_owned()).await;
     for (moment, status) in [(Moment::Before, 200), (Moment::After, 400)] {
-        // The function has run before, so that the crash hits the intended write.
+        // The function has already run, so the crash hits the intended write.
         opened(api, &link(&entity, json!({})).await.code).await;
         let made = link(&entity, json!({})).await;
         killed_at(&setup, &made, moment, open(api, &made.code)).await;

@@ -1,5 +1,5 @@
-//! Pauses: after an endpoint fails to respond, its webhook's deliveries wait and show it. Attempts that a person
-//! requests do not wait, and a response to one ends the pause for all deliveries.
+//! Pauses: after an endpoint fails to respond, its webhook's deliveries are held and say so. Attempts that a person
+//! requests are made at once, and a response to one ends the pause for all deliveries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,12 +25,12 @@ pub fn key(entity: &Entity, hook: &Hook) -> (String, String) {
     (format!("ENT#{}", entity.id), format!("HLT#{}", hook.id))
 }
 
-/// Pauses a webhook, as after 25 attempts without a response; returns the end of the pause.
+/// Pauses a webhook, as after 25 attempts without a response; returns the pause's end.
 async fn pause(suite: &Suite, entity: &Entity, hook: &Hook, opens: u32) -> String {
     paused_in(&suite.table(), entity, hook, opens).await
 }
 
-/// Pauses a webhook in this table; returns the end of the pause.
+/// Pauses a webhook in this table; returns the pause's end.
 pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) -> String {
     let at = |seconds: i64| Time::from_millis((now() + seconds) * 1_000).to_string();
     let ((pk, sk), end) = (key(entity, hook), at(PAUSE));
@@ -49,7 +49,7 @@ pub async fn paused_in(table: &Table, entity: &Entity, hook: &Hook, opens: u32) 
     end
 }
 
-/// Waits until this many consecutive failures are counted. A success that is counted later would end a test's pause.
+/// Waits until this many consecutive failures have been counted. A success counted later would end a test's pause.
 async fn until_counted(suite: &Suite, entity: &Entity, hook: &Hook, failures: u32) {
     let ((pk, sk), table, failures) = (key(entity, hook), suite.table(), failures.to_string());
     until("the failures are counted", LONG, async || {
@@ -260,12 +260,12 @@ async fn a_delivery_says_what_it_waits_for_alone_and_in_lists(suite: Arc<Suite>)
         entity.until_status(ids.last().expect("one"), &["retrying"]).await;
     }
     until_counted(&suite, &entity, &hook, 3).await;
-    // The success comes last: counted together with a later failure, it resets the counts of others.
+    // The success comes last: counted together with a later failure, it would reset the counts of others.
     ids.push(entity.publish(json!({})).await);
     entity.until_status(&ids[3], &["delivered"]).await;
     let (pk, sk) = key(&entity, &hook);
     until("the success is counted", LONG, async || table.item(&pk, &sk).await.is_none().then_some(())).await;
-    // Like a delivery that was due a minute ago and got no permit: it is not claimed, and therefore not written.
+    // Like a delivery that was due a minute ago but got no permit: it is not claimed, and therefore not written.
     let overdue = Time::from_millis((now() - 60) * 1_000).to_string();
     for name in ["nextAttemptDate", "claimableAt"] {
         assert!(table.set_of_head(&ids[1], name, &overdue).await);

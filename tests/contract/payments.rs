@@ -1,4 +1,4 @@
-//! Connections to payment providers, from the request to the end.
+//! Connections to payment providers, from request to end.
 
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ async fn a_list_of_connections_has_pages(suite: Arc<Suite>) {
     let first = entity.get("/payment/connection/list?limit=2").expect(200).await.json();
     assert_eq!(first["items"], json!(connections[..2]));
     let cursor = first["nextCursor"].as_str().expect("there is another page").to_owned();
-    // The connection of the cursor is gone, but the next page still begins after it.
+    // The cursor's connection has gone, but the next page still begins after it.
     entity.disconnect("sim-body").expect(200).await;
     let last = entity.get(&format!("/payment/connection/list?limit=2&cursor={cursor}")).expect(200).await.json();
     assert_eq!(last["items"], json!(connections[2..]));
@@ -289,7 +289,7 @@ async fn disconnecting_removes_a_connection_whose_access_had_ended(suite: Arc<Su
 
 #[contract_test]
 async fn a_provider_that_fails_keeps_its_connection(suite: Arc<Suite>) {
-    // At once, since the service waits ten seconds for a provider that hangs.
+    // At once, since the service waits ten seconds for a hanging provider.
     let fates = ["revoke-500", "revoke-503", "revoke-429", "revoke-reset", "revoke-hang", "revoke-invalid_client"];
     join_all(fates.map(async |fate| {
         let entity = suite.entity().await;

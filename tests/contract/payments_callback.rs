@@ -1,4 +1,4 @@
-//! The callback: refusals, and their effect on the state.
+//! The callback: refusals, and how they affect the state.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -19,7 +19,7 @@ fn callback(provider: &str, parameters: Query<'_>) -> String {
     format!("/api/public/{provider}/oauth2/callback?{query}")
 }
 
-/// Asserts that the provider got no request so far, and that the person's callback still works.
+/// Asserts that the provider has got no request so far, and that the person's callback still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -184,7 +184,7 @@ async fn a_missing_issuer_is_refused_where_the_provider_announces_it(suite: Arc<
     still_works(&suite, &visit).await;
 }
 
-/// The cause of a refusal, from the log of the callback.
+/// The cause of a refusal, from the callback's log.
 async fn cause(suite: &Suite, answer: &ApiResponse) -> String {
     let log = suite.bundle().data().join("logs/provider-callback.log");
     let request = answer.header("x-request-id");
@@ -304,7 +304,7 @@ async fn nothing_hostile_is_reflected(suite: Arc<Suite>) {
             callback("sim-basic", &[("error", hostile), ("error_description", hostile), ("error_uri", hostile), state]),
         ];
         for path in paths {
-            // The page, with the text of the Problem, comes first, since an outcome uses up the state.
+            // The page with the Problem's text comes first, since an outcome uses up the state.
             for accept in ["text/html", "*/*"] {
                 let answer = visit.at(&path).header("accept", accept).send().await;
                 assert!([302, 400].contains(&answer.status), "{}", answer.exchange);

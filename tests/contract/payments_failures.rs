@@ -1,4 +1,4 @@
-//! Failures of the provider during the exchange of a code: one attempt, an empty response, and no connection.
+//! Provider failures while a code is exchanged: one attempt, an empty response, and no connection.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ async fn make_due(table: &Table, entity: &Entity, provider: &str) {
         .await;
 }
 
-/// Waits until `count` refreshes of an account were requested, and returns their outcomes.
+/// Waits until `count` refreshes have been requested for an account, and returns their outcomes.
 async fn refreshes(suite: &Suite, account: &str, count: usize) -> Vec<RequestOutcome> {
     until(&format!("{count} refreshes of {account}"), LONG, async || {
         Some(suite.providers().of_account(Kind::Refresh, account)).filter(|outcomes| outcomes.len() >= count)
@@ -50,7 +50,7 @@ async fn until_recorded(table: &Table, entity: &Entity, provider: &str) -> Value
     .await
 }
 
-/// The log line of the refresher with this message about a connection.
+/// The refresher's log line with this message about a connection.
 async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     let log = suite.bundle().data().join("logs/refresh-connections.log");
     until(message, LONG, async || {
@@ -61,7 +61,7 @@ async fn logged(suite: &Suite, connection: &Value, message: &str) -> Value {
     .await
 }
 
-/// Lifetime of the first access tokens in the test of when they are refreshed, in seconds. No test waits for its end.
+/// Lifetime in seconds of the first access tokens, in the test of when they are refreshed. No test waits for its end.
 const LIFE: u32 = 30 * 60;
 
 #[contract_test]
@@ -84,7 +84,7 @@ async fn is_refreshed_in_time(suite: &Suite, entity: &Entity, provider: &str) {
     let before = entity.connection(provider).await.expect("connected");
     let (pk, sk) = key(entity, provider);
     let item = table.item(&pk, &sk).await.expect("kept");
-    // By the service's timing, a due refresh comes with the next run of the schedule.
+    // With the service's timing, a due refresh comes with the schedule's next run.
     let waits = time(&item["dueAt"]["S"]).as_second() - time(&before["connectedDate"]).as_second();
     let life = i64::from(LIFE);
     assert!((life / 3..life).contains(&waits), "{provider}: due after {waits} s, of {life} s");
@@ -197,7 +197,7 @@ async fn an_error_with_status_200_breaks_the_connection(suite: Arc<Suite>) {
 async fn grants_with_members_that_cannot_be_read_are_kept(suite: Arc<Suite>) {
     let entity = suite.entity().await;
     let table = suite.table();
-    // This provider keeps its refresh token, and answers a refresh with an empty one.
+    // This provider keeps its refresh token, and responds to a refresh with an empty one.
     let visit = entity.link("sim-json", Choice::leading_to("odd-members")).await;
     for count in 1..=2 {
         make_due(&table, &entity, "sim-json").await;
@@ -327,7 +327,7 @@ async fn a_row_that_was_copied_to_another_entity_is_of_no_use(suite: Arc<Suite>)
     assert_eq!(owner.connection("sim-basic").await.expect("kept")["status"], "connected");
 }
 
-/// Providers that accept the repetition of a refresh whose response was lost.
+/// Providers that accept a repeated refresh if the response was lost.
 const FORGIVING: [&str; 5] = ["sim-basic", "sim-json", "sim-jwt", "sim-pkce", "square"];
 
 #[contract_test]
@@ -370,7 +370,7 @@ async fn two_hundred_refreshes_at_once_survive_the_end_of_the_refresher(suite: A
     for due in becoming_due {
         due.await.expect("it did not panic");
     }
-    // Two calls beside the schedule's; they may die with the process.
+    // Two calls in addition to the schedule's; they may die with the process.
     let refreshers = [invoke(&api), invoke(&api)].map(tokio::spawn);
     let refreshed = |account: &String| suite.providers().of_account(Kind::Refresh, account).len();
     until("some are refreshed", LONG, async || {

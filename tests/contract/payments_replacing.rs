@@ -46,7 +46,7 @@ async fn connecting_again_asks_before_it_replaces_a_connection(suite: Arc<Suite>
     assert_eq!(connections.len(), 1, "{connections:#?}");
     assert_eq!(connections[0]["account"], second.account);
     assert_ne!(connections[0]["id"], before["id"]);
-    // At most providers, revoking the first would also end the second.
+    // With most providers, revoking the first would also end the second.
     assert_eq!(suite.providers().of_account(Kind::Revocation, &first.account), []);
 }
 
@@ -89,7 +89,7 @@ async fn a_connection_made_during_a_disconnection_is_kept(suite: Arc<Suite>) {
     let table = suite.table();
     let visit = entity.link("sim-basic", Choice::leading_to("revoke-hang")).await;
     let (pk, sk) = (format!("ENT#{}", entity.id), "PAY#sim-basic");
-    // A broken connection is removed even if the provider does not answer.
+    // A broken connection is removed even if the provider does not respond.
     assert!(table.set(&pk, sk, "status", "broken").await);
     let disconnecting = async { entity.disconnect("sim-basic").refused(409, "connection-replaced").await };
     let connecting = async {
@@ -98,7 +98,7 @@ async fn a_connection_made_during_a_disconnection_is_kept(suite: Arc<Suite>) {
             (!asked.is_empty()).then_some(())
         })
         .await;
-        // As a callback does, in the ten seconds for which the service waits for the provider.
+        // As a callback does, in the ten seconds that the service waits for the provider.
         let mut item = table.item(&pk, sk).await.expect("it is kept");
         item["id"]["S"] = "con_01m7wa4v0evcs5n0yrq8bhk2zt".into();
         let members = item.as_object_mut().expect("an item");

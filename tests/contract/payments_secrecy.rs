@@ -1,4 +1,4 @@
-//! Secrets of the service and of providers do not leak.
+//! The service's and providers' secrets do not leak.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -20,7 +20,7 @@ fn spellings(secret: &str) -> BTreeSet<String> {
     [secret.to_owned(), escaped, percent, twice.trim_matches('"').to_owned(), json, base64].into()
 }
 
-/// The value of a browser's cookie.
+/// A browser cookie's value.
 fn value(cookie: &str) -> String {
     cookie.split_once('=').map_or("", |(_, value)| value).to_owned()
 }
@@ -73,7 +73,8 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
     let answers = suite.api.seen();
     let in_answers = found(&answers, &secrets);
     assert!(in_answers.is_empty(), "in an answer: {in_answers:#?}");
-    // The client that requested the connection gets the state, its browser the cookie, both on the start page only.
+    // The client that requested the connection gets the state, and its browser gets the cookie; both only on the start
+    // page.
     secrets.extend(states);
     for (path, text) in &answers {
         if let Ok(body) = serde_json::from_str::<Value>(text.split_once('\n').map_or("", |(_, body)| body))
@@ -103,7 +104,7 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
 fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
     let spelt = secrets.iter().flat_map(|secret| spellings(secret).into_iter().map(move |spelling| (secret, spelling)));
     let (of, patterns): (Vec<_>, Vec<_>) = spelt.unzip();
-    // All at once: the responses of all tests amount to megabytes.
+    // All at once: all tests' responses amount to megabytes.
     let search = AhoCorasick::new(patterns).expect("a few hundred patterns");
     let found: BTreeSet<_> = texts
         .iter()

@@ -8,7 +8,7 @@ use crate::harness::{
 };
 use contract_test::contract_test;
 
-/// The path of an address of the service.
+/// The path of one of the service's addresses.
 fn path<'a>(suite: &Suite, address: &'a str) -> &'a str {
     address.strip_prefix(suite.api.base_url()).expect("an address of the service")
 }
@@ -17,7 +17,7 @@ async fn open(suite: &Suite, start: &str) -> ApiResponse {
     suite.api.get(path(suite, start)).expect(200).await
 }
 
-/// Asserts that the provider got no request, and that the callback of the person's browser still works.
+/// Asserts that the provider got no request, and that the callback from the person's browser still works.
 async fn still_works(suite: &Suite, visit: &Visit) {
     assert_eq!(suite.providers().exchanges(visit.code()), []);
     visit.arrive("connected").await;
@@ -40,8 +40,8 @@ async fn the_start_page_names_the_entity_the_provider_and_the_scopes(suite: Arc<
     }
 }
 
-/// A stranger requests a connection for the stranger's entity and has a victim complete it: by the provider's address,
-/// and with a browser that already has a cookie of this service.
+/// A stranger requests a connection for the stranger's entity and has a victim complete it: through the provider's
+/// address, and with a browser that already has one of this service's cookies.
 #[contract_test]
 async fn a_victim_does_not_complete_a_strangers_connection(suite: Arc<Suite>) {
     let stranger = suite.entity().await;
@@ -103,7 +103,7 @@ async fn only_the_page_itself_leads_on_from_it(suite: Arc<Suite>) {
     let page = open(&suite, &start).await;
     let cookie = cookie_of(&page);
     let link = link_of(&page, path(&suite, &start));
-    // A stranger with the address has a link bound to another browser.
+    // A stranger who has the address has a link bound to another browser.
     let strangers = link_of(&open(&suite, &start).await, path(&suite, &start));
     let another = entity.authorization_url("sim-basic").await;
     let of_another = link_of(&suite.api.get(path(&suite, &another)).header("cookie", &cookie).expect(200).await, &link);

@@ -12,7 +12,7 @@ use crate::harness::Suite;
 async fn every_kind_of_problem_has_a_page(suite: Arc<Suite>) {
     let mut kinds = suite.contract.problem_kinds();
     assert!(kinds.len() >= 15, "openapi.yaml names only {kinds:?}");
-    // The introduction lists more: kinds of future operations.
+    // The introduction lists more: kinds for future operations.
     let introduction = suite.contract.document["info"]["description"].as_str().unwrap_or_default();
     let listed = introduction.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let listed: Vec<String> = listed.map(str::to_owned).collect();

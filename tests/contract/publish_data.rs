@@ -1,4 +1,4 @@
-//! The data of a published event: sent byte for byte, and refused if they are not valid or too large.
+//! The data of a published event: sent byte for byte, and refused if it is invalid or too large.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const ID: usize = "evt_00000000000000000000000000".len();
 
-/// Publishes data as this text and returns the delivered body.
+/// Publishes data in this form and returns the delivered body.
 async fn delivered(entity: &Entity, receiver: &Receiver, data: &str) -> String {
     let count = receiver.everything().len();
     let body = format!(r#" {{ "data" : {data} , "type":"booking.created"}} "#);

@@ -1,4 +1,4 @@
-//! Publications with an idempotency key: a repetition gets the first answer and publishes nothing.
+//! Publishing with an idempotency key: a repetition gets the first response and publishes nothing.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,7 +23,7 @@ async fn the_same_key_returns_the_first_answer_and_delivers_once(suite: Arc<Suit
         let again = publish_with_key(&entity, "key", json!({ "a": 1 })).await;
         assert_eq!((again.status, again.json()), (202, first.json()), "{}", again.exchange);
     }
-    // A later event has arrived; repetitions would have arrived before.
+    // A later event has arrived; repetitions would have arrived earlier.
     let later = entity.publish(json!({ "later": true })).await;
     entity.until_status(&later, &["delivered"]).await;
     assert_eq!(receiver.received("/").len(), 2);
@@ -39,7 +39,7 @@ async fn the_same_key_with_another_body_is_a_conflict(suite: Arc<Suite>) {
         let answer = publish_with_key(&entity, "key", other).await;
         assert_eq!(answer.status, 409, "{}", answer.exchange);
     }
-    // Bodies are compared by their values: the same value in another notation is the same body.
+    // Bodies are compared by value: the same value in another notation is the same body.
     let rewritten = r#"{ "data": { "a": 1.0 }, "type": "booking.cre\u0061ted" }"#;
     let call = entity.post("/webhook/event").header("idempotency-key", "key").body("application/json", rewritten);
     assert_eq!(call.expect(202).await.json(), first.json());

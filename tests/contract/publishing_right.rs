@@ -1,4 +1,4 @@
-//! The right to publish: which applications have it, who grants it, and that its withdrawal takes effect.
+//! The right to publish: which applications have it, who grants it, and that withdrawing it takes effect.
 
 use std::sync::Arc;
 
@@ -82,7 +82,8 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     ask(&without, false).expect(201).await;
     ask(&with, true).expect(201).await;
 
-    // A caller could publish with its secret or key in a publishing application; removing one needs the same rights.
+    // With its own secret or key in a publishing application, a caller could publish; removing one needs the same
+    // rights.
     let publisher = integration(&entity, Some(true)).await;
     let before = shown(&entity, &publisher).await;
     let secret = text(&before["secrets"][0], "id");
@@ -107,7 +108,7 @@ async fn a_caller_gives_no_right_to_publish_that_its_token_lacks(suite: Arc<Suit
     }
 }
 
-/// A link that a publishing token created once always had the right to publish.
+/// A link created by a publishing token used to have the right to publish in every case.
 #[contract_test]
 async fn a_panel_link_may_publish_only_if_its_maker_says_so_and_may(suite: Arc<Suite>) {
     let entity = suite.entity().await;

@@ -1,7 +1,7 @@
-//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, without any
-//! cost to others.
+//! Each managing entity's share of publishing: an entity above its share is refused until the minute ends, without
+//! affecting others.
 //!
-//! The bundle reads the wall clock, so minutes may end during a test. Each admits an entity's share again.
+//! The bundle reads the wall clock, so minutes may end during a test. Each minute admits an entity's share again.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -40,7 +40,7 @@ async fn admitted(call: impl Fn(usize) -> Call, each_minute: usize, limit: usize
     unreachable!("it is refused before numbers end")
 }
 
-/// Writes the counts of other processes, for the current minute and the next ones.
+/// Writes other processes' counts, for the current minute and the next ones.
 async fn counted_elsewhere(table: &Table, entity: &Entity, count: usize) {
     let minute = now() / 60 * 60;
     let counts = (0..20).map(|number| {
@@ -74,7 +74,7 @@ async fn an_entity_above_its_share_is_refused_and_others_are_not(suite: Arc<Suit
         assert_eq!(numbers.len(), count, "accepted events of {path} were lost, or refused ones delivered");
     }
     // Events accepted by other processes count from this process's first step on, which is an event here: one is
-    // accepted in each minute, and more only if the table does not answer within a second.
+    // accepted in each minute, and more only if the table does not respond within a second.
     let elsewhere = Entity::new(&api, "elsewhere".to_owned()).await;
     counted_elsewhere(&Table::of(&api.env), &elsewhere, LIMIT).await;
     admitted(|number| event(&elsewhere, number), 3, LIMIT).await;
@@ -119,7 +119,7 @@ async fn an_event_counts_once_for_each_webhook_that_it_goes_to(suite: Arc<Suite>
     };
     is_refusal(&refused, LIMIT);
     assert!(accepted == LIMIT / HOOKS || now() / 60 > minute, "{accepted} events accepted");
-    // A refusal leaves no delivery, and the last event that was accepted has all of its deliveries.
+    // A refusal leaves no delivery, and the last accepted event has all of its deliveries.
     receiver.until("/", accepted * HOOKS).await;
     assert!(bundle.stop().await.success());
 }
@@ -143,7 +143,7 @@ async fn a_refusal_comes_after_the_checks_of_the_caller_and_before_all_else(suit
     api.post(&path).bearer(&reading).json(&body).refused(403, "insufficient-scope").await;
     again().header("service-version", "1.0").refused(400, "unsupported-version").await;
     entity.post("/webhook/event").body("text/plain", "{}").refused(415, "unsupported-media-type").await;
-    // Events of the platform and operational events do not count for the entity.
+    // The platform's events and operational events do not count towards the entity's share.
     let bus = Bus::of(&api.env);
     let detail = format!(r#"{{"type":"booking.created","managingEntityIdentifier":"{}","data":{{}}}}"#, entity.id);
     for number in 0..=LIMIT {
@@ -200,7 +200,7 @@ async fn publishing_continues_when_counting_fails(suite: Arc<Suite>) {
         }
         assert!(counted(entity) >= EVENTS, "{} was counted", entity.id);
     }
-    // A publication waits for a second at most. The client of the table would repeat the call after four.
+    // A publish request waits at most a second. The table's client would repeat the call after four.
     assert_eq!(counted(&late), EVENTS, "no publication waited for the count");
     assert!(setup.bundle.stop().await.success());
 }

@@ -19,7 +19,7 @@ use crate::harness::{
 
 /// Number of published events.
 pub const EVENTS: usize = 150;
-/// A schedule for an endpoint that fails every other request: one delivery in a million fails at every attempt.
+/// A schedule for an endpoint that fails every other request: one delivery in a million fails on every attempt.
 pub const SCHEDULE: &str = "0s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s,1s";
 
 /// Creates a webhook for only the test's events, without operational events about failures.
@@ -41,7 +41,7 @@ pub async fn publish(entity: &Entity, receiver: &Receiver) -> Vec<String> {
     publications.buffer_unordered(8).flat_map(stream::iter).collect().await
 }
 
-/// A second process of the dispatcher; a delivery of another entity starts the first.
+/// A second dispatcher process; another entity's delivery starts the first.
 async fn second_dispatcher(setup: &Interposed) -> Child {
     let warm = Entity::new(&setup.api, "warm".to_owned()).await;
     let receiver = Receiver::start().await;
@@ -85,7 +85,7 @@ async fn a_queue_that_loses_doubles_delays_and_reorders_changes_nothing(suite: A
     assert!(bundle.stop().await.success());
 }
 
-/// Two sandboxes once sent the event of one message, and one of the requests was in no history: a first attempt was
+/// Two sandboxes once sent the same message's event, and one of the requests was in no history: a first attempt was
 /// made without a claim.
 #[contract_test]
 async fn a_message_that_two_sandboxes_receive_is_sent_once(suite: Arc<Suite>) {

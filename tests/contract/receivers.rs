@@ -1,4 +1,4 @@
-//! Receivers that are slow, send without end, or answer with any status and body: each attempt is recorded as the
+//! Receivers that are slow, send endlessly, or respond with any status and body: each attempt is recorded as the
 //! contract says, in time, without memory growth.
 
 use std::{io::Write, sync::Arc, time::Duration};
@@ -22,7 +22,7 @@ pub async fn first_attempt(entity: &Entity, url: &str) -> Value {
     attempt_with(entity, url, json!({})).await
 }
 
-/// Publishes these data to a new webhook, and returns the first attempt.
+/// Publishes this data to a new webhook, and returns the first attempt.
 pub async fn attempt_with(entity: &Entity, url: &str, data: Value) -> Value {
     entity.hook(url).await;
     let id = entity.publish(data).await;
@@ -37,7 +37,7 @@ pub async fn attempt(suite: &Suite, behaviour: Behaviour) -> Value {
         let entity = suite.entity().await;
         let receiver = Receiver::start().await;
         let attempt = first_attempt(&entity, &receiver.on("/", [behaviour.clone()])).await;
-        // A machine that stalls interrupts attempts.
+        // A stalling machine interrupts attempts.
         if !attempt["error"].as_str().is_some_and(|error| error.starts_with("interrupted: ")) {
             return attempt;
         }
@@ -103,7 +103,8 @@ async fn headers_that_trickle_time_out(suite: Arc<Suite>) {
 
 /// Number of concurrent deliveries.
 const AT_ONCE: usize = 100;
-/// Memory that these deliveries may need beyond ordinary ones. A head may take 1 MiB, though few are whole at the same time.
+/// How much more memory these deliveries may need than ordinary ones. A head may take 1 MiB, though few are complete at
+/// the same time.
 const MEMORY_KILOBYTES: u64 = 40_000;
 
 #[contract_test]
@@ -137,7 +138,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
         }
         most.max(memory_kilobytes(&dispatcher))
     };
-    // Ordinary deliveries come first, so that the memory for them is not counted.
+    // Ordinary deliveries come first, so that their memory is not counted.
     let slow = |behaviour: Behaviour| behaviour.after(Duration::from_millis(500));
     let kinds = [
         ("an endless body", Behaviour::endless_body(200)),
@@ -150,7 +151,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
     }
     let before = memory_kilobytes(&dispatcher);
     for (number, (what, behaviour)) in kinds.into_iter().enumerate() {
-        // The delayed answers make the deliveries overlap.
+        // The delayed responses make the deliveries overlap.
         let most = deliver(10 + number, slow(behaviour)).await;
         println!("{what} on {AT_ONCE} deliveries at once: {before} kB before, {most} kB at most");
         assert!(before > 0 && most > 0, "the dispatcher died");
@@ -161,7 +162,7 @@ async fn endless_answers_cost_no_memory(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn an_address_that_is_no_longer_allowed_is_blocked(suite: Arc<Suite>) {
-    // A delivery waits for its second attempt while the operator removes the exception for this machine.
+    // A delivery is waiting for its second attempt while the operator removes the exception for this machine.
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h");
     let (bundle, api, _permit) = suite.other_bundle(settings.clone()).await;
     let entity = Entity::new(&api, "blocked".to_owned()).await;

@@ -148,7 +148,7 @@ async fn interim_answers_without_an_end_end_the_attempt(suite: Arc<Suite>) {
     }
 }
 
-/// A delivery whose body does not fit into the buffers of a connection.
+/// A delivery whose body does not fit into a connection's buffers.
 async fn large_attempt(suite: &Suite, address: SocketAddr) -> Value {
     attempt_with(&suite.entity().await, &format!("http://{address}/"), json!({ "large": "x".repeat(250_000) })).await
 }
@@ -232,7 +232,7 @@ async fn lengths_that_contradict_each_other_are_never_guessed(suite: Arc<Suite>)
     assert!(attempt["responseBody"] == "hello" || attempt["error"].is_string(), "{attempt:#}");
 }
 
-/// The received status decides (RFC 9112 §9.8): the endpoint has the event, and must not receive it again.
+/// The received status counts (RFC 9112 §9.8): the endpoint has the event, and must not receive it again.
 #[contract_test]
 async fn a_broken_body_takes_back_no_status(suite: Arc<Suite>) {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

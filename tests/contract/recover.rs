@@ -1,5 +1,5 @@
-//! Recovery: all failed, cancelled and waiting deliveries of a range are sent in the background, once each, even if the
-//! sweep is killed.
+//! Recovery: all of a range's failed, cancelled and waiting deliveries are sent in the background, once each, even if
+//! the sweep is killed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ fn recovery(entity: &Entity, hook: &Hook, range: &Value) -> Call {
     entity.post(&format!("/webhook/{}/recover", hook.id)).json(range)
 }
 
-/// Requests a recovery, without the limit per minute: the count of the minute is removed first.
+/// Requests a recovery, bypassing the limit per minute: the minute's count is removed first.
 async fn recover(entity: &Entity, hook: &Hook, range: &Value) -> u64 {
     let minute = now() - now() % 60;
     let counted = format!("ALLOWANCE#recoveries#{}", entity.id);
@@ -197,7 +197,8 @@ async fn failed_deliveries_alone_are_recovered_when_no_others_are_included(suite
     assert_eq!(receiver.received("/").len(), 7);
 }
 
-/// An outage of hours, in seconds: the endpoint does not answer, the schedule has long waits, and the breaker is open.
+/// An outage of several hours, in seconds: the endpoint does not respond, the schedule has long waits, and the breaker
+/// is open.
 #[contract_test]
 async fn after_an_outage_waiting_deliveries_are_delivered_at_once(suite: Arc<Suite>) {
     let settings = Settings::default().with("RETRY_SCHEDULE", "0s,1h,1h").with("BREAKER_THRESHOLD", "3");
@@ -297,7 +298,7 @@ async fn a_delivery_that_cannot_be_read_keeps_no_recovery_from_its_end(suite: Ar
     assert!(bundle.stop().await.success());
 }
 
-/// A job of a later release once stopped the jobs of its entity after a rollback.
+/// After a rollback, a later release's job once blocked its entity's other jobs.
 #[contract_test]
 async fn a_job_that_cannot_be_read_holds_up_no_other_of_its_entity(suite: Arc<Suite>) {
     let settings = swept_by_hand().with("RETRY_SCHEDULE", "0s");
@@ -363,7 +364,7 @@ async fn a_recovery_of_nothing_says_why(suite: Arc<Suite>) {
     assert_eq!(entity.delivery(&id).await["attemptCount"], 1);
 }
 
-/// A recovery right after a failure once had no effect, because the index lags behind the table.
+/// Right after a failure, a recovery once had no effect, because the index lags behind the table.
 #[contract_test]
 async fn a_recent_failure_is_recovered_before_the_index_shows_it(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(one_attempt()).await;
@@ -432,7 +433,7 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     let mut head = table.head(&ids[0]).await.expect("it is there");
     head["attemptCount"] = json!({ "N": "99" });
     table.put(head).await;
-    // Like a delivery of 91 days ago that the table has not removed yet.
+    // Like a delivery from 91 days ago that the table has not removed yet.
     let expired = stored::delivery_id(&stored::event_id((now() - 91 * DAY) * 1_000, 0), 0);
     let (pk, sk) = stored::head_key(&expired);
     let mut head = table.head(&ids[1]).await.expect("it is there");
@@ -452,7 +453,7 @@ async fn exhausted_and_expired_deliveries_are_not_recovered(suite: Arc<Suite>) {
     assert_eq!(table.head(&expired).await, Some(head));
 }
 
-/// The table removes a delivery some days after its retention, which an event may have shorter than others.
+/// The table removes a delivery some days after its retention, which may be shorter for some events.
 #[contract_test]
 async fn the_number_that_is_left_ends_at_0_although_some_have_expired(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -547,7 +548,7 @@ async fn missing_and_disabled_webhooks_are_not_recovered(suite: Arc<Suite>) {
         let call = entity.post(&format!("/webhook/{id}/recover")).json(&range);
         call.refused(404, "webhook-not-found").await;
     }
-    // This is the path of a delivery, which has no POST.
+    // This is a delivery's path, which has no POST.
     entity.post("/webhook/delivery/recover").json(&range).refused(405, "method-not-allowed").await;
     entity.changed(&hook.id, json!({ "enabled": false })).await;
     recovery(&entity, &hook, &range).refused(409, "webhook-disabled").await;

@@ -1,6 +1,6 @@
-//! A release reads what the release before it wrote. `release_data/VERSION.json` has a sample of everything that the
-//! release of that version stores: the items of the table, the secrets that open them, and facts that its clients know.
-//! The secrets are used nowhere else.
+//! A release reads what the release before it wrote. `release_data/VERSION.json` has a sample of everything that this
+//! version stores: the table's items, the secrets that open them, and facts that its clients know. The secrets are used
+//! nowhere else.
 //!
 //! Before a release, `cargo test --workspace --test contract -- --ignored release_data` writes the sample of the
 //! version in Cargo.toml. The previous release's sample is kept until the next one.
@@ -16,12 +16,12 @@ use crate::{
     harness::{Behaviour, Entity, LONG, Receiver, Settings, Suite, Table, is_signed_by, now, project, until},
 };
 
-/// An address of this machine that refuses connections.
+/// An address on this machine that refuses connections.
 const REFUSING: &str = "http://127.0.0.1:9";
 const ENTITY: &str = "release-data";
 const API_KEY: &str = "kept-value";
 const SUBJECT: &str = "B-1";
-/// Every secret of the service; those of providers belong to the suite.
+/// All of the service's secrets; providers' secrets belong to the suite.
 const SECRETS: [&str; 6] =
     ["client-secret-pepper", "data-keys", "demo-application", "platform-application", "signing-key", "task-key"];
 
@@ -38,7 +38,7 @@ fn kept(base: &str) -> Value {
     json!({ "eventUrl": format!("{base}/kept?token={API_KEY}"), "headers": { "X-Api-Key": API_KEY } })
 }
 
-/// An event that is published with a key.
+/// An event published with a key.
 fn published() -> Value {
     json!({ "type": "booking.created", "subject": SUBJECT, "data": { "number": 1 } })
 }
@@ -74,7 +74,7 @@ async fn a_sample_of_this_release_is_written(suite: Arc<Suite>) {
 
     let gone = receiver.on("/gone", [Behaviour::status(410)]);
     let hook = entity.hook_with(webhook("gone", &json!({ "eventUrl": gone }))).await;
-    // A body that has its own item, since packing saves half of it.
+    // A body with its own item, even though packing halves it.
     let large: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let large = json!({ "number": 2, "random": large });
     let failed = entity.publish(large.clone()).await;
@@ -136,7 +136,7 @@ async fn data_of_the_last_release_are_read(suite: Arc<Suite>) {
 
     let application = &facts["application"];
     assert!(accepted(&api, &text(application, "clientId"), &text(application, "clientSecret")).await);
-    // The third attempt of the delivery that is retried is due some hours after the sample was written.
+    // The retried delivery's third attempt is due some hours after the sample was written.
     let retrying = text(&facts["deliveries"], "retrying");
     let retrying = entity.delivery(&retrying).await;
     assert!(retrying["attemptCount"].as_u64() >= Some(2), "{retrying:#}");

@@ -1,5 +1,5 @@
-//! Replays: kept events that match a webhook and have no delivery to it are delivered, once each. Events that match no
-//! webhook are kept for that.
+//! Replays: stored events that match a webhook and have no delivery to it are delivered, once each. Events that match
+//! no webhook are stored for this purpose.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The age of the events of these tests: a replay leaves the newest events for later.
+/// The age of these tests' events: a replay leaves the newest events for later.
 const AGE: i64 = 3_600;
 /// A type to which the first webhook of these tests does not subscribe.
 const UNWANTED: &str = "booking.created";
@@ -24,7 +24,7 @@ fn replay(entity: &Entity, hook: &Hook, request: &Value) -> Call {
     entity.post(&format!("/webhook/{}/replay", hook.id)).json(request)
 }
 
-/// A range that includes the events of these tests.
+/// A range that includes these tests' events.
 fn range() -> Value {
     json!({ "createdFrom": "2020-01-01T00:00:00Z", "createdUntil": before(AGE / 2) })
 }
@@ -69,7 +69,7 @@ async fn until_counted(entity: &Entity, hook: &Hook, request: &Value, expected: 
     .await;
 }
 
-/// Removes the count of the requests of this minute.
+/// Removes the count of this minute's requests.
 async fn forget_requests(entity: &Entity) {
     let minute = now() - now() % 60;
     let counted = format!("ALLOWANCE#replays#{}", entity.id);
@@ -130,7 +130,7 @@ async fn a_repeated_replay_adds_no_second_delivery(suite: Arc<Suite>) {
     let nothing = replay(&entity, &hook, &range).expect(202).await.json();
     assert!(nothing["message"].as_str().is_some_and(|said| said.contains("already has a delivery")), "{nothing:#}");
 
-    // The job of the last requests may still be at work: it begins again, since the webhook was changed.
+    // The job for the last requests may still be at work: it starts over, since the webhook was changed.
     unmatched_again(&suite, &entity, &hook, &range).await;
     replay(&entity, &hook, &range).expect(202).await;
     receiver.until("/", 2).await;
@@ -148,7 +148,7 @@ async fn unmatched_again(suite: &Suite, entity: &Entity, hook: &Hook, range: &Va
     until_counted(entity, hook, range, 1).await;
 }
 
-/// A replay until now waits a minute and a half for the last events of its range.
+/// A replay up to the present waits a minute and a half for its range's last events.
 #[contract_test]
 async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
     let entity = suite.entity().await;
@@ -173,7 +173,7 @@ async fn a_webhook_has_one_replay_at_a_time(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn a_count_ends_after_eight_mebibytes_of_bodies(suite: Arc<Suite>) {
-    /// The number of events examined together.
+    /// How many events are examined together.
     const AT_ONCE: u64 = 25;
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;

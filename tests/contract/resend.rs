@@ -22,7 +22,7 @@ async fn resent(entity: &Entity, id: &str) -> Value {
     answer.json()
 }
 
-/// A retry after ten minutes, for which no test waits.
+/// A retry after ten minutes, which no test waits for.
 fn later() -> Behaviour {
     Behaviour::answer(429, &[("Retry-After", "600")], "")
 }
@@ -111,7 +111,7 @@ async fn an_attempt_in_between_leaves_the_schedule_as_it_was(suite: Arc<Suite>) 
     assert_eq!(time(&second["nextAttemptDate"]), scheduled, "the schedule stays as it was");
     assert_eq!(second["status"], "retrying");
 
-    // Again: every request causes a separate attempt.
+    // Again: every request causes its own attempt.
     resent(&entity, &id).await;
     let third = entity.until_delivery(&id, "is attempted in between", |delivery| delivery["attemptCount"] == 3).await;
     assert_eq!(time(&third["nextAttemptDate"]), scheduled);

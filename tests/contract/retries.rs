@@ -1,4 +1,4 @@
-//! Retries: time and content of the next attempt, and when there is none.
+//! Retries: the next attempt's time and content, and when there is none.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ async fn attempt_and_next(suite: &Suite, status: u16, retry_after: &str) -> [Tim
     [&delivery["attempts"][0]["attemptDate"], &delivery["nextAttemptDate"]].map(time)
 }
 
-/// The wait after a first attempt with this response, in seconds.
+/// How long the wait is after a first attempt with this response, in seconds.
 async fn wait_after(suite: &Suite, status: u16, retry_after: &str) -> i64 {
     let [attempt, next] = attempt_and_next(suite, status, retry_after).await;
     next.duration_since(attempt).as_secs()
@@ -166,7 +166,7 @@ async fn retry_after_counts_for_429_and_503_only(suite: Arc<Suite>) {
 
 #[contract_test]
 async fn retry_after_never_shortens_the_wait(suite: Arc<Suite>) {
-    // 1795168020 is a Unix time, not a wait. At once, since each delivery takes two seconds at least.
+    // 1795168020 is a Unix time, not a wait. At once, since each delivery takes at least two seconds.
     let values = ["0", "-5", "0.5", "soon", "1795168020", "Thu, 01 Jan 1970 00:00:00 GMT", ""];
     join_all(values.map(async |value| {
         let entity = suite.entity().await;

@@ -45,7 +45,7 @@ async fn a_revoked_token_is_refused_by_every_operation(suite: Arc<Suite>) {
     let call = |method: &str, path: &str, token: &str| {
         api.call(method, path.replace("{managingEntityIdentifier}", own).replace(['{', '}'], "")).bearer(token)
     };
-    // Every function is warm, and has read the list before the token is added.
+    // Every function is warm and read the list before the token was added.
     for operation in &operations {
         let answer = call(&operation.method, &operation.path, &token).answered().await;
         assert_ne!(answer.status, 401, "{}", answer.exchange);
@@ -111,7 +111,7 @@ async fn a_revoked_token_makes_no_credential_from_its_revocation_on(suite: Arc<S
     for (path, body) in calls {
         let token = api.new_token(Application::Platform, scope).await;
         let call = || api.post(path.clone()).header("accept", "application/json, text/event-stream").bearer(&token);
-        // The function is warm, and has read the list before the token is added.
+        // The function is warm and read the list before the token was added.
         let before = call().json(&body).answered().await;
         assert!(before.status < 300, "{}", before.exchange);
         revoke(api, Application::Platform, &token).expect(200).await;
@@ -176,8 +176,8 @@ async fn a_revocation_needs_a_token_and_an_authenticated_client(suite: Arc<Suite
     assert!(is_active(api, &token).await);
 }
 
-/// With one allowance per entity, a thief of one application could use it up, and the owner could neither revoke tokens
-/// nor remove the application for the rest of the hour.
+/// With one allowance per entity, a thief who has one application could use it up, and for the rest of the hour the
+/// owner could neither revoke tokens nor remove the application.
 #[contract_test]
 async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite: Arc<Suite>) {
     let api = &suite.api;
@@ -216,7 +216,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!((4..=8).contains(&listed(&items, &stolen, "token")), "the list stays short");
     assert!((1..=2).contains(&listed(&items, &stolen, "issued")), "the rest share an entry for five minutes");
 
-    // A revocation now also ends earlier tokens, but no later ones.
+    // A revocation now also ends earlier tokens, but not later ones.
     let [older, last, newer] =
         [("older", 50), ("last", 40), ("newer", 30)].map(|(name, ago)| token(&stolen, name, ago));
     assert!(is_active(api, &older).await && is_active(api, &last).await);
@@ -234,7 +234,7 @@ async fn a_stolen_application_that_revokes_endlessly_costs_others_nothing(suite:
     assert!(!is_active(api, &newer).await);
 }
 
-/// Replaces the process of `list-event-types` by one that has not read the list yet.
+/// Replaces the `list-event-types` process with one that has not read the list yet.
 async fn restart_list_event_types(bundle: &Bundle) {
     let before = bundle.process("list-event-types").await;
     before.kill();
@@ -263,7 +263,7 @@ async fn every_kind_of_revocation_is_known_to_the_next_start(suite: Arc<Suite>) 
     }
 }
 
-/// One response of the table has at most 1 MB.
+/// One response from the table has at most 1 MB.
 #[contract_test]
 async fn a_start_knows_every_revocation_of_a_list_of_several_pages(suite: Arc<Suite>) {
     const LISTED: usize = 2_500;

@@ -1,5 +1,5 @@
 //! Each function has the rights that SAM derives from template.yaml, and declares no variable that it does not read.
-//! Every run ends with a check that all calls are granted, and that tests use every grant.
+//! Every run ends with a check that all calls are granted and that tests use every grant.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,7 +62,7 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         };
         let (shared, own): (Vec<_>, Vec<_>) = function.environment.keys().partition(|name| shared.contains(name));
         read_of_shared.extend(shared.into_iter().filter(is_read).cloned());
-        // Any short text is a valid name, so the error never names the variable.
+        // Any short string is a valid name, so the error never names the variable.
         let own: Vec<_> = own.into_iter().filter(|name| !is_read(name) && *name != "PANEL_NAME").collect();
         if !own.is_empty() {
             unread.insert(&function.name, own);
@@ -72,13 +72,13 @@ async fn every_variable_that_a_function_declares_is_read(_: Arc<Suite>) {
         unread.is_empty(),
         "these functions do not read these variables, which template.yaml gives them: {unread:?}"
     );
-    // Any text is a valid log level, so the error never names it.
+    // Any string is a valid log level, so the error never names it.
     read_of_shared.insert("LOG_LEVEL".to_owned());
     let unread: Vec<_> = shared.into_iter().filter(|name| !read_of_shared.contains(*name)).collect();
     assert!(unread.is_empty(), "no function reads these variables, which template.yaml gives all of them: {unread:?}");
 }
 
-/// The error of a function that is started with only these variables.
+/// The error from a function started with only these variables.
 async fn complaint(folder: &Path, function: &str, variables: &[(&str, &str)]) -> String {
     let aws = [("AWS_REGION", "us-east-1"), ("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")];
     let mut command = Command::new(folder.join("functions"));
@@ -115,7 +115,7 @@ async fn every_publishing_function_announces_slow_webhooks_in_their_lane(suite: 
     }
 }
 
-// Each of these functions has the rights to note the first use of a credential and to count a failed attempt, and a run
+// Each of these functions has the rights to record a credential's first use and to count a failed attempt, and a run
 // must use every right. Other tests do both at only some of these endpoints.
 #[contract_test]
 async fn every_endpoint_for_clients_notes_first_use_and_counts_guesses(suite: Arc<Suite>) {

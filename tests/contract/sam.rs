@@ -9,7 +9,7 @@ use tokio::{process::Command, sync::Mutex};
 
 use crate::harness::{Suite, project};
 
-/// Held while SAM runs: a test that looks for left folders must not see those of another test.
+/// Held while SAM is running: a test that looks for leftover folders must not see another test's.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
 /// A Python program of `local/sam`.
@@ -20,7 +20,7 @@ fn sam(program: &str) -> Command {
     command
 }
 
-/// `local/sam` with `tests/python/sam` in place of SAM; `None` if the kernel allows no namespaces.
+/// `local/sam` with `tests/python/sam` instead of SAM; `None` if the kernel allows no namespaces.
 async fn sam_in_namespace() -> Option<Command> {
     let mut unshare = Command::new("unshare");
     if !unshare.args(["--map-root-user", "--net", "true"]).status().await.expect("unshare is installed").success() {
@@ -30,7 +30,7 @@ async fn sam_in_namespace() -> Option<Command> {
     let path =
         format!("{}:{}", project().join("tests/python").display(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
     let mut command = sam("");
-    // A person's AWS credentials must not reach a container; the fake of SAM checks that.
+    // A person's AWS credentials must not reach a container; the fake SAM checks this.
     command.env("PATH", path).env("AWS_SESSION_TOKEN", "of a person");
     Some(command)
 }
@@ -46,7 +46,7 @@ async fn answer(suite: &Suite, function: &str) -> Option<(Value, String)> {
     Some((answer, log))
 }
 
-/// The private folders of runs, which are removed at their end.
+/// The runs' private folders, which are removed when they end.
 fn runs() -> BTreeSet<PathBuf> {
     fs::read_dir(project().join("target/sam")).into_iter().flatten().flatten().map(|run| run.path()).collect()
 }

@@ -1,4 +1,4 @@
-//! The sample events of every function for `cargo lambda invoke`: `events/NAME.json`, and `events/NAME.KIND.json` for
+//! Every function's sample events for `cargo lambda invoke`: `events/NAME.json`, and `events/NAME.KIND.json` for
 //! another kind of call. The test invokes each function with each of its samples.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
@@ -28,7 +28,7 @@ fn function_of(sample: &str) -> &str {
     sample.split('.').next().unwrap_or_default()
 }
 
-/// The sample with names replaced by values, also within an encoded body.
+/// The sample with names replaced by values, even within an encoded body.
 fn filled(sample: &str, values: &[(&str, &str)]) -> String {
     let replaced = |text: &str| values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
     let mut event: Value = serde_json::from_str(sample).expect("a sample is JSON");

@@ -1,4 +1,4 @@
-//! Rotation of the signing keys while tokens are issued and used: no valid token is refused, and no token is valid for
+//! Rotating the signing keys while tokens are issued and used: no valid token is refused, and no token is valid for
 //! longer than its key.
 
 use std::{
@@ -27,11 +27,11 @@ use crate::harness::{
 };
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
-/// Number of tokens that are issued between two rotations.
+/// Number of tokens issued between two rotations.
 const TOKENS: usize = 200;
 /// Number of uses of each token.
 const USES: usize = 10;
-/// Functions keep keys in memory for five minutes. Anything that happens sooner did not wait for that.
+/// Functions keep keys in memory for five minutes. Anything that happens sooner did not wait for this.
 const KEPT: Duration = Duration::from_secs(4 * 60);
 
 /// Makes the published keys an hour old, so that they may sign: a rotation requires ten minutes.
@@ -73,7 +73,7 @@ impl Client {
         Self { http, env: Arc::clone(&api.env) }
     }
 
-    /// A new token. The request is repeated, since a function that is being replaced may not answer.
+    /// A new token. The request is repeated, since a function that is being replaced may not respond.
     async fn token(&self) -> String {
         until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
     }
@@ -219,8 +219,8 @@ async fn in_an_emergency_every_token_of_the_old_keys_is_refused(suite: Arc<Suite
         (kid(&token) == after[0]).then_some(token)
     })
     .await;
-    // The list of revocations spread the end of the key. It is read twice a minute, and the simulator checks that this
-    // is enough.
+    // The list of revocations spread the news that the key had ended. It is read twice a minute, and the simulator
+    // checks that this is enough.
     assert!(begun.elapsed() < KEPT, "functions still knew the old keys for {:?}", begun.elapsed());
     assert_eq!(client.uses(&new).await, 200);
 
@@ -368,7 +368,7 @@ async fn an_unknown_key_is_not_the_tokens_fault_while_the_table_is_down(suite: A
         })
         .await;
     };
-    // Until the keys may be read again, the answer is that of the last read.
+    // Until the keys may be read again, the answer is the one from the last read.
     until_it_is(503).await;
     assert_eq!(client.uses(&token).await, 200, "tokens of known keys are valid");
     is_down.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Clients that are slow, announce too much or send too much: each gets an error at once, and delays no other client.
+//! Clients that are slow, announce too much or send too much: each gets an error at once and delays no other client.
 
 use std::{pin::pin, sync::Arc};
 
@@ -72,7 +72,7 @@ async fn a_body_that_grows_too_large_is_refused_while_it_is_sent(suite: Arc<Suit
     });
     let answered = match select(pin!(answer(&mut read)), endless).await {
         Either::Left((answered, _)) => answered,
-        // The connection may end while the answer waits to be read.
+        // The connection may end while the answer is waiting to be read.
         Either::Right(((), answered)) => answered.await,
     };
     refused(answered, 413, "payload-too-large");

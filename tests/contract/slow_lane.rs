@@ -35,7 +35,7 @@ async fn a_webhook_that_was_slow_comes_back_by_itself(suite: Arc<Suite>) {
     assert_eq!(table.item(&pk, &sk).await.expect("it is there")["slowUntil"], marked["slowUntil"]);
     let mut over = marked;
     over["slowUntil"]["S"] = "2026-01-01T00:00:00.000Z".into();
-    // On a busy machine an exchange may be slow, and marks the webhook again.
+    // On a busy machine, an exchange may be slow and mark the webhook again.
     until("a fast exchange", LONG, async || {
         table.put(over.clone()).await;
         let next = entity.publish(json!({})).await;
@@ -65,7 +65,7 @@ async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
         queues.map(|queue| queue.expect("a name").to_owned()).collect::<Vec<_>>()
     };
     // By publishing, and by the sweep. The sweep spends at most 200 ms on looking up the lane. On a slow machine, this
-    // is too short: the message takes the other lane, and another delivery is tried.
+    // is not enough: the message takes the other lane, and another delivery is tried.
     let id = until("a delivery is announced twice in the slow lane alone", LONG, async || {
         receiver.on("/", [later(), Behaviour::status(200)]);
         let id = entity.publish(json!({})).await;
@@ -76,7 +76,7 @@ async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
         (lanes.len() >= 2 && lanes.iter().all(|lane| lane == SLOW)).then_some(id)
     })
     .await;
-    // Resending does not look up the lane: it announces in the fast one, and a dispatcher moves the message.
+    // Resending does not look up the lane: it announces in the quick one, and a dispatcher moves the message.
     let before = lanes(&id).len();
     entity.post(&format!("/webhook/delivery/{id}/resend")).expect(202).await;
     entity.until_delivery(&id, "is sent again", |delivery| delivery["attemptCount"] == 3).await;

@@ -1,4 +1,4 @@
-//! The local stand-ins for AWS hold every secret: webhooks, browsers, and users who cannot read `service.env` have no
+//! The local AWS stand-ins hold every secret: webhooks, browsers, and users who cannot read `service.env` have no
 //! access to them.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,7 +14,7 @@ use crate::harness::{Api, AwsCaller, Bundle, Entity, Settings, Suite, aws_caller
 /// Number of concurrent attacks.
 const AT_ONCE: usize = 8;
 
-/// The `Authorization` header of a caller with a wrong secret key.
+/// The `Authorization` header of a caller with the wrong secret key.
 fn forged(access_key_id: &str) -> String {
     let credential = format!("{access_key_id}/20260101/us-east-1/any/aws4_request");
     format!("AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host;x-amz-date, Signature=00")
@@ -43,8 +43,8 @@ fn spellings(address: &str) -> Vec<String> {
     hosts.map(|host| format!("http://{host}:{rest}")).into()
 }
 
-/// Occupies the port of a stand-in on the host to which webhooks may send, and closes every connection. Otherwise
-/// another program might listen there. Returns `false` if another program has the port.
+/// Occupies a stand-in's port on the host that webhooks may send to, and closes every connection. Otherwise another
+/// program might listen there. Returns `false` if another program has the port.
 async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     let (host, rest) = stand_in.strip_prefix("http://").and_then(|rest| rest.split_once(':')).expect("host and port");
     if host == "127.0.0.1" {
@@ -56,8 +56,8 @@ async fn hold(holding: &mut JoinSet<()>, stand_in: &str) -> bool {
     true
 }
 
-/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns the number
-/// that the stand-ins refused; fails if one is answered.
+/// Sends webhooks to every stand-in, by each of its names, with everything that a tenant can set. Returns how many the
+/// stand-ins refused; fails if one gets an answer.
 async fn attack(bundle: &Bundle, api: &Api) -> usize {
     let mut attacked: Vec<(String, &str)> = Vec::new();
     let mut stand_ins: Vec<(String, &str)> =

@@ -1,5 +1,5 @@
-//! The subject of an event, such as the number of a booking: the publisher names it, or the data contain it, and people
-//! find events and deliveries by it.
+//! An event's subject, such as a booking's number: the publisher names it, or the data contains it, and people find
+//! events and deliveries by it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -194,7 +194,7 @@ async fn a_deployment_chooses_the_members_that_name_subjects(suite: Arc<Suite>) 
     for (data, subject) in [
         (json!({ "bookingNumber": "B-1", "roomIdentifier": "7" }), Some("7")),
         (json!({ "bookingNumber": "B-1", "roomIdentifier": null }), Some("B-1")),
-        // The subject of the type.
+        // The type's subject.
         (json!({ "bookingIdentifier": "B-1" }), Some("B-1")),
         (json!({ "confirmationNumber": "B-1" }), None),
     ] {

@@ -1,5 +1,5 @@
-//! The sweep opens the deliveries that nothing has announced, continues after unreadable deliveries, does not wait for
-//! throttled tenants, and does not lengthen a crowded queue.
+//! The sweep opens deliveries that nothing has announced, continues after unreadable ones, does not wait for throttled
+//! tenants, and does not lengthen a crowded queue.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::harness::{
     time, until,
 };
 
-/// Due time of the deliveries that a sweep finds first.
+/// When the deliveries that a sweep finds first are due.
 pub const LONG_AGO: &str = "2026-01-01T00:00:00.000Z";
-/// A later due time, which is over as well.
+/// A later due time, which has also passed.
 const LATER: &str = "2026-01-02T00:00:00.000Z";
 /// The last characters of an identifier, in which copies differ.
 const END: usize = 4;
@@ -43,21 +43,21 @@ pub async fn until_opens(delivery: &Value) {
     until("the event is old enough", LONG, async || (now() > created + OPENS_AFTER).then_some(())).await;
 }
 
-/// Waits for the sweep at the start of the bundle.
+/// Waits for the sweep at the bundle's startup.
 pub async fn until_first_sweep(setup: &Interposed) {
     let shards = || setup.table.calls_mentioning("DUE#").len();
     until("the first sweep is over", LONG, async || (shards() >= 8).then_some(())).await;
 }
 
-/// Publishes an event whose delivery waits for its second attempt.
+/// Publishes an event whose delivery is waiting for its second attempt.
 async fn waiting(entity: &Entity) -> String {
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["retrying"]).await;
     id
 }
 
-/// Makes a waiting delivery due since this time, as if the message for its attempt were lost; returns its head. So a
-/// test need not wait for the end of a pause, or be ready before it.
+/// Makes a waiting delivery due since this time, as if the message for its attempt were lost; returns its head. This
+/// way, a test need not wait for a pause to end, or be ready before it ends.
 pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
     let mut head = table.head(id).await.expect("it was attempted");
     for name in ["nextAttemptDate", "claimableAt", "dueAt"] {
@@ -69,7 +69,7 @@ pub async fn overdue(table: &Table, id: &str, since: &str) -> Value {
     head
 }
 
-/// A copy of a head for another delivery. The identifiers of up to 1 000 copies have the beginning of the original.
+/// A copy of a head for another delivery. Up to 1 000 copies' identifiers begin like the original's.
 fn copy(head: &Value, number: usize) -> Value {
     let original = head["id"]["S"].as_str().expect("a text");
     let (beginning, end) = original.split_at(original.len() - END);
@@ -111,7 +111,7 @@ async fn unreadable_deliveries_do_not_stop_a_sweep(suite: Arc<Suite>) {
     assert!(setup.bundle.stop().await.success());
 }
 
-/// A sweep once ended at the first error, so that the deliveries of a throttled entity, the oldest, blocked all others.
+/// A sweep once ended at the first error, so a throttled entity's deliveries, being the oldest, blocked all others.
 #[contract_test]
 async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite>) {
     /// More deliveries than a sweep reads from a part of the index in one query.
@@ -133,7 +133,7 @@ async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite
     table.put_all((0..BUSY).map(|number| copy(&head, number))).await;
     let prefix = copied[..copied.len() - END].to_owned();
     let other = waiting.clone();
-    // A query of the index names the last delivery of the page before, and reads another partition.
+    // A query of the index names the previous page's last delivery, and reads another partition.
     let throttled = move |call: &AwsCall| call.operation != "Query" && call.mentions(&prefix) && !call.mentions(&other);
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled);
     let swept = invocation(&setup.api.env, "sweep-deliveries", "{}").send();
@@ -144,7 +144,7 @@ async fn throttled_deliveries_of_one_entity_do_not_stop_a_sweep(suite: Arc<Suite
     setup.bundle.cut_power().await;
 }
 
-/// The client of the table repeats the lookup after four seconds, and gives up after ten.
+/// The table's client repeats the lookup after four seconds and gives up after ten.
 #[contract_test]
 async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;
@@ -155,7 +155,7 @@ async fn a_webhook_that_cannot_be_looked_up_soon_delays_no_announcement(suite: A
     let hook = entity.hook(&receiver.on("/", [later()])).await;
     let id = waiting(&entity).await;
     overdue(&table, &id, LONG_AGO).await;
-    // Every further announcement is lost, so that no dispatcher also looks up the webhook.
+    // All further announcements are lost, so that no dispatcher also looks up the webhook.
     let webhook = hook.id.clone();
     let announces = move |call: &AwsCall| announced(call).iter().any(|due| due.webhook == webhook);
     setup.services.swallow(usize::MAX, announces.clone());
@@ -214,7 +214,7 @@ async fn a_sweep_announces_only_deliveries_that_have_no_message(suite: Arc<Suite
     assert!(setup.bundle.stop().await.success());
 }
 
-/// A delivery without attempts was once considered delivered after an hour, and was missing from the list.
+/// A delivery without attempts was once considered delivered after an hour and was missing from the list.
 #[contract_test]
 async fn a_delivery_that_nothing_announced_is_pending_and_then_delivered(suite: Arc<Suite>) {
     let (setup, _permit) = suite.other_bundle_interposed(swept_by_hand()).await;

@@ -30,7 +30,7 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
     let (setup, _permit) = suite.other_bundle_interposed(Settings::default().with("RETRY_SCHEDULE", SCHEDULE)).await;
     let entity = Entity::new(&setup.api, "busy".to_owned()).await;
     let receiver = Receiver::start().await;
-    // Each kind of call has a separate error code, so that no call is refused at every repetition.
+    // Each kind of call has its own error code, so that no call is refused on every repetition.
     let kinds = ["BatchExecuteStatement", "BatchGetItem"];
     let codes = ["ProvisionedThroughputExceededException", "InternalServerError"];
     for (kind, code) in kinds.into_iter().zip(codes) {
@@ -47,7 +47,7 @@ async fn a_table_that_refuses_and_dawdles_now_and_then_changes_nothing(suite: Ar
 /// More deliveries than a request to a feed processes at once.
 const OF_FEED: usize = 20;
 
-/// The deliveries of a feed, with its webhook; each is published, and none is read.
+/// A feed's deliveries, with its webhook; each is published and none is read.
 async fn unread(entity: &Entity, count: usize) -> (Hook, Vec<String>) {
     let hook = pulled(entity).await;
     let mut published = Vec::new();
@@ -69,7 +69,7 @@ fn throttled(on: &Arc<AtomicBool>, delivery: &str, attribute: &str) -> impl Fn(&
     }
 }
 
-/// Waits until the statistics of a webhook have this many attempts.
+/// Waits until a webhook's statistics show this many attempts.
 async fn until_counted(entity: &Entity, hook: &Hook, attempts: usize) {
     until(&format!("{attempts} attempts are counted"), LONG, async || {
         let stats = entity.get(&format!("/webhook/{}/stats", hook.id)).expect(200).await.json();
@@ -78,7 +78,7 @@ async fn until_counted(entity: &Entity, hook: &Hook, attempts: usize) {
     .await;
 }
 
-/// Asserts that each delivery was confirmed at its first attempt.
+/// Asserts that each delivery was confirmed on its first attempt.
 async fn each_is_confirmed_once(entity: &Entity, deliveries: &[String]) {
     for delivery in deliveries {
         let shown = entity.delivery(delivery).await;
@@ -100,7 +100,7 @@ async fn answers_of_a_reader_that_were_recorded_count_although_one_fails(suite: 
     setup.table.refuse(usize::MAX, "ProvisionedThroughputExceededException", throttled(&is_on, last, "attemptCount"));
     let receipts: Vec<_> = read.iter().map(|delivery| &delivery["receipt"]).collect();
     let answers = entity.post(&format!("/webhook/{}/feed/ack", hook.id)).json(&json!({ "confirmed": receipts }));
-    // The function itself answers, in time. If it took more than 15 s, it would be stopped, and the response would be a
+    // The function itself responds in time. If it took more than 15 s, it would be stopped, and the response would be a
     // 500.
     answers.expect(503).await;
     let mut recorded = 0;

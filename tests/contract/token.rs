@@ -14,7 +14,7 @@ use crate::harness::{Api, ApiResponse, Application, Call, Suite, now};
 
 const GRANT: (&str, &str) = ("grant_type", "client_credentials");
 
-/// The demo application's credentials, as parameters of the form.
+/// The demo application's credentials, as form parameters.
 fn credentials(api: &Api) -> [(&'static str, String); 2] {
     [("client_id", api.env["CLIENT_ID"].clone()), ("client_secret", api.env["CLIENT_SECRET"].clone())]
 }

@@ -1,5 +1,5 @@
-//! Traces: a client's trace (W3C Trace Context) is in the log, and is sent to the endpoints of its events and to no
-//! other server.
+//! Traces: a client's trace (W3C Trace Context) is in the log, and is sent to its events' endpoints and to no other
+//! server.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -165,7 +165,7 @@ async fn every_line_of_a_call_names_its_request_and_its_trace(suite: Arc<Suite>)
         assert_eq!(member(line, "span_id"), member(&of_call[0], "span_id"));
         assert!(member(line, "span_id") != SPAN && line.get("xrayTraceId").is_none(), "{line:#}");
     }
-    // The line has no other details of the request.
+    // The line has no other details about the request.
     assert_eq!(lines(&suite, "show-webhook", refused.header("x-request-id")), of_call);
 }
 

@@ -1,4 +1,4 @@
-//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
+//! What publishing and delivering cost: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
 //! conclusions.
 //!
 //! Operations run one at a time here, so that none share a call; under load, calls are shared, but units are the same.
@@ -22,19 +22,19 @@ const SCHEDULE: &str = "0s,1s,1s,1s";
 /// A sweep that finds nothing makes no call that counts here, and one that finds a lost announcement replaces its
 /// calls.
 const SWEEP_INTERVAL: &str = "30s";
-/// The number of measurements before a cost is considered too high: on a machine that stalls, functions repeat calls,
-/// and concurrent calls follow each other.
+/// How often to measure before a cost is considered too high: on a stalling machine, functions repeat calls, and
+/// concurrent calls follow each other.
 const TRIES: usize = 5;
 /// Deliveries to each webhook before the measurement, so that functions have started and filled their caches.
 const WARM_UP: usize = 3;
-/// Minimum duration of a call of the table while sequential calls are counted: concurrent calls then overlap even on a
-/// busy machine. A publication waits for the queue for two seconds.
+/// Minimum duration of a table call while sequential calls are counted: concurrent calls then overlap even on a busy
+/// machine. Publishing waits two seconds for the queue.
 const ROUND_TRIP: Duration = Duration::from_secs(1);
-/// An attribute that only the insertion of an event names.
+/// An attribute named only when an event is inserted.
 const OF_AN_EVENT: &str = "'targets': ?";
-/// The number of webhooks of a popular event.
+/// How many webhooks a popular event has.
 const MANY: usize = 20;
-/// The maximum number of webhooks of an entity.
+/// The maximum number of webhooks per entity.
 const MOST: usize = 200;
 
 /// The cost of an operation, for the publishing and the delivering function.
@@ -61,7 +61,7 @@ impl Cost {
     }
 }
 
-/// Whether publish-event makes such calls: it reads webhooks, writes the event, before it a large body, and announces
+/// Whether publish-event makes such calls: it reads webhooks, writes the event (after a large body), and announces
 /// first attempts.
 fn is_of_publishing(metered: &Metered) -> bool {
     let call = &metered.call;
@@ -150,11 +150,11 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     for _ in 0..WARM_UP {
         measured(&setup, &alone, booking(1_000), 1, 1).await;
     }
-    // Written at publication: the event, which has a unit for each KB, and its entry in the index by entity. Packed, 10
-    // KB take 1.9 KB, and so the event 2.1 KB. Packed, 20 KB take 3.5 KB, which are a separate item of four units.
-    // Read: the webhooks.
+    // Written on publishing: the event, at one unit per KB, and its entry in the index by entity. Packed, 10 KB take
+    // 1.9 KB, so the event takes 2.1 KB. Packed, 20 KB take 3.5 KB, which become a separate item of four units. Read:
+    // the webhooks.
     //
-    // Written at the delivery: the claim inserts the head, which is in no index. The record changes it, and enters it
+    // Written on delivering: the claim inserts the head, which is in no index. The record changes it, and enters it
     // into the index by webhook. The statistics are one update. Read, at half a unit each: webhook, event and health. A
     // separate body takes a whole unit.
     for (bytes, published, delivered) in
@@ -167,7 +167,7 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
         .await;
     }
 
-    // An event that matches no webhook is stored like any other, and costs nothing more.
+    // An event that matches no webhook is stored like any other and costs nothing more.
     let unmatched = Entity::new(&setup.api, "unmatched".to_owned()).await;
     hook_for(&unmatched, "payee.created", &receiver.on("/unmatched", [Behaviour::status(200)])).await;
     let measure = async || measured(&setup, &unmatched, booking(1_000), 0, 1).await;
@@ -176,8 +176,8 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     })
     .await;
 
-    // A failure that is retried within seconds takes four units: claim, record, health and statistics. No index shows
-    // the delivery yet. With four attempts its head is smaller than 1 KB. The success takes a fifth, since it removes
+    // A failure retried within seconds takes four units: claim, record, health and statistics. No index shows the
+    // delivery yet. With four attempts, its head is smaller than 1 KB. The success takes a fifth unit, since it removes
     // the health. Each attempt reads 1.5 units.
     let measure = async || {
         let fails = Behaviour::status(500);
@@ -190,7 +190,7 @@ async fn publishing_and_delivering_cost_no_more_than_the_docs_say(suite: Arc<Sui
     .await;
 
     measured(&setup, &many, booking(1_000), MANY, 1).await;
-    // The event has 75 bytes for each of 20 webhooks, and so 2.1 KB: three units and one. Each delivery takes four.
+    // The event has 75 bytes for each of 20 webhooks, so 2.1 KB: three units plus one. Each delivery takes four.
     let measure = async || measured(&setup, &many, booking(1_000), MANY, 1).await;
     let is_low = |[publishing, delivering]: &[Cost; 2]| publishing.writes + delivering.writes <= 84.0;
     assert_low("a popular event", measure, is_low).await;
@@ -209,7 +209,7 @@ async fn a_body_is_sent_and_shown_as_published_however_it_is_stored(suite: Arc<S
     let entity = suite.entity().await;
     let table = suite.table();
     entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // Packing saves half of these texts, which leaves more than fits into the event's item.
+    // Packing halves this text, which leaves more than fits into the event's item.
     let random: Vec<String> = (0..200).map(|_| uuid(&SystemRandom)).collect();
     let bodies = [(booking(100), "plain"), (booking(1_000), "packed"), (json!({ "random": random }), "apart")];
     for (index, (data, stored_as)) in bodies.into_iter().enumerate() {
@@ -261,7 +261,7 @@ async fn an_event_that_two_hundred_webhooks_want_waits_for_few_calls_in_a_row(su
         println!("an event to {MOST} webhooks: {count} calls, {in_a_row} in a row");
         (count, in_a_row)
     };
-    // The functions start, and open their connections.
+    // The functions start and open their connections.
     published().await;
     arrived().await;
     setup.table.delay(usize::MAX, ROUND_TRIP, |_| true);
@@ -288,7 +288,7 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
         before.kill();
         until_gone(&[before]).await;
         setup.table.metered();
-        // The successor runs once `local` has noticed the end, and sends no request to the dead process.
+        // The successor runs once `local` has noticed that the process ended and sends it no more requests.
         setup.bundle.process("list-event-types").await;
         entity.get("/webhook/event/list").expect(200).await;
         let is_of_start = |call: &&Metered| call.call.mentions("JWKS") || call.call.mentions("REVOKED");
@@ -301,9 +301,9 @@ async fn a_function_that_starts_has_read_keys_and_revocations_after_two_calls(su
     assert!(setup.bundle.stop().await.success());
 }
 
-/// Adds deliveries of all webhooks, which are copies of one that waits for its retry and are newer: first failed, then
-/// waiting, then delivered ones. The first webhook has more than a page of delivered ones, and the second of failed
-/// ones. Returns the newest event.
+/// Adds deliveries to all webhooks, newer copies of one that is waiting for its retry: first failed, then waiting, then
+/// delivered ones. The first webhook has more than a page of delivered ones, and the second of failed ones. Returns the
+/// newest event.
 async fn fill(table: &Table, entity: &Entity, hooks: &[Hook], model: &str) -> String {
     const FEW: usize = 3;
     const MORE_THAN_A_PAGE: usize = 30;
@@ -345,7 +345,7 @@ async fn fill(table: &Table, entity: &Entity, hooks: &[Hook], model: &str) -> St
     newest
 }
 
-/// Stores that the sweep has passed all events of the next hour.
+/// Stores that the sweep has passed all of the next hour's events.
 async fn pass_new_events(table: &Table) {
     let event = stored::event_id((now() + 3_600) * 1_000, 0);
     let body = event.strip_prefix("evt_").expect("an event's identifier");
@@ -356,7 +356,7 @@ async fn pass_new_events(table: &Table) {
     table.put(positions).await;
 }
 
-/// A request of the API, and the queries and units that it may take.
+/// An API request, and the queries and units that it may take.
 struct ListCost {
     path: String,
     queries: usize,
@@ -400,7 +400,7 @@ async fn lists_of_two_hundred_webhooks_cost_no_more_than_the_docs_say(suite: Arc
         // Events that matched no webhook have a separate partition.
         cost("/webhook/event", 2, 22.0),
     ] {
-        // The function starts, and reads keys and revocations.
+        // The function starts and reads keys and revocations.
         entity.get(&path).expect(200).await;
         let measure = async || {
             setup.table.metered();

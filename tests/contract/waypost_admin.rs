@@ -92,7 +92,7 @@ async fn a_stack_is_worked_on_by_its_name_alone_and_described_once(suite: Arc<Su
     assert!(asked.contains("Action=DescribeStacks") && asked.contains("StackName=waypost"), "{asked}");
     assert!(accepted(&api, &text(&made, "clientId"), &text(&made, "clientSecret")).await, "{made:#}");
 
-    // Every secret has a value and keeps it, and no application is created without request.
+    // Every secret has a value and keeps it, and no application is created unless requested.
     let provided = account.admin(&["provision", "--stack", "waypost", "--json"]).await.json();
     assert_eq!(provided, json!({ "filledSecrets": [], "application": null }));
     let arguments = ["provision", "--stack", "waypost", "--name", "First", "--entity", "hotel"];

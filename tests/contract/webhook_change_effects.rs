@@ -1,4 +1,4 @@
-//! The effect of a change of a webhook on its deliveries.
+//! How changing a webhook affects its deliveries.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -139,7 +139,7 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     assert!(disabled["failuresInRow"].as_u64() >= Some(5) && disabled.get("failingSince").is_some(), "{disabled:#}");
     assert_eq!(disabled["version"], 2, "the service's change counts, too");
 
-    // Other changes of a disabled webhook keep the reason, and so does disabling it again.
+    // Other changes to a disabled webhook keep the reason, and so does disabling it again.
     let renamed = entity.changed(&hook.id, json!({ "name": "renamed", "enabled": false })).await;
     assert_eq!(renamed["disabledDate"], disabled["disabledDate"]);
     assert_eq!((&renamed["disabledReason"], &renamed["health"]), (&disabled["disabledReason"], &json!("failing")));

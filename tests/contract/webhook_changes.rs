@@ -33,7 +33,7 @@ pub fn settled(webhook: &Value) -> Map<String, Value> {
     members
 }
 
-/// The invalid values of a refused change.
+/// A refused change's invalid values.
 pub async fn violations(entity: &Entity, hook: &Hook, change: &Value) -> Vec<String> {
     invalid_values(&entity.change(&hook.id, change).refused(400, "invalid-request").await)
 }
@@ -104,7 +104,7 @@ async fn a_change_sets_the_given_members_and_every_change_counts(suite: Arc<Suit
         let mut expected = settled(&before);
         expected
             .extend(change.as_object().expect("an object").clone().into_iter().filter(|(name, _)| name != "entity"));
-        // Values of headers and of the query are not shown.
+        // Header and query values are not shown.
         if let Some(headers) = expected["headers"].as_object_mut() {
             headers.values_mut().for_each(|value| *value = "***".into());
         }

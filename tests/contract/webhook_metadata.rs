@@ -1,4 +1,4 @@
-//! The metadata of a webhook: texts by which an integrator links it to other systems.
+//! A webhook's metadata: strings that link it to an integrator's other systems.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Webhooks whose deliveries are signed with Ed25519 as well: receivers verify with a public key, before and after
-//! every change. A different library from the service's verifies the signatures.
+//! every change. The signatures are verified by a different library from the service's.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -27,13 +27,13 @@ async fn delivered(entity: &Entity, receiver: &Receiver) -> Received {
     receiver.until("/", before + 1).await.remove(before)
 }
 
-/// The public keys that a webhook, or the answer to a rotation, shows.
+/// The public keys shown by a webhook or by the response to a rotation.
 fn keys_of(shown: &Value) -> Vec<String> {
     let keys = shown["publicKeys"].as_array().map(Vec::as_slice).unwrap_or_default();
     keys.iter().map(|key| key["key"].as_str().expect("openapi.yaml says so").to_owned()).collect()
 }
 
-/// The number of a request's Ed25519 signatures, and the number that each key verifies.
+/// How many Ed25519 signatures a request has, and how many each key verifies.
 async fn verified(received: &Received, keys: &[&str]) -> (u64, Vec<u64>) {
     let headers: Map<String, Value> =
         received.headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
@@ -44,7 +44,7 @@ async fn verified(received: &Received, keys: &[&str]) -> (u64, Vec<u64>) {
     (counts[0][0], counts.iter().map(|[_, verified]| *verified).collect())
 }
 
-/// The versions of a request's signatures, in their order.
+/// The versions of a request's signatures, in order.
 fn versions(received: &Received) -> Vec<&str> {
     let signatures = received.header("webhook-signature").split(' ');
     signatures.map(|signature| signature.split_once(',').expect("a version").0).collect()
@@ -131,7 +131,7 @@ async fn a_change_of_the_signature_refuses_no_delivery_by_hmac(suite: Arc<Suite>
     let entity = suite.entity().await;
     let receiver = Receiver::start().await;
     let hook = entity.hook(&receiver.on("/", [Behaviour::status(200)])).await;
-    // The secret from before the change signs until its end, and gets no key.
+    // The secret from before the change signs until it ends, and gets no key.
     let second = entity.new_secret(&hook.id).await;
     let mut seen = HashSet::new();
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Removing a webhook, and the end of its deliveries.
+//! Removing a webhook, and how its deliveries end.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -116,7 +116,7 @@ async fn deliveries_published_while_a_webhook_is_removed_come_to_an_end(suite: A
     }
 }
 
-/// A webhook whose deliveries wait for hours, and a delivery for each event of its entity.
+/// A webhook whose deliveries wait for hours, and a delivery for each of its entity's events.
 async fn waiting(entity: &Entity, receiver: &Receiver, path: &str, events: usize) -> (Hook, Vec<String>) {
     let hook = hook_for(entity, BOOKINGS, &receiver.on(path, [later()])).await;
     let mut deliveries = Vec::new();
@@ -258,8 +258,8 @@ async fn many_removals_of_one_entity_take_no_more_than_its_turn(suite: Arc<Suite
     };
     let look = async || join_all(hooks.iter().map(|hook| job(&table, hook))).await;
     let first_look = async {
-        // A job stays for minutes after it was worked on. On a slow machine, the first one may be gone before the last
-        // one begins.
+        // A job remains for minutes after being worked on. On a slow machine, the first one may have gone before the
+        // last one begins.
         let mut worked_on = BTreeSet::new();
         while worked_on.len() < WEBHOOKS {
             until("another job of the busy entity is worked on", LONG, async || {

@@ -1,4 +1,4 @@
-//! The values of an endpoint's headers and of its URL's query are sent to the endpoint and appear nowhere else.
+//! The values in an endpoint's headers and its URL's query are sent to the endpoint and appear nowhere else.
 
 use std::{fs, sync::Arc};
 
@@ -51,7 +51,7 @@ async fn values_of_headers_and_queries_are_seen_only_at_the_endpoint(suite: Arc<
     let shown = without(&hook.json, &["signingSecret"]);
     assert_eq!((entity.webhook(&hook.id).await, entity.listed(&hook).await), (shown.clone(), shown));
 
-    // One endpoint answers with an error, and one does not answer.
+    // One endpoint responds with an error, and one does not respond.
     let failing = secret_hook(&entity, &receiver, "/bad", Behaviour::status(500)).await;
     let body = |url: &str| json!({ "name": "x", "eventUrl": url, "eventList": [], "headers": headers() });
     entity.hook_with(body(&format!("http://127.0.0.1:9/{QUERY}"))).await;
@@ -109,7 +109,7 @@ async fn a_mask_that_comes_back_keeps_the_stored_value(suite: Arc<Suite>) {
     let received = receiver.until(&format!("/a{QUERY}"), 1).await.remove(0);
     assert_eq!(received.header("authorization"), "Bearer s3cretvalue4");
 
-    // Some values are new: the others remain, also under another spelling of the name and at another path.
+    // Some values are new; the others remain, even under another spelling of the name and at another path.
     let new = "/b?new=1&token=***&token=%2A%2A%2A";
     let meant = "/b?new=1&token=s3cretvalue1&token=s3cretvalue3";
     receiver.on(meant, [Behaviour::status(200)]);

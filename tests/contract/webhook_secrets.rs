@@ -1,5 +1,5 @@
-//! Replacing a webhook's signing secret: old and new secret both sign for a day, or as long as the owner chooses, and
-//! the owner can end the old one at once.
+//! Replacing a webhook's signing secret: the old and the new secret both sign for a day, or as long as the owner
+//! chooses, and the owner can end the old one at once.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -106,7 +106,7 @@ async fn a_new_secret_changes_when_the_webhook_was_changed_and_not_its_version(s
     after["lastUpdate"] = before["lastUpdate"].clone();
     after.as_object_mut().expect("openapi.yaml says so").remove("previousSecretExpiresDate");
     assert_eq!(after, before);
-    // A client that read the webhook before can therefore change it.
+    // A client that read the webhook earlier can therefore change it.
     assert_eq!(entity.changed(&hook.id, json!({ "name": "n", "version": 1 })).await["version"], 2);
 }
 
@@ -192,7 +192,7 @@ async fn a_rotation_whose_answer_from_the_table_is_lost_is_made_once(suite: Arc<
     assert!(setup.bundle.stop().await.success());
 }
 
-/// The stored item of a webhook.
+/// A webhook's stored item.
 async fn item_of(suite: &Suite, entity: &Entity, hook: &Hook) -> Value {
     let partition = format!("ENT#{}", entity.id);
     let sort = format!("WHK#{}", hook.id);

@@ -133,7 +133,7 @@ async fn own_data_of_a_type_are_sent_unchanged_and_marked_as_a_test(suite: Arc<S
     let text = String::from_utf8_lossy(&received.body).into_owned();
     assert!(text.ends_with(&format!(r#""data":{data}}}"#)) && text.contains(r#""test":true"#), "{text}");
     assert_eq!((&delivery["test"], delivery.get("subject")), (&json!(true), None), "{delivery:#}");
-    // A body that does not compress is stored in a separate item, as that of a published event.
+    // A body that does not compress is stored in a separate item, as for a published event.
     let large: String = (0..4_000).map(|_| uuid(&SystemRandom)).collect();
     let body = json!({ "type": "booking.created", "data": { "notes": large } });
     let sent = entity.test(&hook.id).json(&body).expect(202).await.json();

@@ -1,4 +1,4 @@
-//! Concurrent changes of a webhook, and changes on condition of its version.
+//! Concurrent changes to a webhook, and changes conditional on its version.
 
 use std::{collections::BTreeSet, sync::Arc};
 

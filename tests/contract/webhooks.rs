@@ -18,7 +18,7 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
     body
 }
 
-/// The invalid values of a refused new webhook.
+/// A refused new webhook's invalid values.
 async fn violations(entity: &Entity, body: &Value) -> Vec<String> {
     invalid_values(&entity.post("/webhook").json(body).refused(400, "invalid-request").await)
 }
@@ -383,7 +383,7 @@ async fn an_entity_has_at_most_two_hundred_webhooks(suite: Arc<Suite>) {
     let listed = entity.get("/webhook/list").expect(200).await;
     let listed = listed.json();
     assert_eq!(listed.as_array().expect("a list").len(), 200);
-    // A removed webhook makes room for a new one.
+    // Removing a webhook makes room for a new one.
     entity.remove(listed[17]["id"].as_str().expect("openapi.yaml says so")).expect(200).await;
     entity.post("/webhook").json(&good()).expect(201).await;
     entity.post("/webhook").json(&good()).refused(409, "webhook-limit").await;

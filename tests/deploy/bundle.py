@@ -28,8 +28,8 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "operator"))
 from filled_template import with_settings, with_table  # noqa: E402: the operator's scripts are not a package
 
 BUCKET = "deploy-test-code"
-# Makes a deployment fail after the creation of all other resources: it waits one second for a signal that is never
-# sent.
+# Makes a deployment fail after all other resources have been created: it waits one second for a
+# signal that is never sent.
 FAULT = "DeployTestFault"
 
 Template = dict[str, Any]
@@ -69,7 +69,8 @@ class Bundle:
         # `exec`, so that the emulator's signals reach the function.
         script = f"#!/bin/sh\nexec {shlex.quote(str(link))}\n"
         archive = io.BytesIO()
-        # Without the file's time, so that an unchanged function gives the same zip and is not updated.
+        # Without the file's time, so that an unchanged function produces the same zip and is not
+        # updated.
         entry = zipfile.ZipInfo("bootstrap")
         entry.external_attr = 0o100755 << 16
         with zipfile.ZipFile(archive, "w") as file:

@@ -15,8 +15,8 @@ DEMO = "demo-hotel"
 # Number of concurrent tests: each may need a process for each function that it calls, and the emulator is a single
 # Python process.
 AT_A_TIME = 8
-# The tests of the short run, by module or name. They use each function, each kind of trigger and each service of AWS.
-# The other tests check details of the functions, which a local bundle shows as well.
+# The short run's tests, by module or name. They use each function, each kind of trigger and each
+# AWS service. The other tests check details of the functions, for which a local bundle is enough.
 CHOSEN = {
     "every function starts, and the routes lead to them": [
         "samples",
@@ -67,7 +67,7 @@ CHOSEN = {
     "agents": ["agents", "agents_tools"],
     "geo-IP databases": ["geo_ip"],
 }
-# Tests of the chosen modules that the short run omits, with the reason.
+# Tests in the chosen modules that the short run omits, with the reason.
 OMITTED = {
     "the emulator starts a process and three threads for each of dozens of concurrent requests": [
         "agents::a_hundred_calls_at_once_are_all_answered",

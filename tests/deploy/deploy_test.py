@@ -21,14 +21,14 @@ from steps import Steps
 
 FIRST, SECOND = "production", "staging"
 EVENT_TYPE = "booking.created"
-# Deliveries of the contract tests fail within seconds, as in a local bundle.
+# The contract tests' deliveries fail within seconds, as in a local bundle.
 TESTED = {"RetrySchedule": "0s,1s,1s"}
 CONTRACT_LIMIT = 900
 # The short run must end within five minutes on a busy machine.
 CHOSEN_LIMIT = 180
 # The heading in docs/publishing.md for the bus.
 BUS = "Events of the platform's own services"
-# A schedule's minute, the ten seconds between the emulator's checks, and the duration of the sweep.
+# A schedule's minute, the ten seconds between the emulator's checks, and how long the sweep takes.
 SWEEP_LIMIT = 150
 # The four steps of a rotation, in which Secrets Manager calls a function.
 ROTATION = ("createSecret", "setSecret", "testSecret", "finishSecret")
@@ -49,7 +49,7 @@ class DeployTest:
         self.services: dict[str, Service] = {}
         self.webhook: dict[str, Any] = {}
         self.delivery = ""
-        # A token that was issued before the emergency.
+        # A token issued before the emergency.
         self.old_token = ""
         # A delivery that is open when the first environment leaves its region.
         self.open = ""
@@ -243,7 +243,8 @@ class DeployTest:
         assert status == "UPDATE_ROLLBACK_COMPLETE", status
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias has the version that was rolled back"
         self._serves()
-        # The remains of the failed update do not matter: Lambda does not publish the same code twice in a row.
+        # What is left of the failed update does not matter: Lambda does not publish the same code
+        # twice in a row.
         status = stack.update(template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias still has the previous version"
@@ -483,7 +484,7 @@ class DeployTest:
         published = service.request("GET", "/oauth2/jwks").expect(200).json()["keys"]
         kids = {key["kid"] for key in published}
         assert {before["current"]["kid"], after["current"]["kid"], after["next"]["kid"]} <= kids, kids
-        # Tokens of the old key are valid until they expire.
+        # The old key's tokens are valid until they expire.
         service.call(old, "GET", "/webhook/list").expect(200)
         service.call(service.token(), "GET", "/webhook/list").expect(200)
         return function

@@ -34,7 +34,8 @@ class Emulator:
     def __init__(self, tools: Path, binaries: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="waypost-deploy-test-"))
         listener = socket.socket()
-        # The socket is bound here and passed on, so that no other program can take the port in between.
+        # The socket is bound here and handed over, so that no other program can take the port in
+        # between.
         listener.bind(("127.0.0.1", 0))
         self.port: int = listener.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"

@@ -39,7 +39,7 @@ NOT_RUN = {
     'curl -sS "$ME/payment/connection/list"': "it is for a local service",
     "make rotate-signing-key STACK=waypost\n": "the emulator's Secrets Manager calls no function; a step of the test does",
 }
-# The headings of rare operations, whose commands run only in the whole test.
+# The headings of rare operations, whose commands run only in the full test.
 RARE = (
     "A first deployment that fails",
     "Back up",

@@ -14,7 +14,7 @@ HEADING = "Change of region"
 OLD, NEW = "eu-central-1", "eu-west-1"
 MOVED = "waypost-moved-1"
 STOPPED = ("DispatchDeliveries", "RefreshConnections")
-# The document's variables for the commands that name no region.
+# The document's variables for commands that name no region.
 IN_NEW_REGION = {"AWS_REGION": NEW, "AWS_DEFAULT_REGION": NEW}
 
 

@@ -13,7 +13,7 @@ from emulator import REGION, Emulator
 # The alias of every function.
 ALIAS = "live"
 VERSION = "AWS::Lambda::Version"
-# Kinds of resources whose names belong to another part of the stack.
+# Resource types whose names belong to another part of the stack.
 WITHIN = ("AWS::ApiGatewayV2::Stage",)
 
 

@@ -1,5 +1,5 @@
-// Compiles the schema of every event type with ajv in strict mode, and validates its samples. Input: the types, each
-// with `value`, `schema` and `samples`; output: the errors.
+// Compiles every event type's schema with ajv in strict mode, and validates its samples. Input: the types, each with
+// `value`, `schema` and `samples`; output: the errors.
 import Ajv from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { json } from "node:stream/consumers";

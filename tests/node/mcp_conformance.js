@@ -16,8 +16,8 @@ const SUITE = beside("node_modules/@modelcontextprotocol/conformance/dist/index.
 
 const { address, baseUrl, issuer, token, arguments: given, expectedFailures } = await json(process.stdin);
 
-// On a slow machine, the service may answer 503 when the table is late. The client should then try again, but the suite
-// does not.
+// On a slow machine, the service may respond with 503 when the table is slow. The client should try again, but the
+// suite does not.
 const call = (incoming, headers, body) =>
   new Promise((answered, failed) => {
     const onward = request(new URL(incoming.url, address), { method: incoming.method, headers }, answered);

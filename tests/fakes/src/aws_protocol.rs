@@ -1,10 +1,10 @@
-//! Calls and responses of AWS's services in their JSON protocol.
+//! Calls to AWS services and their responses, in their JSON protocol.
 
 use serde_json::{Value, json};
 
 use crate::Received;
 
-/// A call of an AWS service in its JSON protocol.
+/// A call to an AWS service in its JSON protocol.
 #[derive(Debug, Clone)]
 pub struct AwsCall {
     /// The operation, such as `BatchExecuteStatement`.
@@ -25,7 +25,7 @@ impl AwsCall {
         }
     }
 
-    /// Whether the body contains this text, as JSON.
+    /// Whether the body contains this string, as JSON.
     pub fn mentions(&self, text: &str) -> bool {
         self.text.contains(text)
     }
@@ -40,7 +40,7 @@ impl AwsCall {
     }
 }
 
-/// The proxy's response: the server's, or one that it made.
+/// The proxy's response: the server's, or one that it made up.
 pub(crate) struct ProxyResponse {
     pub status: u16,
     pub headers: Vec<(String, Vec<u8>)>,

@@ -11,7 +11,7 @@ use reqwest::{Body, RequestBuilder};
 
 use crate::clock;
 
-/// The credentials of a caller of AWS.
+/// The credentials of an AWS caller.
 #[derive(Debug, Clone)]
 pub struct AwsCaller(Credentials);
 

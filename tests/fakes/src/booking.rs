@@ -1,4 +1,4 @@
-//! Made-up bookings, as repetitive as real ones, so that they compress as well.
+//! Made-up bookings, as repetitive as real ones, so that they compress equally well.
 
 use serde_json::{Value, json};
 

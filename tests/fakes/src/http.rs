@@ -22,7 +22,7 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The body's bytes.
     pub body: Vec<u8>,
-    /// The time at which the request was complete.
+    /// When the request was complete.
     pub at: Instant,
 }
 

@@ -1,7 +1,7 @@
 //! A proxy between the functions and the table or the queues. It sees every call by name, and can hold it: before it is
 //! forwarded, or after it was carried out and before its caller gets the response. It can also delay, refuse or answer
-//! calls, and lose, duplicate, delay and reorder the messages of a queue. It meters the duration of each call, and
-//! DynamoDB's charge for it.
+//! calls, and lose, duplicate, delay and reorder a queue's messages. It meters each call's duration and DynamoDB's
+//! charge for it.
 
 use std::{
     io,
@@ -28,7 +28,7 @@ use crate::{
     metered::{Metered, READS, asking_for_capacity},
 };
 
-/// The moment at which a call is held.
+/// When a call is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// Before it is forwarded.
@@ -60,8 +60,8 @@ struct Sprung {
     decided: watch::Receiver<Option<Verdict>>,
 }
 
-/// The first call of a kind, which waits for the test's decision. Dropping this releases the call. A caller that waits
-/// too long repeats its write; the repetition is held with the first call and shares its fate.
+/// The first call of a kind, which waits for the test's decision. Dropping this releases the call. A caller that has
+/// waited too long repeats its write; the repetition is held with the first call and shares its fate.
 #[must_use]
 pub struct Held {
     what: String,
@@ -92,7 +92,7 @@ impl Held {
     }
 }
 
-/// The treatment of one kind of call.
+/// How one kind of call is treated.
 enum Treatment {
     Delay(Duration),
     Refuse(&'static str),
@@ -184,12 +184,12 @@ impl Interposer {
         self.add(times, Treatment::Delay(by), wanted);
     }
 
-    /// Answers the next `times` calls of this kind with this error code, and does not forward them.
+    /// Responds to the next `times` calls of this kind with this error code, and does not forward them.
     pub fn refuse(&self, times: usize, code: &'static str, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Refuse(code), wanted);
     }
 
-    /// Answers the next `times` calls of this kind with this response, and does not forward them.
+    /// Returns this response to the next `times` calls of this kind, and does not forward them.
     pub fn answer(&self, times: usize, body: Value, wanted: impl Fn(&AwsCall) -> bool + Send + Sync + 'static) {
         self.add(times, Treatment::Answer(body), wanted);
     }
@@ -319,7 +319,7 @@ impl State {
         })
     }
 
-    /// The response of the server; `None` if the server is down.
+    /// The server's response; `None` if the server is down.
     async fn forward(&self, received: &Received, body: Vec<u8>) -> Option<ProxyResponse> {
         let url = format!("http://{}{}", self.upstream, received.path);
         let method = received.method.parse().ok()?;

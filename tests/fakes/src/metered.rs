@@ -1,7 +1,7 @@
-//! The cost and sequence of calls to the table.
+//! The cost and sequence of table calls.
 //!
-//! The proxy adds a request for the consumed capacity, of table and indexes, to each call. The capacity depends on
-//! sizes, indexes and the kind of call, but not on the machine or the build.
+//! To each call, the proxy adds a request for the capacity consumed in the table and its indexes. The capacity depends
+//! on sizes, indexes and the kind of call, but not on the machine or the build.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ConsumedCapacity.html>
 
 use std::{ops::Range, time::Instant};
@@ -55,7 +55,7 @@ fn units(consumed: &Value) -> f64 {
     }
 }
 
-/// Length of the longest sequence of calls in which each began after the end of the previous one.
+/// Length of the longest sequence of calls in which each began after the previous one had ended.
 pub fn in_a_row<'a>(calls: impl IntoIterator<Item = &'a Metered>) -> usize {
     let mut times: Vec<&Range<Instant>> = calls.into_iter().map(|call| &call.time).collect();
     times.sort_by_key(|time| time.end);

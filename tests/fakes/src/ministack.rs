@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use crate::{LONG, until};
 
-/// The folder of the tools that `make tools` installs.
+/// The folder with the tools that `make tools` installs.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/bin");
 
-/// A running ministack, empty at first. It answers every program on this machine, and stops when this is dropped.
+/// A running ministack, empty at first. It serves every program on this machine, and stops when this is dropped.
 pub struct Ministack {
     child: Child,
     address: SocketAddr,
@@ -25,7 +25,7 @@ impl Ministack {
     /// Starts ministack with these services, by ministack's names, and waits until it answers.
     pub async fn start(services: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // The socket is bound here and passed on as standard input, so that no other program can take the port in
+        // The socket is bound here and handed over as standard input, so that no other program can take the port in
         // between.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it is bound");

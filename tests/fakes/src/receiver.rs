@@ -30,12 +30,12 @@ struct State {
 }
 
 impl Receiver {
-    /// A receiver on a free port, which answers 404 until a test sets a behaviour.
+    /// A receiver on a free port; it responds with 404 until a test sets a behaviour.
     pub async fn start() -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// A receiver at an address of the machine, which answers 404 until a test sets a behaviour.
+    /// A receiver at one of the machine's addresses; it responds with 404 until a test sets a behaviour.
     pub async fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
         let address = listener.local_addr().expect("it listens");

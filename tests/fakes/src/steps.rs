@@ -1,5 +1,4 @@
-//! The behaviour of a receiver after it has read a request: a short script of steps, which can express any
-//! misbehaviour.
+//! What a receiver does after it has read a request: a short script of steps, which can express any misbehaviour.
 
 use std::{
     io::{self, Write},
@@ -21,14 +20,14 @@ enum Step {
     Gate(watch::Receiver<bool>),
     /// Keeps the connection open silently, until the other side closes it.
     Hang,
-    /// Shuts down the sending side, and continues to read.
+    /// Shuts down the sending side and continues to read.
     HalfClose,
     /// Closes the connection with RST instead of FIN.
     Reset,
 }
 
 /// A gate at which behaviours wait until the test opens it, or drops it. A request thus lasts as long as the test
-/// needs, on a machine of any speed, but the service's timeout still applies.
+/// needs, however slow the machine, but the service's timeout still applies.
 #[derive(Debug)]
 pub struct Gate(watch::Sender<bool>);
 
@@ -44,7 +43,7 @@ impl Gate {
     }
 }
 
-/// The behaviour of a receiver for one request.
+/// A receiver's behaviour for one request.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     steps: Vec<Step>,
@@ -158,8 +157,8 @@ impl Behaviour {
         Self::of([Step::Write(b"HTTP/1.1 200 OK\r\n".to_vec()), Step::Repeat(headers, pause)])
     }
 
-    /// Ends the connection after the behaviour, so that the next request uses another connection, whose loss affects
-    /// only that request.
+    /// Ends the connection after the behaviour, so the next request uses another connection, and losing that one
+    /// affects no other request.
     pub fn closing(self) -> Self {
         Self { keeps_alive: false, ..self }
     }

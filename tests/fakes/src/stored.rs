@@ -24,7 +24,7 @@ pub fn delivery_id(event: &str, ordinal: usize) -> String {
     format!("dlv_{}{}{}", without_ordinal(event), end[0], end[1])
 }
 
-/// The event of a delivery.
+/// A delivery's event.
 pub fn event_of(delivery: &str) -> String {
     format!("evt_{}00", without_ordinal(delivery))
 }

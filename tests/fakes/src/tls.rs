@@ -34,7 +34,7 @@ fn key() -> KeyPair {
     KeyPair::generate().expect("the library supports its default kind of key")
 }
 
-/// Parameters of a certificate for these names and addresses, valid for this century or expired.
+/// A certificate's parameters for these names and addresses, valid for this century or expired.
 fn parameters(names: &[&str], expired: bool) -> CertificateParams {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut parameters = CertificateParams::new(names).expect("the tests use valid names");

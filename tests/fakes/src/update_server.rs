@@ -64,7 +64,7 @@ impl UpdateServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Serves a database of this edition like MaxMind: an archive with the licence.
+    /// Serves this edition's database as MaxMind does: in an archive with the licence.
     pub fn offer(&self, edition: &str, date: &str, database: &[u8]) {
         self.offer_archive(edition, date, &md5(database), archive(edition, database));
     }
@@ -199,7 +199,7 @@ pub fn archive(edition: &str, database: &[u8]) -> Vec<u8> {
 /// An archive of these members, with arbitrary names.
 ///
 /// # Panics
-/// When a name does not fit into a header.
+/// If a name does not fit into a header.
 pub fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, content) in members {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The timeout of all tests, which an operation reaches only after a fault. It must suffice even on a machine that is
+/// The timeout for all tests; an operation reaches it only after a fault. It must be enough even on a machine that is
 /// many times slower or stalls for seconds; only failing tests wait that long.
 pub const LONG: Duration = Duration::from_secs(5 * 60);
 

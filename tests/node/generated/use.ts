@@ -1,4 +1,4 @@
-// The use of generated types: token, webhook, publish, show, and a refused publication.
+// Uses generated types: token, webhook, publish, show, and a refused publish request.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "waypost";
@@ -38,7 +38,7 @@ export async function use(settings: Settings) {
   });
   const path = { managingEntityIdentifier: settings.entity };
 
-  // `enabled` has a default, and is not required.
+  // `enabled` has a default and is not required.
   const webhook = good(
     await client.POST("/api/managing-entity/{managingEntityIdentifier}/webhook", {
       params: { path },

@@ -1,5 +1,5 @@
-// The use of a client of openapi-generator: token, webhook, publish, list, show, resend, statistics, change and removal,
-// and a refused publication. It is compiled beside the generated client.
+// Uses a client from openapi-generator: token, webhook, publish, list, show, resend, statistics, change and removal,
+// and a refused publish request. It is compiled alongside the generated client.
 
 import {
   Configuration,
@@ -48,7 +48,7 @@ export async function use(settings: Settings) {
   const events = new EventsApi(configuration);
   const deliveries = new DeliveriesApi(configuration);
 
-  // `enabled` has a default, and is not required.
+  // `enabled` has a default and is not required.
   const webhook = await webhooks.createWebhook({
     managingEntityIdentifier,
     webhookRequest: { name: "Generated", eventUrl: settings.eventUrl, eventList: ["booking.created"] },

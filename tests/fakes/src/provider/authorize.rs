@@ -1,4 +1,4 @@
-//! The consent page, and the effect of the person's choice.
+//! The consent page, and what the person's choice does.
 
 use super::{
     book::{Book, Code, random_text},
@@ -72,7 +72,7 @@ pub(crate) fn ask(setup: &Setup, received: &Received) -> Behaviour {
     }
 }
 
-/// Answers the choice: redirects the person to the client, with or without a code.
+/// Responds to the choice: redirects the person to the client, with or without a code.
 pub(crate) fn answer(book: &mut Book, setup: &Setup, issuer: &str, received: &Received) -> Behaviour {
     let read =
         Parameters::of_form(received).and_then(|parameters| Ok((Question::read(setup, &parameters)?, parameters)));

@@ -18,13 +18,13 @@ use super::{
 pub(crate) struct Code {
     /// The provider's name.
     pub(crate) provider: String,
-    /// The redirect URI of the request.
+    /// The request's redirect URI.
     pub(crate) redirect_uri: String,
     /// The code challenge.
     pub(crate) challenge: Option<String>,
     /// The granted scopes.
     pub(crate) scope: String,
-    /// The account of the person.
+    /// The person's account.
     pub(crate) account: String,
     /// The fate, by name.
     pub(crate) fate: String,
@@ -61,7 +61,7 @@ pub(crate) struct Book {
     pub(crate) codes: HashMap<String, Code>,
     pub(crate) grants: Vec<Grant>,
     pub(crate) log: Vec<Entry>,
-    /// The grant of each issued token.
+    /// Each issued token's grant.
     tokens: HashMap<String, usize>,
     /// Used assertions; each may be used once.
     assertions: BTreeSet<String>,
@@ -105,12 +105,12 @@ impl Book {
         self.assertions.insert(assertion)
     }
 
-    /// The grant to which a token belongs.
+    /// The grant that a token belongs to.
     pub(crate) fn grant_of(&self, token: &str) -> Option<usize> {
         self.tokens.get(token).copied()
     }
 
-    /// The latest grant of an account, even if it has ended.
+    /// An account's latest grant, even if it has ended.
     pub(crate) fn grant_of_account(&self, provider: &str, account: &str) -> Option<usize> {
         self.grants.iter().rposition(|grant| grant.provider == provider && grant.account == account)
     }
@@ -141,7 +141,7 @@ impl Book {
         Some((number, Tokens { access, refresh }))
     }
 
-    /// New tokens for a refresh token, or the reason for the refusal.
+    /// New tokens for a refresh token, or why it was refused.
     pub(crate) fn refresh(&mut self, setup: &Setup, number: usize, token: &str) -> Result<Tokens, &'static str> {
         let grant = &mut self.grants[number];
         if grant.ended {
@@ -163,7 +163,7 @@ impl Book {
                 let next = self.secret("refresh", &fate);
                 self.tokens.insert(next.clone(), number);
                 let tokens = &mut self.grants[number].refresh_tokens;
-                // The use of a token shows that the client has it, so earlier ones end.
+                // Using a token shows that the client has it, so earlier ones end.
                 tokens.drain(..position + usize::from(setup.rotation == Rotation::Strict));
                 tokens.push(next.clone());
                 Some(next)

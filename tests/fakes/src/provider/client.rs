@@ -1,4 +1,4 @@
-//! Authentication of a request's client.
+//! Authenticates a request's client.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use base64::{

@@ -28,7 +28,7 @@ pub enum Failure {
     Close,
     /// Resets the connection without a response.
     Reset,
-    /// The provider carries out the request, and ends the connection without a response.
+    /// The provider carries out the request but ends the connection without a response.
     Lost,
     /// A body shorter than its announced length.
     Truncated,
@@ -42,7 +42,7 @@ pub enum Failure {
     Empty,
     /// 200 without an access token.
     NoAccessToken,
-    /// 200 with members of wrong types.
+    /// 200 with members of the wrong types.
     WrongTypes,
     /// 200 with a duplicate member.
     Doubled,

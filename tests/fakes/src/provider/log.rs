@@ -41,6 +41,6 @@ pub struct Entry {
     pub account: Option<String>,
     /// The outcome of a request.
     pub outcome: RequestOutcome,
-    /// The time at which the request was complete.
+    /// When the request was complete.
     pub at: Instant,
 }

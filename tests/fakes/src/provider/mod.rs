@@ -75,12 +75,12 @@ impl Providers {
         locked(&self.desk.book).log.clone()
     }
 
-    /// The outcomes of all exchanges of a code.
+    /// The outcomes of all of a code's exchanges.
     pub fn exchanges(&self, code: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == Kind::Exchange && entry.presented == code)
     }
 
-    /// The outcomes of all requests of a kind for an account.
+    /// The outcomes of all requests of one kind for an account.
     pub fn of_account(&self, kind: Kind, account: &str) -> Vec<RequestOutcome> {
         self.outcomes(|entry| entry.kind == kind && entry.account.as_deref() == Some(account))
     }
@@ -91,7 +91,7 @@ impl Providers {
         book.grant_of_account(provider, account).is_some_and(|grant| book.grants[grant].ended)
     }
 
-    /// Ends an account's access, as its owner can do at the provider.
+    /// Ends an account's access, as its owner can at the provider.
     pub fn end(&self, provider: &str, account: &str) {
         let mut book = locked(&self.desk.book);
         let grant = book.grant_of_account(provider, account).expect("the account has access");

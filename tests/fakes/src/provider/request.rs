@@ -13,13 +13,13 @@ impl Parameters {
         Self::pairs(received.path.split_once('?').map_or("", |(_, query)| query).as_bytes())
     }
 
-    /// The parameters of a form with the content type of a form.
+    /// The parameters in a form sent as a form.
     pub(crate) fn of_form(received: &Received) -> Result<Self, String> {
         has_type(received, "application/x-www-form-urlencoded")?;
         Self::pairs(&received.body)
     }
 
-    /// The parameters of a JSON object of texts with the content type of JSON.
+    /// The parameters in a JSON object of strings sent as JSON.
     pub(crate) fn of_json(received: &Received) -> Result<Self, String> {
         has_type(received, "application/json")?;
         let Ok(Value::Object(members)) = serde_json::from_slice(&received.body) else {

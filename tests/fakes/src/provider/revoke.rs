@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Behaviour, Received};
 
-/// The access that a request revokes.
+/// Which access a request revokes.
 enum Subject {
     Token(String),
     Account(String),
@@ -112,10 +112,10 @@ fn done(setup: &Setup, account: &str) -> Behaviour {
 /// The response about access that does not exist or has ended.
 fn gone(setup: &Setup, presented: &str) -> Behaviour {
     match setup.revocation {
-        // RFC 7009 §2.2: the access has already ended, which is the request's aim.
+        // RFC 7009 §2.2: the access has already ended, which is what the request wants.
         Revocation::Rfc7009 | Revocation::Delete => done(setup, presented),
         Revocation::Square => {
-            // Square does not document this case; its other endpoints give this response for such a token.
+            // Square does not document this case; its other endpoints return this response for such a token.
             let error = json!({ "category": "AUTHENTICATION_ERROR", "code": "ACCESS_TOKEN_REVOKED" });
             json_answer(401, &json!({ "errors": [error] }))
         }

@@ -15,15 +15,15 @@ pub struct Setup {
     pub issuer: bool,
     /// Lifetime of an access token in seconds; `None` if it does not expire.
     pub lifetime: Option<u32>,
-    /// The effect of using a refresh token.
+    /// What happens when a refresh token is used.
     pub rotation: Rotation,
     /// The format of a response with tokens.
     pub shape: Shape,
-    /// The way to revoke access.
+    /// How access is revoked.
     pub revocation: Revocation,
 }
 
-/// The authentication of a client.
+/// How a client authenticates.
 #[derive(Clone)]
 pub enum Authentication {
     /// HTTP Basic with any secret: for a client whose secret the simulator cannot know.
@@ -38,14 +38,14 @@ pub enum Authentication {
     Assertion(Vec<u8>),
 }
 
-/// The effect of using a refresh token.
+/// What happens when a refresh token is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rotation {
     /// The token remains valid, and responses repeat it.
     Same,
     /// The token remains valid, and responses omit it.
     Unnamed,
-    /// A new token replaces it at the first use of the new one.
+    /// A new token replaces it when the new one is first used.
     Graceful,
     /// A new token replaces it at once; using the old one ends the whole grant (RFC 9700 §4.14.2).
     Strict,
@@ -62,7 +62,7 @@ pub enum Shape {
     Stripe,
 }
 
-/// The way to revoke access.
+/// How access is revoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revocation {
     /// RFC 7009: a POST with the token in a form, and the client authentication of the token endpoint.

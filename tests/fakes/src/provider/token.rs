@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Behaviour, Received, clock};
 
-/// The refusal of a request: the code of RFC 6749 §5.2, and the reason.
+/// A refused request: the code from RFC 6749 §5.2, and the reason.
 struct Refusal(&'static str, String);
 
 impl Refusal {
