@@ -32,7 +32,7 @@ def policies(role, resources):
     return {"managed": managed, "statements": granted}
 
 
-# For each function, it logs that a feature toggle of AWS's internal service is not set.
+# For each function, it logs that a feature toggle for AWS's internal service is not set.
 logging.getLogger("samtranslator.feature_toggle").setLevel(logging.ERROR)
 request = json.load(sys.stdin)
 with open(request["template"], encoding="utf-8") as file:

@@ -4,7 +4,7 @@ use std::{env, error::Error, fs, path::Path};
 
 /// The address at which the documented program listens.
 const DOCUMENTED: &str = "\"127.0.0.1:8080\"";
-/// The line of the program that the type for public keys replaces.
+/// The program's line that the type for public keys replaces.
 const LIBRARY: &str = "use standardwebhooks::Webhook;\n";
 
 #[expect(clippy::disallowed_methods, reason = "cargo passes the output folder in the environment")]

@@ -1,4 +1,4 @@
-//! The unit of IAM's decisions: one access of a call.
+//! What IAM decides on: one access of a call.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The conditions of this project's policies: set operators on the partition keys of a request.
+//! The conditions of this project's policies: set operators on a request's partition keys.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html>
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::{access::Access, pattern, statement::StatementError};
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html>
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
-/// A rule for the partition keys of a request.
+/// A rule for a request's partition keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// `ForAllValues`: every key must match one of these. A request without keys passes.
@@ -20,17 +20,17 @@ pub enum Condition {
     Absent(bool),
 }
 
-/// The way of comparing a key with a policy's text.
+/// How a key is compared with a policy's string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// Equality.
     Equals,
-    /// A match with the wildcards of the policy's text.
+    /// A match with the wildcards in the policy's string.
     Like,
 }
 
 impl Comparison {
-    /// Whether a key of a request matches a policy's text.
+    /// Whether a request's key matches a policy's string.
     pub fn holds(self, said: &str, key: &str) -> bool {
         match self {
             Self::Equals => said == key,
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A string or a list of strings; a boolean counts as text.
+/// A string or a list of strings; a boolean counts as a string.
 pub(crate) fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

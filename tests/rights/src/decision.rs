@@ -1,4 +1,4 @@
-//! Decisions on accesses: an explicit denial has priority, then an allowance; by default, access is denied.
+//! Decisions on accesses: an explicit denial takes precedence, then permission; by default, access is denied.
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic_policy-eval-denyallow.html>
 
 use crate::{access::Access, rights::FunctionRights};
@@ -17,13 +17,13 @@ pub enum Decision {
 /// The part of a statement that allowed an access, by its indexes in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Use {
-    /// The statement among those of the function.
+    /// The statement's index among the function's statements.
     pub(crate) statement: usize,
     /// The action.
     pub(crate) action: usize,
     /// The resource.
     pub(crate) resource: usize,
-    /// The partition key, where a condition of the statement limits them.
+    /// The partition key's index, if one of the statement's conditions limits them.
     pub(crate) key: Option<usize>,
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// The text of an attribute value that can be a key.
+/// The string in an attribute value that can be a key.
 pub fn key_text(value: &Value) -> Option<String> {
     ["S", "N", "B"].iter().find_map(|kind| value.get(kind)?.as_str()).map(str::to_owned)
 }

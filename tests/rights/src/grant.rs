@@ -65,18 +65,18 @@ impl FunctionRights {
         }
     }
 
-    /// The resource of a grant in the deployment, including wildcards.
+    /// A grant's resource in the deployment, including wildcards.
     pub(crate) fn resource_pattern(&self, part: Use) -> &str {
         &self.statements[part.statement].resources[part.resource]
     }
 
-    /// The partition key of a grant in the deployment.
+    /// A grant's partition key in the deployment.
     pub(crate) fn key_pattern(&self, part: Use) -> Option<&str> {
         let (_, keys) = self.statements[part.statement].keys()?;
         Some(&keys[part.key?])
     }
 
-    /// The partition keys of an access that the grant covers.
+    /// An access's partition keys that the grant covers.
     pub(crate) fn keys_for<'a>(&self, part: Use, access: &'a Access) -> impl Iterator<Item = &'a str> {
         let named = self.statements[part.statement].keys().filter(|_| part.key.is_some());
         let keys = access.leading_keys.iter().flatten().map(String::as_str);

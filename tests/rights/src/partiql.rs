@@ -88,7 +88,7 @@ impl<'a> Statement<'a> {
             matches!(&body[place], Token::Name(name) if name == key) && !after_point
         };
         let Some(place) = (0..body.len()).find(|place| is_key(*place)) else { return self.all_partitions() };
-        // With an alternative, the condition may also match other partitions.
+        // If there is an alternative, the condition may also match other partitions.
         let depths = body.iter().scan(0_i32, |depth, token| {
             match token {
                 Token::Sign('(' | '[') => *depth += 1,

@@ -14,13 +14,13 @@ pub struct Policy {
     pub statements: Vec<Value>,
 }
 
-/// The reason why the policies of a function cannot be read.
+/// Why a function's policies cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// A separate role, with policies elsewhere.
     #[error("a function with its own `Role` is not supported")]
     Role,
-    /// An entry of `Policies` that is neither a statement, a policy of the template, nor a known one of AWS.
+    /// An entry in `Policies` that is neither a statement, a policy in the template, nor a known AWS policy.
     #[error("the policy {0} is unknown")]
     Unknown(String),
 }
@@ -28,7 +28,7 @@ pub enum PolicyError {
 /// The policy that SAM adds to every function.
 const BASIC: &str = "AWSLambdaBasicExecutionRole";
 
-/// AWS's managed policy of this name.
+/// AWS's managed policy with this name.
 /// <https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html>
 fn of_aws(name: &str) -> Option<Policy> {
     let logs = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"];

@@ -1,4 +1,4 @@
-//! Comparison of a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
+//! Compares a template's grants with the recorded calls: calls without a grant, unused grants, and grants that are
 //! wider than needed.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::{
 /// The text that replaces identifiers in recorded partition keys: `ENT#{id}`. `local` writes it.
 pub const IDENTIFIER: &str = "{id}";
 
-/// Calls, and the grants by which a template allows them.
+/// Calls, and the grants that allow them in a template.
 #[derive(Debug, Default)]
 pub struct Review {
     faults: BTreeSet<Misfit>,
@@ -35,7 +35,7 @@ pub enum Misfit {
         /// The access.
         access: Access,
     },
-    /// A call on which no decision is possible.
+    /// A call that no decision can be made on.
     Unread {
         /// The function's name.
         function: String,
@@ -55,7 +55,7 @@ pub enum Misfit {
     },
 }
 
-/// The uses of one part of a grant.
+/// How one part of a grant is used.
 #[derive(Debug, Default)]
 struct Uses {
     actions: BTreeSet<String>,
@@ -127,12 +127,12 @@ impl Uses {
         resources.insert(without_suffix(&access.resource).to_owned());
     }
 
-    /// The sufficient grant, if this grant is wider.
+    /// The grant that would be enough, if this one is wider.
     fn enough(&self, grant: &Grant, key: Option<&str>) -> Option<String> {
         if grant.action.contains(['*', '?']) {
             return Some(self.actions.iter().cloned().collect::<Vec<_>>().join(", "));
         }
-        // A key of any kind also covers keys of other functions.
+        // A key of any kind also covers other functions' keys.
         let is_of_any_kind = key.map_or(!self.without_keys, |key| kind(key).contains(['*', '?']));
         if is_of_any_kind {
             let kinds: BTreeSet<_> = self.keys.iter().map(|key| kind(key)).collect();
@@ -145,8 +145,8 @@ impl Uses {
     }
 }
 
-/// A pattern that covers all texts, if it is narrower than this one. The common prefix ends at a separator, so that it
-/// contains no name of an entity, webhook or object. A single text without such a name is one item, such as
+/// A pattern that covers all strings, if it is narrower than this one. The common prefix ends at a separator, so it
+/// contains no name of an entity, webhook or object. A single string without such a name is one item, such as
 /// `REVOKED#DAY`.
 fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<String> {
     // An operation without resources, such as a list of all secrets, needs the right for `*`.
@@ -154,7 +154,7 @@ fn narrower(texts: &BTreeSet<String>, pattern: &str, is_key: bool) -> Option<Str
         return None;
     }
     let wildcard = pattern.find(['*', '?'])?;
-    // The texts are sorted, so the common prefix of the first and the last is common to all.
+    // The strings are sorted, so the prefix shared by the first and the last is shared by all.
     let first = texts.first()?;
     let last = texts.last()?;
     let alike = first.char_indices().zip(last.chars()).find(|((_, one), other)| one != other);
@@ -264,7 +264,7 @@ Resources:
             .collect()
     }
 
-    /// The mismatches of the template with one part replaced.
+    /// The template's mismatches with one part replaced.
     fn said(from: &str, to: &str) -> Vec<String> {
         let changed = TEMPLATE.replacen(from, to, 1);
         assert!(from == to || changed != TEMPLATE, "{from}");

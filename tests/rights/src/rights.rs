@@ -1,4 +1,4 @@
-//! The rights of every function of a template.
+//! The rights of every function in a template.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct FunctionRights {
     policies: Vec<Policy>,
 }
 
-/// The rights of all functions by name, and the data that reading calls requires.
+/// All functions' rights by name, and the data needed for reading calls.
 #[derive(Debug, Clone)]
 pub struct Rights {
     /// The deployment.
@@ -35,7 +35,7 @@ pub struct Rights {
     functions: BTreeMap<String, FunctionRights>,
 }
 
-/// The reason why the rights of a template cannot be read.
+/// Why a template's rights cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RightsError {
     /// A function's policies.
@@ -68,7 +68,7 @@ impl Rights {
     /// Reads the rights that a template grants in a deployment.
     ///
     /// # Errors
-    /// When a policy has an element that this crate does not support.
+    /// If a policy has an element that this crate does not support.
     pub fn read(template: &Template, deployed: Deployed) -> Result<Self, RightsError> {
         let resources = template.resources();
         let functions = template

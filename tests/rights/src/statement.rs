@@ -17,7 +17,7 @@ const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"]
 pub struct Statement {
     /// The policy, and the statement's position in it, from 1.
     pub name: String,
-    /// Whether the effect is `Allow`; otherwise `Deny`, which has priority.
+    /// Whether the effect is `Allow`; otherwise it is `Deny`, which takes precedence.
     pub allows: bool,
     /// The actions, which may have wildcards.
     pub actions: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Statement {
     pub conditions: Vec<Condition>,
 }
 
-/// The reason why a statement cannot be read.
+/// Why a statement cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatementError {
     /// An element is missing, or has an unsupported format.

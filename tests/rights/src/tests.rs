@@ -71,7 +71,7 @@ fn rights(template: &str) -> Rights {
     read(template).expect("well-formed")
 }
 
-/// The accesses of a call, each with the decision.
+/// A call's accesses, each with the decision.
 fn decided(function: &str, target: &str, body: Value) -> Vec<(String, bool)> {
     let rights = rights(TEMPLATE);
     let asked = accesses(&rights, &json_request(target, body)).expect("understood");

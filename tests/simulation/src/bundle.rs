@@ -93,8 +93,8 @@ fn queues() -> QueueSettings {
     .expect("both addresses are set")
 }
 
-/// Breakers that a history can open and close within minutes, and webhooks that are disabled after a quarter of an hour
-/// of failures.
+/// Breakers that a history can open and close within minutes, and webhooks that are disabled after failing for a
+/// quarter of an hour.
 fn breaker() -> BreakerSettings {
     BreakerSettings { threshold: 4, disable_after: Duration::from_secs(15 * 60), ..BreakerSettings::default() }
 }
@@ -246,7 +246,7 @@ impl Bundle {
         })
     }
 
-    /// Reads feeds, and records the answers of readers.
+    /// Reads feeds, and records readers' answers.
     pub fn feeds(&self) -> &Feeds {
         let clock_and_random = || (self.clock.clone(), self.random.clone());
         self.feeds.get_or_init(|| Feeds::new(&self.table, (schedule(), breaker()), clock_and_random()))

@@ -1,5 +1,6 @@
-//! A burst ends promptly: without faults, every delivery arrives soon after its publication, the sweep has nothing to
-//! announce, and a quiet neighbour is unaffected. The times are those of AWS, where each invocation has a processor.
+//! A burst ends promptly: without faults, every delivery arrives soon after its event is published, the sweep has
+//! nothing to announce, and a quiet neighbour is unaffected. The times are as on AWS, where each invocation has its own
+//! processor.
 
 use std::{
     sync::{
@@ -34,13 +35,13 @@ struct Burst {
     webhooks: usize,
     /// The number of events that each entity publishes.
     events: usize,
-    /// The number of clients of each entity that publish at once.
+    /// How many of each entity's clients publish at once.
     publishers: usize,
-    /// The number of concurrent invocations of a lane.
+    /// The number of concurrent invocations per lane.
     invocations: usize,
     /// The response time of the endpoints, in milliseconds.
     answers_after: u64,
-    /// The number of seconds after the last publication until which the endpoints refuse all requests, from the
+    /// How many seconds after the last publish request the endpoints stop refusing all requests, which they do from the
     /// beginning. Zero: they never refuse.
     refuse_for: u64,
 }
@@ -49,13 +50,13 @@ struct Burst {
 struct Arrivals {
     /// The arrival times of each entity's deliveries, in milliseconds since the beginning, in order.
     of_entities: Vec<Vec<u64>>,
-    /// The times of the neighbour's deliveries from publication to arrival, in milliseconds, ascending.
+    /// How long the neighbour's deliveries took from publishing to arrival, in milliseconds, ascending.
     of_neighbour: Vec<u64>,
     /// The number of deliveries that the sweep announced. It does not run after an outage.
     swept: usize,
 }
 
-/// The time for which the neighbour continues after the burst is published, or after the endpoints respond again.
+/// How long the neighbour continues after the burst is published, or after the endpoints respond again.
 const NEIGHBOUR_CONTINUES: Duration = Duration::from_secs(60);
 /// The number of sweeps that follow, one a minute.
 const SWEEPS: usize = 10;
@@ -134,7 +135,7 @@ impl Burst {
     }
 }
 
-/// Publishes an event of an entity every quarter of a second. Returns the start of each publication, in milliseconds.
+/// Publishes one of an entity's events every quarter of a second. Returns when each request started, in milliseconds.
 async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Tenants>) -> Vec<u64> {
     let mut published = Vec::new();
     while !over.load(Relaxed) {
@@ -147,15 +148,15 @@ async fn publish_until(over: Arc<AtomicBool>, (entity, _): Slot, tenants: Arc<Te
     published
 }
 
-/// A burst of one entity with quick endpoints, as when the first invocations have started.
+/// One entity's burst with fast endpoints, as when the first invocations have started.
 const QUICK: Burst =
     Burst { entities: 1, webhooks: 20, events: 504, publishers: 8, invocations: 6, answers_after: 5, refuse_for: 0 };
 /// The longest time that 99 % of the neighbour's deliveries may take, in milliseconds.
 const NEIGHBOURS_P99: u64 = 250;
 
-/// Checks that all deliveries arrive, that the last of each entity comes within a multiple, in tenths, of the time that
-/// the rate of the first 95 % needs, that nothing is left to the sweep, and that 99 % of the neighbour's deliveries arrive
-/// within `neighbours` milliseconds. Returns the rate of the first entity, in deliveries per second.
+/// Checks that all deliveries arrive, that each entity's last one comes within a multiple, in tenths, of the time
+/// needed at the rate of the first 95 %, that nothing is left for the sweep, and that 99 % of the neighbour's
+/// deliveries arrive within `neighbours` milliseconds. Returns the first entity's rate, in deliveries per second.
 fn ends_within(tenths: u64, neighbours: u64, burst: Burst) -> u64 {
     let Arrivals { of_entities, of_neighbour, swept } = burst.arrivals();
     for arrivals in &of_entities {
@@ -198,15 +199,15 @@ fn bursts_of_several_entities_end_together() {
     assert!(last * 10 <= first * 13, "{ends:?}");
 }
 
-/// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the queue of the
-/// slow lane, whose delays are whole seconds. A neighbour waits behind the first ones, until their webhooks are known
-/// to be slow.
+/// Most of these deliveries find no permit, since an invocation has 40 for an entity: they wait on the slow lane's
+/// queue, whose delays are whole seconds. A neighbour waits behind the first ones, until their webhooks are known to be
+/// slow.
 #[test]
 fn a_burst_to_slow_endpoints_is_not_left_to_the_sweep() {
     ends_within(15, 1_000, Burst { answers_after: 2_000, events: 48, ..QUICK });
 }
 
-/// The deliveries that waited for the breaker become due within seconds. Many found no permit, and were left to the sweep,
+/// Deliveries waiting for the breaker become due within seconds. Many once found no permit and were left to the sweep,
 /// which postponed them by minutes, since the queue was crowded.
 #[test]
 fn the_deliveries_of_an_outage_are_not_left_to_the_sweep() {

@@ -1,4 +1,4 @@
-//! The time and the randomness that the use cases get.
+//! The time and randomness that the use cases get.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -17,7 +17,7 @@ pub const BEGIN: Time = Time::from_millis(1_800_000_000_000);
 pub struct TrueClock(Instant);
 
 impl TrueClock {
-    /// The clock of a history that begins now.
+    /// The clock for a history that begins now.
     pub fn start() -> Self {
         Self(Instant::now())
     }

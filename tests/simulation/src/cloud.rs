@@ -1,4 +1,4 @@
-//! Lambda and its event sources: sandboxes, the mappings of the queues, and the schedule of the sweep.
+//! Lambda and its event sources: sandboxes, the queues' mappings, and the sweep's schedule.
 
 use std::{
     any::Any,
@@ -25,10 +25,10 @@ use crate::{
 
 /// The invocations of one mapping that run at once.
 const CONCURRENCY: usize = 6;
-/// The concurrency in a history with one troubled tenant: low enough that all invocations together have fewer permits
-/// than its deliveries need.
+/// The concurrency in a history with one troubled tenant: so low that all invocations together have fewer permits than
+/// its deliveries need.
 const FEW: usize = 2;
-/// The interval of the sweep in template.yaml.
+/// The sweep's interval in template.yaml.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Lambda.
@@ -80,7 +80,7 @@ impl Cloud {
         Warm { bundle: Arc::new(Bundle::start(&self.world, &sandbox)), sandbox }
     }
 
-    /// Invokes a function. `None` if the caller gets no answer: the sandbox died, or did not answer in time.
+    /// Invokes a function. `None` if the caller gets no answer: the sandbox died or did not respond in time.
     ///
     /// A sandbox frozen beyond the timeout continues when it thaws, but its caller does not learn the result.
     pub async fn invoke<T, F, W>(self: &Arc<Self>, function: Function, work: F) -> Option<T>
@@ -240,8 +240,7 @@ impl Cloud {
         swept?.ok()
     }
 
-    /// The schedule of the sweep while something is due. Other sweeps would find nothing, and are left out to save
-    /// time.
+    /// The sweep's schedule while something is due. Other sweeps would find nothing and are left out to save time.
     pub async fn sweep_on_schedule(self: Arc<Self>) {
         loop {
             let now = self.world.now();
@@ -260,19 +259,19 @@ impl Cloud {
 
     /// The earliest due time in the table, except for connections, which are refreshed again and again.
     pub fn next_due(&self) -> Option<Time> {
-        /// The ages at which the sweep examines an event, with the difference between two clocks.
+        /// The ages at which the sweep examines an event, allowing for the difference between two clocks.
         const LOOKS: [(&str, Duration); 2] =
             [("OPENED", Duration::from_secs(21)), ("OPENED-AGAIN", Duration::from_secs(10 * 60 + 1))];
         let due = self.earliest(|shard| shard != "REFRESH");
         due.into_iter().chain(LOOKS.into_iter().filter_map(|(positions, age)| self.next_look(positions, age))).min()
     }
 
-    /// The time at which the sweep examines the first event after these positions, by the slowest clock.
+    /// When the sweep examines the first event after these positions, by the slowest clock.
     fn next_look(&self, positions: &str, age: Duration) -> Option<Time> {
         let state = self.world.state();
         let opened = state.table.item(&("SWEEP".to_owned(), positions.to_owned()));
         let bodies = opened.and_then(|item| item.get("bodies")?["L"].as_array().cloned()).unwrap_or_default();
-        // The second examination changes nothing else, and its sweeps would take a third of a history's time.
+        // The second examination changes nothing else, but its sweeps would take a third of a history's time.
         let is_unopened = |event: &EventId, item: &crate::aws::table::Item| {
             let targets = item.get("targets").and_then(|targets| targets["L"].as_array()).map_or(0, Vec::len);
             let id = |ordinal| DeliveryId::of(event, ordinal).to_string();
@@ -308,7 +307,7 @@ fn name(lane: Lane) -> &'static str {
     }
 }
 
-/// The text of a panic.
+/// A panic's message.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a text")

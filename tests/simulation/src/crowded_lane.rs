@@ -1,5 +1,5 @@
-//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages wait on the
-//! queue, and opening costs a write each. Histories never have so many messages for long enough.
+//! The sweep opens the deliveries of new events later while the quick lane is crowded: their messages would wait on the
+//! queue, and each opening costs a write. Histories never have so many messages for long enough.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,8 @@ const SWEEPS: [u64; 4] = [10, 25, 155, 165];
 /// From this number of messages on, a lane is crowded.
 const CROWDED_FROM: usize = 250;
 
-/// Publishes an event while this many messages wait on a lane, from which nothing receives; returns the age at which
-/// the sweep opens its delivery.
+/// Publishes an event while this many messages are waiting on a lane from which nothing receives; returns the age at
+/// which the sweep opens its delivery.
 fn opened_at(lane: &'static str, messages: usize) -> u64 {
     base::metric::switch_off();
     paused_runtime().block_on(async {
@@ -57,7 +57,7 @@ fn opened_at(lane: &'static str, messages: usize) -> u64 {
 
 #[test]
 fn events_are_opened_late_while_the_quick_lane_is_crowded() {
-    // The message of the event itself is on the quick lane.
+    // The event's own message is on the quick lane.
     assert_eq!(opened_at(QUICK, CROWDED_FROM - 2), 25);
     assert_eq!(opened_at(QUICK, CROWDED_FROM - 1), 165);
 }

@@ -4,10 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fastrand::Rng;
 
-/// The choices of one history.
+/// One history's choices.
 ///
-/// Each choice has its own generator, derived from the seed and the subject of the choice. So the choices about a call
-/// do not change when another step of the history is removed, which makes shrinking possible.
+/// Each choice has its own generator, derived from the seed and the choice's subject. So the choices about a call do
+/// not change when another step is removed from the history, which makes shrinking possible.
 #[derive(Debug, Clone, Copy)]
 pub struct Draws(u64);
 

@@ -1,4 +1,4 @@
-//! The endpoints of webhooks, and the network that leads to them.
+//! The webhooks' endpoints, and the network that leads to them.
 
 use std::{
     collections::BTreeMap,
@@ -19,21 +19,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::{faults::Fault, journal::Actor, providers, sandbox::Sandbox, world::World};
 
-/// The origin of every endpoint. Nothing is dialled: the network of the simulation ends in this process.
+/// Every endpoint's origin. Nothing is dialled: the simulation's network ends in this process.
 pub const ORIGIN: &str = "http://127.0.0.1:8000";
 
-/// The reaction of an endpoint to requests.
+/// How an endpoint reacts to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
-    /// Answers with this status after this many milliseconds.
+    /// Responds with this status after this many milliseconds.
     Answers(u16, u64),
-    /// Answers 503 and asks for a pause of this many seconds.
+    /// Responds with 503 and asks for a pause of this many seconds.
     RetryAfter(u64),
-    /// Reads the request and never answers.
+    /// Reads the request and never responds.
     Silent,
     /// Reads the request and closes the connection.
     Closes,
-    /// Reads the request, sends half of an answer, and closes the connection.
+    /// Reads the request, sends half a response, and closes the connection.
     Half,
     /// Reads the request and closes the connection, as [`Self::Closes`] does.
     Refuses,
@@ -57,32 +57,32 @@ impl Mood {
     }
 }
 
-/// The position of a webhook within a history: its tenant, and its number within the tenant.
+/// A webhook's position in a history: its tenant, and its number within the tenant.
 pub type Slot = (usize, usize);
 
 /// All endpoints.
 #[derive(Debug, Default)]
 pub struct Endpoints {
-    /// The current reaction of each; one without an entry answers 200 at once.
+    /// Each one's current reaction; one without an entry responds with 200 at once.
     pub moods: BTreeMap<Slot, Mood>,
-    /// All requests that endpoints saw, in the order of their arrival.
+    /// All requests that endpoints saw, in order of arrival.
     pub seen: Vec<SeenRequest>,
 }
 
 /// A request that an endpoint received completely.
 #[derive(Debug, Clone)]
 pub struct SeenRequest {
-    /// The webhook of the endpoint.
+    /// The endpoint's webhook.
     pub slot: Slot,
     /// The version of the webhook's address.
     pub address: usize,
     /// The event: the header `webhook-id`.
     pub event: String,
-    /// The time of its complete arrival, in milliseconds.
+    /// When it had completely arrived, in milliseconds.
     pub arrived: u64,
-    /// The status of the answer and its time, if the endpoint answered completely.
+    /// The response's status and time, if the endpoint responded completely.
     pub answered: Option<(u16, u64)>,
-    /// The time from which the connection was no longer in use.
+    /// When the connection was no longer in use.
     pub ended: Option<u64>,
     /// The sandbox that sent it.
     pub sandbox: u64,

@@ -1,4 +1,4 @@
-//! The faults of a history, their chances, and the places where they occurred.
+//! A history's faults, their chances, and where they occurred.
 
 use std::collections::BTreeMap;
 
@@ -39,18 +39,18 @@ macro_rules! faults {
 faults! {
     /// A call takes up to 3 s.
     Slow = "slow", 400;
-    /// AWS answers a call with 500 without carrying it out.
+    /// AWS responds to a call with 500 without carrying it out.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>
     Refused = "refused", 300;
     /// A call does not reach AWS.
     Unreached = "unreached", 200;
-    /// AWS carries out a call, and its answer is lost: the connection breaks, or nothing arrives.
+    /// AWS carries out a call, but its answer is lost: the connection breaks, or nothing arrives.
     AnswerLost = "answer-lost", 300;
     /// The write of an event takes effect up to a minute after its caller gave up.
     EventLate = "event-late", 300;
     /// The sandbox dies before a call has an effect.
     KilledBefore = "killed-before", 60;
-    /// The sandbox dies after a call has its effect, but before the response.
+    /// The sandbox dies after a call has taken effect, but before the response.
     KilledAfter = "killed-after", 60;
     /// The sandbox is frozen before a call, for between a second and an hour.
     FrozenBefore = "frozen-before", 25;
@@ -71,7 +71,7 @@ faults! {
     /// An index shows a write after up to a minute, usually within 200 ms.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html#GSI.Writes>
     IndexLag = "index-lag", 500;
-    /// SQS delivers a message twice, also to two sandboxes at once.
+    /// SQS delivers a message twice, perhaps to two sandboxes at once.
     /// <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues-at-least-once-delivery.html>
     MessageTwice = "message-twice", 1_000;
     /// A message arrives up to five minutes late, perhaps after later ones.
@@ -82,7 +82,7 @@ faults! {
     NotConnected = "not-connected", 300;
     /// The clock of a sandbox jumps within a second of the true time.
     ClockJump = "clock-jump", 400;
-    /// Secrets Manager does not answer.
+    /// Secrets Manager does not respond.
     SecretsAway = "secrets-away", 800;
 }
 
@@ -113,7 +113,7 @@ impl Fault {
     }
 }
 
-/// The chances of each fault in a history. Most histories have only some kinds, so that frequent kinds do not hide the
+/// Each fault's chance in a history. Most histories have only some kinds, so that frequent kinds do not hide the
 /// consequences of rare ones ("swarm testing", <https://users.cs.utah.edu/~regehr/papers/swarm12.pdf>).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chances(BTreeMap<Fault, u16>);
@@ -169,7 +169,7 @@ impl Chances {
 
     /// Whether this fault occurs now.
     pub fn occurs(&self, fault: Fault, rng: &mut Rng) -> bool {
-        // Draws even without a chance, so that later choices do not depend on which other kinds a history has.
+        // Draws even if the chance is zero, so that later choices do not depend on which other kinds a history has.
         let chance = self.0.get(&fault).copied().unwrap_or_default();
         occurs(rng, chance)
     }
@@ -178,9 +178,9 @@ impl Chances {
 /// The number of faults at each await point of each function.
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
-    /// The number of times that each await point was reached.
+    /// How often each await point was reached.
     pub points: BTreeMap<(Function, String), u64>,
-    /// The number of times that each fault occurred there.
+    /// How often each fault occurred there.
     pub faults: BTreeMap<(Function, String, Fault), u64>,
 }
 

@@ -32,11 +32,11 @@ use crate::{
     world::World,
 };
 
-/// The time limit, after the last fault, until everything is at rest. A delivery whose event lacks its body waits for a
+/// The time limit, from the last fault, until everything is at rest. A delivery whose event lacks its body waits for a
 /// day.
 const REST: Duration = Duration::from_secs(60 * 60 * 60);
 /// The maximum number of calls, requests and faults until everything is at rest: endlessly repeated work would fill the
-/// memory before the time limit. The busiest histories have a tenth of it.
+/// memory before the time limit. The busiest histories have a tenth of this number.
 const MOST: u64 = 200_000;
 
 /// The outcome of a history.
@@ -50,9 +50,9 @@ pub struct Outcome {
     pub happened: u64,
     /// Where faults occurred.
     pub coverage: Coverage,
-    /// The number of answers of readers of feeds, by outcome.
+    /// How many answers feed readers gave, by outcome.
     pub answers: BTreeMap<String, usize>,
-    /// The number of deliveries that waited for the previous one of their subject.
+    /// How many deliveries had to wait for the previous one of their subject.
     pub held: usize,
     /// The log, if requested.
     pub log: Vec<Line>,
@@ -111,7 +111,7 @@ async fn carry_out(plan: &Plan, journal: Journal) -> Outcome {
         geo_ip::finish(&cloud).await;
     }
     let rested = rest(&tenants, plan.kind).await;
-    // A sandbox writes its held statistics with its next invocation.
+    // A sandbox writes the statistics that it holds with its next invocation.
     for function in [Function::DispatchDeliveries, Function::ReadFeed, Function::AcknowledgeFeed] {
         cloud.wake_all(function).await;
     }
@@ -141,7 +141,7 @@ fn quiet(world: &World) {
     state.secrets_away_until = 0;
     state.providers.recover();
     let draws = world.draws;
-    // Hundreds of deliveries to a silent endpoint would take days, with one probe in ten minutes.
+    // Hundreds of deliveries to a silent endpoint would take days, with one probe every ten minutes.
     let all = state.troubled.is_some();
     for (slot, mood) in &mut state.endpoints.moods {
         if all || draws.about(&("recovers", slot)).u8(0..4) > 0 {

@@ -1,4 +1,4 @@
-//! The record of a history: its fingerprint, and a log for a reader.
+//! A history's record: its fingerprint, and a log to read.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use crate::{clock, endpoints::Slot, sandbox::Function};
 pub enum Actor {
     /// The simulation itself.
     World,
-    /// A client or an operator, who carries out a step of the plan.
+    /// A client or an operator who carries out a step of the plan.
     Step(usize),
     /// A sandbox, by its function and its number.
     Sandbox(Function, u64),

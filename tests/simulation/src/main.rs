@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parts of a list with commas; `none` is the empty list, since make passes no empty value on.
+/// The parts of a comma-separated list; `none` is the empty list, since make forwards no empty values.
 fn parts(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|part| *part != "none")
 }

@@ -1,5 +1,5 @@
-//! The plan of a history: the actions of tenants, operators and endpoints, and their times. A seed determines a plan,
-//! and shrinking removes parts of it.
+//! A history's plan: what tenants, operators and endpoints do, and when. A seed determines a plan, and shrinking
+//! removes parts of it.
 
 pub mod apart;
 mod feeds;
@@ -23,9 +23,9 @@ use crate::{
 
 /// The number of tenants.
 pub const TENANTS: usize = 2;
-/// The maximum number of webhooks of a tenant.
+/// The maximum number of webhooks per tenant.
 const WEBHOOKS: usize = 3;
-/// The maximum number of steps of a short history, apart from the registration of webhooks.
+/// The maximum number of steps in a short history, not counting webhook registrations.
 const SHORT: usize = 18;
 
 /// A plan.
@@ -33,24 +33,24 @@ const SHORT: usize = 18;
 pub struct Plan {
     /// The seed for all choices.
     pub seed: u64,
-    /// The subject of the history.
+    /// What the history is about.
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
     /// The steps, in chronological order.
     pub steps: Vec<Step>,
-    /// The factor by which the steps follow each other faster than in the seed's plan.
+    /// How many times faster the steps follow each other than in the seed's plan.
     pub speed: u32,
     /// The order of deliveries by subject; `None` in most histories.
     pub order: Option<Order>,
 }
 
-/// The subject of a history.
+/// What a history is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     /// Every fault for every tenant.
     Mixed,
-    /// Trouble for one tenant only. Requests on its partitions are throttled with this chance, in parts of 10 000.
+    /// Trouble for one tenant only. Requests to its partitions are throttled with this chance, in parts of 10 000.
     Apart {
         /// The chance.
         throttles: u16,
@@ -78,7 +78,7 @@ impl PlanKind {
 pub struct Order {
     /// The webhooks that are registered with it.
     pub webhooks: Vec<Slot>,
-    /// The number of subjects of a tenant's events.
+    /// How many subjects a tenant's events have.
     pub subjects: usize,
 }
 
@@ -93,12 +93,12 @@ pub struct Step {
     pub action: Action,
 }
 
-/// The action of a step.
+/// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant registers a webhook for all types, or for one.
     Register(Slot, Option<Kind>),
-    /// A tenant publishes an event by HTTP; with a key, it repeats the request until it is acknowledged.
+    /// A tenant publishes an event over HTTP; with a key, it repeats the request until it is acknowledged.
     Publish(usize, Kind, Option<Key>),
     /// A service puts an event on the bus.
     PutOnBus(usize, Kind),
@@ -112,9 +112,9 @@ pub enum Action {
     Rotate(Slot),
     /// A tenant sends a test event.
     Test(Slot),
-    /// A tenant pauses a webhook for this time.
+    /// A tenant pauses a webhook for this long.
     Pause(Slot, Duration),
-    /// A tenant ends the pause of a webhook.
+    /// A tenant ends a webhook's pause.
     Resume(Slot),
     /// A tenant resends one of its deliveries.
     Resend(usize, u8),
@@ -122,15 +122,15 @@ pub enum Action {
     Cancel(usize, u8),
     /// A tenant erases the event of one of its latest deliveries.
     Erase(usize, u8),
-    /// A tenant recovers the deliveries of the last minutes.
+    /// A tenant recovers the last few minutes' deliveries.
     Recover(Slot, u8),
-    /// A tenant replays the events of the last minutes to a webhook.
+    /// A tenant replays the last few minutes' events to a webhook.
     Replay(Slot, u8),
     /// An endpoint changes its reaction.
     React(Slot, Mood),
-    /// A tenant's partitions of the table accept no requests for this time.
+    /// A tenant's partitions in the table accept no requests for this long.
     Throttle(usize, Duration),
-    /// Secrets Manager does not answer for this time.
+    /// Secrets Manager does not respond for this long.
     LoseSecrets(Duration),
     /// DynamoDB removes expired items.
     Expire,
@@ -144,7 +144,7 @@ pub enum Action {
     RegisterPulled(Slot, Option<Kind>),
     /// A tenant changes a webhook to be pulled from now on, or pushed again.
     Pull(Slot, bool),
-    /// A reader asks for deliveries of a feed, and reacts to them.
+    /// A reader asks for a feed's deliveries and reacts to them.
     Read(Slot, Reading),
     /// A tenant changes a webhook to get its deliveries in the order of their subject from now on, or no longer.
     Order(Slot, bool),
@@ -219,7 +219,7 @@ impl Plan {
         let mut others: Vec<_> =
             numbered(10_000, of_tokens.collect()).chain(numbered(20_000, of_providers.collect())).collect();
         others.retain(|_| with_others);
-        // Most histories about other parts have few steps about webhooks, which would take most of their time.
+        // Most histories about other parts have few steps about webhooks, which would take up most of the time.
         if !others.is_empty() && draws.about(&"few webhooks").u8(0..4) > 0 {
             steps.retain(|step| step.number % 8 == 0);
         }
@@ -229,8 +229,8 @@ impl Plan {
         if draws.about(&"short").u8(0..8) > 0 { plan.shortened(&mut draws.about(&"shortened")) } else { plan }
     }
 
-    /// Some of the steps, closer to each other, and with more frequent faults. Most bugs need a few steps and a fault
-    /// or two, and ten such histories take as long as a long one.
+    /// Some of the steps, closer together and with more frequent faults. Most bugs need a few steps and a fault or two,
+    /// and ten such histories take as long as a long one.
     fn shortened(mut self, rng: &mut Rng) -> Self {
         let registers = |step: &Step| matches!(step.action, Action::Register(..));
         let is_first = |step: &Step| matches!(step.action, Action::Register((_, webhook), _) if webhook == 0);
@@ -249,7 +249,7 @@ impl Plan {
         self
     }
 
-    /// Adds a change of a webhook or a throttling soon after each publication, so that it often meets a running
+    /// Adds a webhook change or throttling soon after each publish request, so that it often coincides with a running
     /// attempt.
     fn add_changes(&mut self, rng: &mut Rng) {
         let mut changes = Vec::new();

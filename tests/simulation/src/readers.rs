@@ -1,4 +1,4 @@
-//! The readers of feeds: clients that get deliveries of pull webhooks, and answer for them or die.
+//! Feed readers: clients that get pull webhooks' deliveries, and report their outcomes or die.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,22 +18,22 @@ use crate::{
     tenants::{Tenants, done},
 };
 
-/// The request of a reader for deliveries, and its reaction to them.
+/// A reader's request for deliveries, and its reaction to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reading {
     /// The maximum number of deliveries that it takes.
     pub limit: u8,
     /// The visibility timeout that it requests, in seconds.
     pub visibility: u8,
-    /// The wait for the first delivery, in seconds.
+    /// How long it waits for the first delivery, in seconds.
     pub wait: u8,
-    /// The time for which it works on them, in milliseconds.
+    /// How long it works on them, in milliseconds.
     pub works: u64,
     /// Its reaction.
     pub reaction: Reaction,
 }
 
-/// The reaction of a reader to the deliveries that it got.
+/// How a reader reacts to the deliveries that it got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reaction {
     /// Confirms them all.
@@ -46,10 +46,10 @@ pub enum Reaction {
     Dies,
 }
 
-/// The memory of all readers.
+/// What all readers remember.
 #[derive(Debug, Default)]
 pub struct Readers {
-    /// The deliveries that readers got, in the order of their arrival.
+    /// The deliveries that readers got, in order of arrival.
     pub handed_out: Vec<HandedOut>,
     /// The answers that readers sent.
     pub answers: Vec<ReaderAnswer>,
@@ -64,15 +64,15 @@ pub struct HandedOut {
     pub attempt: u64,
     /// The receipt.
     pub receipt: String,
-    /// The time at which the function gave it out, by its clock, in milliseconds.
+    /// When the function gave it out, by its clock, in milliseconds.
     pub claimed: u64,
-    /// The time at which the reader received it, in milliseconds.
+    /// When the reader received it, in milliseconds.
     pub received: u64,
-    /// The time until which the reader holds it, by the function's clock, in milliseconds.
+    /// Until when the reader holds it, by the function's clock, in milliseconds.
     pub visible_from: u64,
 }
 
-/// The answer of a reader for one delivery.
+/// A reader's answer for one delivery.
 #[derive(Debug, Clone)]
 pub struct ReaderAnswer {
     /// The receipt.
@@ -81,9 +81,9 @@ pub struct ReaderAnswer {
     pub confirms: bool,
     /// When it was first sent, in milliseconds.
     pub sent: u64,
-    /// The number of times that it was sent.
+    /// How often it was sent.
     pub tries: u32,
-    /// The outcome and the time of its arrival, in milliseconds; `None` if no try had a response.
+    /// The outcome and when it arrived, in milliseconds; `None` if no try got a response.
     pub outcome: Option<(String, u64)>,
 }
 
@@ -109,7 +109,7 @@ impl Reading {
     /// A random reader.
     pub fn draw(rng: &mut Rng) -> Self {
         let visibility = if rng.bool() { 10 } else { rng.u8(10..=60) };
-        // Most are quick; some take longer than their visibility timeout.
+        // Most are fast; some take longer than their visibility timeout.
         let works = match rng.u8(0..4) {
             0 => (f64::from(visibility) * 1_500.0 * rng.f64()) as u64,
             _ => (2_000.0 * rng.f64().powi(2)) as u64,
@@ -131,14 +131,14 @@ impl Reading {
         Self { limit: 10, visibility: 10, wait: 5, works, reaction }
     }
 
-    /// A reader that takes all that it can get, and confirms it at once.
+    /// A reader that takes everything it can get and confirms it at once.
     const fn diligent() -> Self {
         Self { limit: 100, visibility: 60, wait: 0, works: 0, reaction: Reaction::Confirms }
     }
 }
 
 impl Tenants {
-    /// A reader gets deliveries, and reacts to them. Returns their number.
+    /// A reader gets deliveries and reacts to them. Returns how many.
     pub(crate) async fn read(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> usize {
         let page = self.ask(step, slot, webhook.clone(), reading).await;
         let got = page.len();
@@ -158,7 +158,8 @@ impl Tenants {
         got
     }
 
-    /// Requests deliveries. Without a response, the reader tries again, and may then hold deliveries unknown to it.
+    /// Requests deliveries. If there is no response, the reader tries again, and may then hold deliveries that it does
+    /// not know about.
     async fn ask(&self, step: Step, slot: Slot, webhook: WebhookId, reading: Reading) -> Vec<HandedOut> {
         let id = webhook.clone();
         let answer = self

@@ -1,4 +1,4 @@
-//! The memory of the tenants: their requests with the answers, and what they know from these.
+//! What the tenants remember: their requests with the responses, and what they know from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{endpoints::Slot, oauth, plan::Step, providers, readers::Readers};
 
-/// The memory of the tenants.
+/// What the tenants remember.
 #[derive(Debug, Default)]
 pub struct Records {
     /// All requests, in the order in which they began.
@@ -21,7 +21,7 @@ pub struct Records {
     pub addresses: BTreeMap<Slot, usize>,
     /// The deliveries that tenants know from acknowledged publications.
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
-    /// The number of resends that a tenant requested, by delivery.
+    /// How many resends a tenant requested, by delivery.
     pub resends: BTreeMap<DeliveryId, usize>,
     /// The deliveries whose cancellation a tenant requested.
     pub cancelled: BTreeSet<DeliveryId>,
@@ -29,15 +29,15 @@ pub struct Records {
     pub erased: BTreeSet<EventId>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
-    /// The memory of the clients of the token issuer.
+    /// What the token issuer's clients remember.
     pub oauth: oauth::Records,
-    /// The memory of the tenants about connections to payment providers.
+    /// What the tenants remember about connections to payment providers.
     pub providers: providers::Records,
-    /// The memory of the readers of feeds.
+    /// What feed readers remember.
     pub(crate) readers: Readers,
 }
 
-/// A request of a tenant, with all its tries.
+/// A tenant's request, with all its tries.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The step.
@@ -48,7 +48,7 @@ pub struct Request {
     pub key: Option<String>,
     /// When the first try began, in milliseconds.
     pub began: u64,
-    /// The answer and when it came, in milliseconds; `None` if every try had no answer or a 5xx.
+    /// The response and when it came, in milliseconds; `None` if every try got no response or a 5xx.
     pub answer: Option<(Answer, u64)>,
     /// The number of tries.
     pub tries: u32,
@@ -57,7 +57,7 @@ pub struct Request {
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The request was carried out, now or before.
+    /// The request was carried out, now or earlier.
     Done(Value),
     /// The request was refused with this status.
     Refused(u16),

@@ -1,4 +1,4 @@
-//! The replay of one history, and its shortest form that breaks the same promise.
+//! Replays one history, and finds its shortest form that breaks the same promise.
 
 use std::{panic, process::ExitCode, time::Instant};
 

@@ -1,4 +1,4 @@
-//! The report of a run of many histories: what they covered, and which promises they broke.
+//! The report on a run of many histories: what they covered, and which promises they broke.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -118,7 +118,7 @@ impl Report {
         Ok(())
     }
 
-    /// The kinds that could occur at an await point and did not.
+    /// The kinds that could occur at an await point but did not.
     fn write_gaps(&self, text: &mut String) -> fmt::Result {
         let mut gaps = String::new();
         for ((function, point), reached) in &self.coverage.points {
@@ -135,7 +135,7 @@ impl Report {
     }
 }
 
-/// The number of times that a fault occurred at an await point; `None` if it cannot occur there and did not.
+/// How often a fault occurred at an await point; `None` if it cannot occur there and did not.
 fn cell(coverage: &Coverage, function: Function, point: &str, fault: Fault) -> Option<u64> {
     let count = coverage.faults.get(&(function, point.to_owned(), fault)).copied();
     count.or_else(|| fault.can_occur_at(point).then_some(0))

@@ -21,7 +21,7 @@ use simulation::{
 
 use crate::Options;
 
-/// The time between two lines of progress.
+/// The time between two progress lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// The number of histories if neither their number nor a time is given.
 const SEEDS: u64 = 1_000;
@@ -120,7 +120,7 @@ fn show(progress: &str) {
     let _ = stderr.flush();
 }
 
-/// Removes the line of progress from a terminal.
+/// Removes the progress line from a terminal.
 fn clear() {
     clear_line(&mut stderr().lock());
 }

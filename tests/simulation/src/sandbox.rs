@@ -1,4 +1,4 @@
-//! Sandboxes of Lambda, which can die at any await, freeze, and continue.
+//! Lambda sandboxes, which can die at any await, freeze, and continue.
 //! <https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html>
 
 use std::{
@@ -41,7 +41,7 @@ pub enum Function {
     GetToken,
     RevokeToken,
     UpdateGeoIp,
-    /// The program of an operator, on the operator's machine.
+    /// An operator's program, on the operator's machine.
     ManageGeoIp,
     ReadFeed,
     AcknowledgeFeed,
@@ -77,7 +77,7 @@ impl Function {
         }
     }
 
-    /// Whether its calls have turns, because it works on other threads as well.
+    /// Whether its calls take turns, because it also works on other threads.
     pub fn takes_turns(self) -> bool {
         matches!(self, Self::UpdateGeoIp | Self::ManageGeoIp)
     }
@@ -99,7 +99,7 @@ impl Function {
 /// The phase of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It works on an invocation.
+    /// It is working on an invocation.
     Running,
     /// It is frozen between two invocations, or in the middle of one.
     Frozen,
@@ -125,7 +125,7 @@ struct Inner {
     phase: Phase,
     /// Wakes the work of the invocation when the phase changes.
     work: Option<Waker>,
-    /// Wakes the calls that wait until it runs.
+    /// Wakes the calls that are waiting for it to run.
     calls: Vec<Waker>,
 }
 
@@ -185,7 +185,7 @@ impl Sandbox {
         });
     }
 
-    /// Completes when it runs; never when it is dead.
+    /// Completes once it is running; never if it is dead.
     pub async fn running(&self) {
         poll_fn(|cx| self.poll_running(cx)).await;
     }
@@ -274,7 +274,7 @@ mod tests {
                     let limited = bundle.table.until(Instant::now() + Duration::from_secs(5));
                     limited.write_together(put, DOING).await
                 });
-                // The invoker of a sandbox that is frozen for longer than the timeout does not learn its result.
+                // If a sandbox is frozen for longer than the timeout, its invoker does not learn the result.
                 let Some(written) = written.await else { continue };
                 assert!(written.expect("the answer is read").is_done());
                 long += usize::from(began.elapsed() > Duration::from_secs(45));

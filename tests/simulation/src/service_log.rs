@@ -1,4 +1,4 @@
-//! The log lines of the service, in the log of a history.
+//! The service's log lines, in a history's log.
 
 use std::fmt::{self, Write};
 

@@ -9,7 +9,7 @@ use crate::{access::Access, expression, partiql, rights::Rights};
 /// Operations on a whole table, without partition keys.
 const OF_A_TABLE: [&str; 4] = ["DescribeTable", "DescribeTimeToLive", "UpdateTable", "Scan"];
 
-/// The parts of a transaction, and the single operation whose rights each needs.
+/// The parts of a transaction, and the single operation whose rights each part needs.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html>
 const PARTS: [(&str, &str); 5] = [
     ("Get", "GetItem"),

@@ -1,4 +1,4 @@
-//! Recorded calls of functions, and the accesses of each.
+//! Functions' recorded calls, and the accesses of each.
 
 mod dynamodb;
 mod s3;
@@ -13,7 +13,7 @@ use template::Template;
 
 use crate::{access::Access, partiql::Unread, rights::Rights};
 
-/// A recorded call of a function, written by `local`. [`crate::IDENTIFIER`] replaces identifiers in partition keys.
+/// A function's recorded call, written by `local`. [`crate::IDENTIFIER`] replaces identifiers in partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Call {
     /// The function's name.
@@ -23,7 +23,7 @@ pub struct Call {
     pub request: Request,
 }
 
-/// The parts of a request that contain operation, resources and partition keys.
+/// The parts of a request that contain the operation, resources and partition keys.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
@@ -47,7 +47,7 @@ pub enum Request {
     },
 }
 
-/// The reason why a request's accesses cannot be determined.
+/// Why a request's accesses cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// Another service, or an unsupported operation.
@@ -64,7 +64,7 @@ pub enum CallError {
 /// The accesses of a request, all of which must be allowed.
 ///
 /// # Errors
-/// When an access cannot be determined.
+/// If an access cannot be determined.
 pub fn accesses(rights: &Rights, request: &Request) -> Result<Vec<Access>, CallError> {
     match request {
         Request::S3 { method, path, query, absent } => s3::accesses(method, path, query, *absent),

@@ -24,7 +24,7 @@ pub fn accesses(method: &str, path: &str, query: &str, absent: bool) -> Result<V
         ("DELETE", false) => object("s3:DeleteObject"),
         _ => return Err(unknown()),
     };
-    // Without this right, S3 answers 403 instead of 404.
+    // Without this right, S3 responds with 403 instead of 404.
     // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
     let sees_absence = absent.then(|| Access::new("s3:ListBucket", bucket_arn(&bucket)));
     Ok([Some(access), sees_absence].into_iter().flatten().collect())

@@ -17,7 +17,7 @@ const OPERATIONS: [&str; 7] = [
     "UpdateSecretVersionStage",
 ];
 
-/// The operation without a resource, whose right always covers all secrets of the account.
+/// The operation without a resource, whose right always covers all of the account's secrets.
 const LIST: &str = "ListSecrets";
 
 pub fn accesses(deployed: &Deployed, operation: &str, request: &Value) -> Result<Vec<Access>, CallError> {

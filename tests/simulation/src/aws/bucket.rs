@@ -12,9 +12,9 @@ use percent_encoding::percent_decode_str;
 
 /// The address of S3.
 pub const ORIGIN: &str = "http://s3.simulated";
-/// The name of the bucket.
+/// The bucket's name.
 pub const BUCKET: &str = "geo-ip";
-/// The number of keys in a page of a list. S3 returns 1 000; a small number exercises paging.
+/// How many keys are on a page of a list. S3 returns 1 000; a small number exercises paging.
 const PAGE: usize = 3;
 
 /// The bucket.
@@ -28,11 +28,11 @@ pub struct Bucket {
 /// A change to an object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The time of the change, in milliseconds.
+    /// When it was changed, in milliseconds.
     pub at: u64,
     /// The key.
     pub key: String,
-    /// The SHA-256 of the content, and the content of a pointer; `None` if the object was removed.
+    /// The content's SHA-256, and a pointer's content; `None` if the object was removed.
     pub content: Option<Content>,
     /// The sandbox that made the change.
     pub sandbox: u64,
@@ -62,7 +62,7 @@ pub struct BucketRequest {
     pub body: Vec<u8>,
 }
 
-/// A response of the bucket.
+/// The bucket's response.
 #[derive(Debug)]
 pub struct BucketAnswer {
     /// The status.
@@ -85,7 +85,7 @@ impl BucketAnswer {
 }
 
 impl BucketRequest {
-    /// A request of the SDK; `None` if it is for another service.
+    /// The SDK's request; `None` if it is for another service.
     pub async fn read(request: &mut HttpRequest) -> Result<Option<Self>, ConnectorError> {
         let Some(target) = request.uri().strip_prefix(ORIGIN).map(str::to_owned) else { return Ok(None) };
         let body = ByteStream::new(request.take_body()).collect().await;
@@ -199,7 +199,7 @@ impl Bucket {
     }
 }
 
-/// An entity tag, which depends on the content only, as in S3.
+/// An entity tag, which depends only on the content, as in S3.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html>
 fn tag(content: &[u8]) -> String {
     let digest = digest::digest(&digest::SHA256, content);

@@ -38,7 +38,7 @@ use crate::{
 pub const REGION: &str = "eu-central-1";
 /// The table's name.
 pub const TABLE: &str = "waypost";
-/// The queue of the quick lane.
+/// The quick lane's queue.
 pub const QUICK: &str = "deliveries";
 /// The queue of the slow lane.
 pub const SLOW: &str = "slow-deliveries";
@@ -83,8 +83,8 @@ enum Service {
     Bucket,
 }
 
-/// The timers of the SDK. A frozen sandbox runs no background task: a timer set during a freeze begins when the sandbox
-/// thaws, and no task sees a timer end before then.
+/// The SDK's timers. A frozen sandbox runs no background tasks: a timer set during a freeze starts when the sandbox
+/// thaws, and no task sees a timer end before that.
 impl AsyncSleep for Wire {
     fn sleep(&self, time: Duration) -> Sleep {
         let wire = self.clone();
@@ -182,7 +182,7 @@ impl Wire {
         Ok(answer)
     }
 
-    /// Records that the call leaves the sandbox. Its choices depend on the time and on its subject.
+    /// Records that the call is leaving the sandbox. Its choices depend on the time and on its subject.
     fn arrive(&self, call: &Call) -> Rng {
         let now = self.world.clock.millis();
         let mut state = self.world.state();
@@ -202,7 +202,7 @@ impl Wire {
         occurs
     }
 
-    /// Half of the time that a call takes.
+    /// Half the time that a call takes.
     async fn travel(&self, call: &Call, rng: &mut Rng) {
         let slow = self.occurs(Fault::Slow, call, rng);
         pause(Duration::from_millis(if slow { rng.u64(50..1_500) } else { rng.u64(1..6) })).await;
@@ -217,7 +217,7 @@ impl Wire {
         }
     }
 
-    /// Carries out the call after its caller has stopped waiting, even if the sandbox is dead by then.
+    /// Carries out the call after its caller has stopped waiting, even if the sandbox has died by then.
     async fn carry_out_late(&self, call: Call, mut rng: Rng) -> Result<HttpResponse, ConnectorError> {
         let wire = self.clone();
         let late = Duration::from_millis(rng.u64(5_000..60_000));
@@ -232,7 +232,7 @@ impl Wire {
     }
 
     fn carry_out_in_bucket(&self, call: &Call, request: &BucketRequest, rng: &mut Rng) -> HttpResponse {
-        // S3 answers 409 if a similar write is under way.
+        // S3 responds with 409 if a similar write is under way.
         if request.is_conditional_write() && self.occurs(Fault::Conflict, call, rng) {
             return bucket_response(BucketAnswer::error(409, "ConditionalRequestConflict"));
         }
@@ -350,7 +350,7 @@ impl Call {
     }
 }
 
-/// A short form of AWS's response: the number of its items, or the reason for its error.
+/// A summary of AWS's response: how many items it has, or why it failed.
 fn outcome(status: u16, answer: &str) -> String {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     let text = |name: &str| answer[name].as_str().unwrap_or_default();

@@ -17,7 +17,7 @@ pub fn data_keys() -> Value {
     json!({ "current": "1799000000-a", "keys": { "1799000000-a": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=" } })
 }
 
-/// The keys that sign tokens. The signatures of Ed25519 have no random part, so histories can be repeated.
+/// The keys that sign tokens. Ed25519 signatures have no random part, so histories can be repeated.
 pub fn signing_keys() -> Value {
     let key = |kid: &str, pkcs8: &str| json!({ "kid": kid, "algorithm": "EdDSA", "pkcs8": pkcs8 });
     json!({
@@ -55,7 +55,7 @@ fn geo_ip() -> Value {
     ] })
 }
 
-/// Answers an operation with a status and a body.
+/// Responds to an operation with a status and a body.
 pub fn answer(operation: &str, request: &Value) -> (u16, String) {
     match operation {
         "GetSecretValue" => match answered(&request["SecretId"]) {

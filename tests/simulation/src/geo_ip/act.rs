@@ -1,4 +1,4 @@
-//! Carries out the steps of a history about databases.
+//! Carries out a history's steps about databases.
 
 use std::{sync::Arc, time::Duration};
 

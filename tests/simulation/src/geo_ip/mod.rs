@@ -1,4 +1,4 @@
-//! The published geo-IP databases of a history: providers, updates of them, and an operator who rolls back.
+//! A history's published geo-IP databases: providers, updates, and an operator who rolls back.
 
 mod act;
 mod provider;
@@ -15,7 +15,7 @@ pub use provider_wires::ProviderWires;
 use crate::{aws::bucket::Bucket, sandbox::Sandbox, world::World};
 use provider::Provider;
 
-/// The deployment's name, with which all keys begin.
+/// The deployment's name; all keys begin with it.
 pub const ENVIRONMENT: &str = "simulation";
 /// The editions, each from a different kind of source: a file with a checksum beside it, MaxMind, and a file alone.
 pub const EDITIONS: [&str; 3] = ["summed", "GeoLite2-City", "alone"];
@@ -24,7 +24,7 @@ pub const SERVER: &str = "http://127.0.0.1:9000";
 /// The number of turns.
 const TURNS: u64 = 64;
 
-/// The action of a step about the databases.
+/// What a step about the databases does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GeoIpAction {
     /// A provider releases a database.
@@ -48,7 +48,7 @@ pub struct GeoIp {
     pub bucket: Bucket,
     /// The providers of the editions.
     pub providers: Vec<Provider>,
-    /// The sandboxes that ran commands of operators.
+    /// The sandboxes that ran operators' commands.
     pub operators: Vec<u64>,
     /// The outcome of the last update of a quiet history; `None` before it, or if it returned nothing.
     pub last_update: Option<Result<String, String>>,
@@ -63,7 +63,7 @@ impl Default for GeoIp {
 
 /// Waits for the next millisecond that belongs to a sandbox alone.
 ///
-/// An update reads and writes files on other threads. Their work takes no time on the paused clock, but its order
+/// An update reads and writes files on other threads. This work takes no time on the paused clock, but its order
 /// relative to other sandboxes' work in the same millisecond would differ from run to run.
 pub async fn in_turn(world: &Arc<World>, sandbox: &Sandbox) {
     let now = world.clock.millis();

@@ -1,4 +1,4 @@
-//! A provider of databases: its releases, and its reactions to requests.
+//! A provider of databases: its releases, and how it reacts to requests.
 
 use std::{io::Write, sync::Arc};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::aws::bucket::hex;
 
-/// The way in which a provider serves an edition.
+/// How a provider serves an edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProviderMood {
     /// Correctly, after this many milliseconds.

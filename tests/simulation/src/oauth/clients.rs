@@ -115,7 +115,7 @@ impl Tenants {
         }
     }
 
-    /// Makes a request that ends tokens, and remembers when it was acknowledged.
+    /// Makes a request that ends tokens, and records when it was acknowledged.
     async fn end<W>(
         &self,
         step: Step,
@@ -143,7 +143,7 @@ impl Tenants {
             }
         };
         let (answer, ()) = tokio::join!(ended, meanwhile);
-        // A credential that existed and is not found has ended by an earlier try or by another request.
+        // A credential that existed and is no longer found was ended by an earlier try or another request.
         if matches!(answer, Some(Answer::Done(_) | Answer::Refused(404))) {
             let now = self.cloud.world.clock.millis();
             self.records().oauth.endings[number].acknowledged = Some(now);

@@ -30,7 +30,7 @@ pub const ISSUER: &str = "https://auth.simulated";
 /// The lifetime of tokens, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
-/// The action of a step about tokens.
+/// What a step about tokens does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant creates an application, with an idempotency key if there is a number.
@@ -47,7 +47,7 @@ pub enum Action {
     RemoveSecret(usize),
     /// A tenant removes an application.
     RemoveApplication(usize),
-    /// The partition with the revocations is throttled for this time.
+    /// The partition with the revocations is throttled for this long.
     Throttle(Duration),
 }
 
@@ -88,7 +88,7 @@ pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
     steps
 }
 
-/// Publishes the keys that verify tokens, as the provision of a deployment does.
+/// Publishes the keys that verify tokens, as provisioning a deployment does.
 pub fn publish_keys(world: &World) {
     let keys = SigningSecret::read(&aws::signing_keys()).and_then(|secret| secret.keys());
     let mut published = Published::default();

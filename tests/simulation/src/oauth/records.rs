@@ -1,10 +1,10 @@
-//! The memory of the token issuer's clients.
+//! What the token issuer's clients remember.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
-/// The memory of tenants, about tokens.
+/// What tenants remember about tokens.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The secrets of applications.
@@ -84,7 +84,7 @@ pub enum Verdict {
     Unavailable,
 }
 
-/// A verification of a token.
+/// A token's verification.
 #[derive(Debug, Clone)]
 pub struct Verification {
     /// The token's index in the records.

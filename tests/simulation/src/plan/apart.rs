@@ -1,4 +1,4 @@
-//! The plan of a history in which only one tenant has trouble: nothing may delay the deliveries of the other.
+//! The plan of a history in which only one tenant has trouble: nothing may delay the other's deliveries.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
         let at = Duration::from_secs(5) + length.mul_f64(rng.f64());
         steps.push((at, Action::Publish(QUIET, Kind::draw(rng), None)));
     }
-    // The table throttles the partitions of the troubled tenant in most of these histories.
+    // In most of these histories, the table throttles the troubled tenant's partitions.
     let throttles = if rng.u8(0..4) == 0 { 0 } else { rng.u16(1..200) };
     Plan {
         seed,

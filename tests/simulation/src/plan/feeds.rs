@@ -50,7 +50,7 @@ pub fn draw(seed: u64, draws: Draws) -> Plan {
     plan
 }
 
-/// One of the webhooks of a tenant.
+/// One of a tenant's webhooks.
 fn slot(webhooks: &[Slot], tenant: usize, rng: &mut Rng) -> Slot {
     let of_tenant: Vec<_> = webhooks.iter().filter(|(of, _)| *of == tenant).collect();
     rng.choice(of_tenant).copied().unwrap_or((tenant, rng.usize(0..WEBHOOKS)))
@@ -74,7 +74,7 @@ fn late_readers(plan: &Plan, webhooks: &[Slot], rng: &mut Rng) -> Vec<(Duration,
     readers
 }
 
-/// Readers soon after this time: one, or several at once, and often a later one, for deliveries that are visible again.
+/// Readers soon after this time: one, or several at once, and often a later one for deliveries that are visible again.
 fn readers(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let at = from + Duration::from_secs_f64(8.0 * rng.f64().powi(2));
     let mut readers = vec![(at, Action::Read(slot, Reading::draw(rng)))];

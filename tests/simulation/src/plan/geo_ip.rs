@@ -11,7 +11,7 @@ use crate::{
     geo_ip::{EDITIONS, GeoIpAction, ProviderMood, between_turns},
 };
 
-/// The factor by which faults are more frequent than in other histories, since an update makes few calls.
+/// How many times more frequent faults are than in other histories, since an update makes few calls.
 const OFTEN: u16 = 6;
 
 /// The plan of a seed.

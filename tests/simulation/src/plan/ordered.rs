@@ -1,4 +1,4 @@
-//! The order of deliveries by subject, in a part of the mixed histories and of those with feeds.
+//! The order of deliveries by subject, in some of the mixed histories and of those with feeds.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::{
     endpoints::{Mood, Slot},
 };
 
-/// The number of the first step that is added. It stays below the numbers in events with an idempotency key.
+/// The number of the first added step. It stays below the numbers in events with an idempotency key.
 const FIRST: usize = 500;
 
 impl Plan {
-    /// The plan with webhooks that are ordered, events with few subjects, and bursts of publications; in most histories
-    /// the unchanged plan.
+    /// The plan with ordered webhooks, events with few subjects, and bursts of publish requests; in most histories, the
+    /// unchanged plan.
     pub(super) fn ordered(mut self, draws: Draws) -> Self {
         let rng = &mut draws.about(&"ordered by subject");
         if rng.u8(0..4) > 0 {
@@ -55,7 +55,7 @@ pub(super) fn any_time(length: Duration, rng: &mut Rng) -> Duration {
     Duration::from_secs(2) + length.mul_f64(rng.f64())
 }
 
-/// Publications soon after each other, mostly while the endpoint of this webhook has trouble.
+/// Publish requests in quick succession, mostly while this webhook's endpoint has trouble.
 fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     let mut steps = Vec::new();
     if rng.u8(0..3) > 0 {
@@ -75,7 +75,7 @@ fn burst(slot: Slot, from: Duration, rng: &mut Rng) -> Vec<(Duration, Action)> {
     steps
 }
 
-/// Deliveries that end out of turn: soon after a publication, its tenant cancels, erases or resends one of the latest
+/// Deliveries that end out of turn: soon after publishing, a tenant cancels, erases or resends one of its latest
 /// deliveries.
 fn early_ends(webhooks: &[Slot], bursts: &[(Duration, Action)], rng: &mut Rng) -> Vec<(Duration, Action)> {
     if rng.u8(0..3) > 0 {

@@ -1,4 +1,4 @@
-//! The promise that the trouble of one tenant delays the deliveries of another by no more than a bound.
+//! The promise that one tenant's trouble delays another's deliveries by no more than a bound.
 
 use super::{
     Promise,
@@ -6,19 +6,19 @@ use super::{
 };
 use crate::{bundle::entity_id, plan::apart::QUIET};
 
-/// The longest time from the creation of a delivery to its first request, in milliseconds: the sum of the steps that
-/// the trouble of another tenant can delay. docs/architecture.md has the steps ("One delivery, from publication to
-/// record"), and shared/webhooks/README.md the limits ("Isolation").
+/// The longest time from a delivery's creation to its first request, in milliseconds: the sum of the steps that another
+/// tenant's trouble can delay. docs/architecture.md has the steps ("One delivery, from publication to record"), and
+/// shared/webhooks/README.md the limits ("Isolation").
 ///
-/// - The publication waits 2 s at most until its message is sent.
+/// - Publishing waits at most 2 s until its message is sent.
 /// - The message waits for a run that receives. A run with five deliveries that lack a permit receives again after the
 ///   second for which they wait, and each run reserves 10 permits that the other tenant cannot take. Only a run that is
 ///   ending receives nothing, until its last exchange is recorded (within the lease of 45 s) and counted (a call to AWS
 ///   takes at most 10 s). In the worst case all runs are ending, and the first to end makes room for the message.
-/// - Its claim takes 5 s at most.
+/// - Its claim takes at most 5 s.
 const BOUND: u64 = 2_000 + 1_000 + 45_000 + 10_000 + 5_000;
 
-/// Checks the deliveries of the tenant without trouble.
+/// Checks the untroubled tenant's deliveries.
 pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     if facts.state.troubled.is_none() {
         return;

@@ -13,8 +13,8 @@ use crate::{
     sandbox::Function,
 };
 
-/// The time after which a failure's count is certainly visible to the next claim: the interval of the counts, a slow
-/// call, a read of a second-old value, and the difference of two clocks.
+/// When a failure's count is certain to be visible to the next claim: the counting interval, a slow call, reading a
+/// second-old value, and the difference between two clocks.
 const COUNTED_WITHIN: u64 = 12_000;
 
 /// The functions that record attempts, and count them afterwards.
@@ -26,7 +26,7 @@ const COUNTING: [Function; 3] = [Function::DispatchDeliveries, Function::ReadFee
 const EXCUSES: [Fault; 9] =
     [KilledBefore, KilledAfter, FrozenBefore, FrozenAfter, Throttled, Refused, Unreached, AnswerLost, Conflict];
 
-/// One in this many attempts may be lost with a sandbox that is frozen while it writes its held counts; with fewer
+/// One in this many attempts may be lost with a sandbox frozen while it is writing the counts that it holds; with fewer
 /// attempts, none may be lost.
 const HELD_SHARE: u64 = 20;
 
@@ -37,7 +37,7 @@ struct Count {
     succeeded: u64,
 }
 
-/// Checks the statistics and the health of each webhook.
+/// Checks each webhook's statistics and health.
 pub fn check(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let is_excused = is_excused(facts);
     let recorded = recorded(facts);
@@ -77,8 +77,8 @@ fn recorded<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     counts
 }
 
-/// The attempts in the statistics of each webhook, in all hours. Single hours cannot be compared, since an attempt
-/// belongs to the hour in which it was counted.
+/// The attempts in each webhook's statistics, in all hours. Single hours cannot be compared, since an attempt belongs
+/// to the hour in which it was counted.
 fn shown<'a>(facts: &'a Facts<'_>) -> BTreeMap<&'a str, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
     for ((_, sort), hour) in facts.state.table.items() {

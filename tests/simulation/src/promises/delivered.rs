@@ -15,7 +15,7 @@ use crate::{
     records::{Answer, Records, Request},
 };
 
-/// Checks all acknowledged publications, and all deliveries at the end.
+/// Checks all acknowledged publish requests, and all deliveries at the end.
 pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise, String)) {
     for request in &records.requests {
         if let Some((Answer::Done(answer), at)) = &request.answer {
@@ -38,10 +38,10 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// The missing parts of an acknowledged publication.
+/// What an acknowledged publish request lacks.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
-        // The type of a publication with a key follows from the key.
+        // A publish request's type follows from its key, if it has one.
         (Action::Publish(tenant, kind, None) | Action::PutOnBus(tenant, kind), _) => (tenant, kind.name()),
         (Action::Publish(tenant, _, Some(key)), _) => {
             (tenant, if key % 2 == 0 { "booking.created" } else { "booking.cancelled" })
@@ -106,7 +106,7 @@ fn may_lack_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> bool {
     webhook.between(0, u64::MAX).flatten().any(|state| !state.has_retries)
 }
 
-/// The delivery has more attempts of its schedule than a webhook without retries makes.
+/// The delivery has more scheduled attempts than a webhook without retries makes.
 fn retried_without_retries(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let mut states = webhook.between(0, u64::MAX).flatten();
@@ -120,7 +120,7 @@ fn same_tenant(request: &Request, tenant: usize) -> bool {
     matches!(request.step.action, Action::Publish(of, ..) if of == tenant)
 }
 
-/// The reason why the facts do not explain a delivery's final state.
+/// Why the facts do not explain a delivery's final state.
 fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &DeliveryFacts<'_>) -> Option<String> {
     let last = delivery.attempts.last();
     let is_good = |status: u64| (200..300).contains(&status);
@@ -147,7 +147,7 @@ fn unexplained(facts: &Facts<'_>, records: &Records, id: &str, delivery: &Delive
         "cancelled" => {
             let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
             let times = || delivery.versions.iter().map(|version| version.at);
-            // A late publication opens its deliveries before it writes the event.
+            // A late publish request opens its deliveries before it writes the event.
             let opened = times().next().map_or(delivery.published, |opened| opened.min(delivery.published));
             let ended = times().next_back().unwrap_or(u64::MAX);
             let requested = match text(delivery.head, "cancelReason") {

@@ -17,9 +17,9 @@ use crate::{
     world::State,
 };
 
-/// Throttling that excuses a loss, as pairs of milliseconds: partitions were throttled for the former duration, within
-/// the latter after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
-/// before was as slow as it may be. A lost answer takes another part of the 26 s.
+/// Throttling that excuses a loss, as pairs of milliseconds: partitions were throttled for the first duration, within
+/// the second one after the tokens arrived. A callback has at least 7 s of its 26 s to store them, even if everything
+/// before was as slow as it may be. A lost answer takes up more of the 26 s.
 const THROTTLED: [(u64, u64); 2] = [(3_000, 7_000), (10_000, 26_000)];
 
 /// A version of a connection.
@@ -106,7 +106,7 @@ fn versions(state: &State, tenant: usize, provider: Provider) -> Vec<Stored<'_>>
         .collect()
 }
 
-/// The reason why a loss of tokens is inexcusable; `None` if they were stored, or if there is an excuse.
+/// Why a loss of tokens is inexcusable; `None` if they were stored or there is an excuse.
 fn lost(
     state: &State,
     records: &Records,
@@ -132,8 +132,8 @@ fn lost(
     if arrivals.any(|arrival| arrival.code.as_ref() == Some(&grant.code) && arrival.outcome == "other-account") {
         return None;
     }
-    // The connection of the permission was replaced or removed while it was refreshed: after the refresh was claimed,
-    // which may be before the provider issued the tokens.
+    // The permission's connection was replaced or removed while being refreshed: after the refresh was claimed, which
+    // may be before the provider issued the tokens.
     let during = issue.at.saturating_sub(30_000)..=issue.at + 30_000;
     let id = |stored: &Stored<'_>| stored.item.as_ref().map(|(item, _)| text(item, "id").to_owned());
     let is_of_grant = |stored: &Stored<'_>| {
@@ -162,7 +162,7 @@ fn lost(
     Some(format!("its answer was complete, and invocation {} had no interruption", issue.invocation))
 }
 
-/// The fault of a connection at the end.
+/// What is wrong with a connection at the end.
 fn wrong(state: &State, Stored { item, .. }: &Stored<'_>, now: u64) -> Option<String> {
     let (item, tokens) = item.as_ref()?;
     let lease = super::facts::millis(text(item, "leaseUntil"));

@@ -1,4 +1,4 @@
-//! The facts of a history, arranged for the checks.
+//! A history's facts, arranged for the checks.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
     world::State,
 };
 
-/// The facts of a history.
+/// A history's facts.
 pub struct Facts<'a> {
     /// The final state.
     pub state: &'a State,
@@ -48,20 +48,20 @@ pub struct AttemptFacts {
     pub ended: u64,
     /// The status of the response.
     pub status: Option<u64>,
-    /// The outcome, if it is the attempt of a reader of a feed.
+    /// The outcome, if it is a feed reader's attempt.
     pub reader: Option<ReaderOutcome>,
     /// Whether its worker ended before recording the outcome. Its start is then that of the claim.
     pub interrupted: bool,
 }
 
-/// The outcome of the attempt of a reader.
+/// The outcome of a reader's attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReaderOutcome {
     /// The reader confirmed the delivery.
     Confirmed,
     /// The reader reported a failure.
     Reported,
-    /// The reader did not answer in time.
+    /// The reader did not respond in time.
     Unconfirmed,
 }
 
@@ -89,7 +89,7 @@ pub struct WebhookState<'a> {
     pub url: &'a str,
     /// Whether it is a pull webhook.
     pub pulled: bool,
-    /// Whether it gets the deliveries of a subject in order.
+    /// Whether it gets a subject's deliveries in order.
     pub ordered: bool,
     /// Whether a failed attempt is repeated.
     pub has_retries: bool,
@@ -97,12 +97,12 @@ pub struct WebhookState<'a> {
     pub paused_until: u64,
 }
 
-/// The text of an attribute.
+/// An attribute's string.
 pub fn text<'a>(item: &'a Item, name: &str) -> &'a str {
     item.get(name).and_then(|value| value["S"].as_str()).unwrap_or_default()
 }
 
-/// The number of an attribute; 0 if it is absent.
+/// An attribute's number; 0 if it is absent.
 pub fn number(item: &Item, name: &str) -> u64 {
     item.get(name).and_then(|value| number_of(value)).unwrap_or_default()
 }
@@ -232,12 +232,12 @@ impl WebhookFacts<'_> {
             && self.between(from, until).all(|state| state.is_some_and(|state| state.enabled))
     }
 
-    /// Whether the webhook was ordered during the whole of this time, in which it may have been registered and removed.
+    /// Whether the webhook was ordered for all of this time, in which it may have been registered and removed.
     pub fn is_ordered_between(&self, from: u64, until: u64) -> bool {
         self.between(from, until).flatten().all(|state| state.ordered)
     }
 
-    /// The last time up to this one at which its owner paused the webhook, in milliseconds; 0 if there is none.
+    /// When its owner last paused the webhook before or at this time, in milliseconds; 0 if never.
     pub fn last_paused(&self, until: u64) -> u64 {
         let ends = self.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
         let pauses = self.versions.iter().zip(ends).filter_map(|(version, replaced)| {

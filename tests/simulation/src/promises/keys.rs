@@ -55,7 +55,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// The number of times that a person's request made a delivery due.
+/// How often a person's request made a delivery due.
 fn resends(delivery: &DeliveryFacts<'_>) -> usize {
     let heads = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let times: BTreeSet<_> = heads.map(|head| text(head, "askedAt")).filter(|time| !time.is_empty()).collect();

@@ -30,11 +30,11 @@ pub enum Promise {
     Swept,
     /// The history has every request that an endpoint saw, except one for each death.
     Recorded,
-    /// The attempts of a delivery do not overlap.
+    /// A delivery's attempts do not overlap.
     OneAtATime,
-    /// An ordered webhook gets the deliveries of a subject one after another, in the order of acceptance.
+    /// An ordered webhook gets a subject's deliveries one after another, in the order of acceptance.
     Order,
-    /// After a replay, every kept event of its range that matches the webhook has a delivery to it, and none has two.
+    /// After a replay, every stored event in its range that matches the webhook has a delivery to it, and none has two.
     Replayed,
     /// A repeated idempotency key has one effect and one answer.
     Once,
@@ -42,9 +42,9 @@ pub enum Promise {
     Obeyed,
     /// The counters agree with the history, and so do statistics and health, unless a fault prevented it.
     Counted,
-    /// The trouble of one tenant delays the deliveries of another by no more than the bound.
+    /// One tenant's trouble delays another's deliveries by no more than the bound.
     Apart,
-    /// The pointer of every geo-IP database leads to a complete and verified one.
+    /// Every geo-IP database's pointer leads to a complete and verified one.
     Published,
     /// Every request is signed with the secrets that its tenant got.
     Signed,
@@ -90,7 +90,7 @@ impl Promise {
 pub struct Broken {
     /// The promise.
     pub promise: Promise,
-    /// The way in which it was broken.
+    /// How it was broken.
     pub how: String,
 }
 

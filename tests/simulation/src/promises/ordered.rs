@@ -1,7 +1,7 @@
-//! The promise that an ordered webhook gets the deliveries of a subject one after another.
+//! The promise that an ordered webhook gets a subject's deliveries one after another.
 //!
-//! Events are accepted in the order in which the table got them. A publication that was acknowledged before another one
-//! began comes before it; concurrent ones have some order, which their deliveries keep as well.
+//! Events are accepted in the order in which the table got them. A publish request acknowledged before another one
+//! began comes first; concurrent ones have some order, which their deliveries also keep.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +21,11 @@ use crate::{
 /// An event with a subject.
 struct Accepted<'a> {
     event: &'a str,
-    /// The start of its publication's first try, in milliseconds; the beginning of the history if unknown.
+    /// When its first publish request started, in milliseconds; the beginning of the history if unknown.
     began: u64,
 }
 
-/// The longest time that a delivery may wait for one that is already final, in milliseconds, if no fault occurs.
+/// How long a delivery may wait, in milliseconds, for one that is already final, if no fault occurs.
 const WOKEN_WITHIN: u64 = 5_000;
 
 /// Checks each ordered webhook and subject.
@@ -41,7 +41,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     let erased = erased(facts);
     for line in lines(facts, records).values() {
         for (id, webhook) in &facts.webhooks {
-            // The earlier deliveries, each with the earliest start of the publications since.
+            // The earlier deliveries, each with the earliest start of a publish request since.
             let mut before: Vec<(&str, &DeliveryFacts<'_>, u64)> = Vec::new();
             for accepted in line {
                 for (.., since) in &mut before {
@@ -62,7 +62,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// Checks that a waiting delivery is woken when the delivery before it is final. A fault may delay that, and a job that
+/// Checks that a waiting delivery is woken when the delivery before it is final. A fault may delay this, and a job that
 /// cancels many deliveries wakes none.
 fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     let state = facts.state;
@@ -91,14 +91,14 @@ fn check_wakes(facts: &Facts<'_>, note: &mut impl FnMut(Promise, String)) {
     }
 }
 
-/// The versions of a delivery, each with the times in milliseconds when it became current and when it was replaced.
+/// A delivery's versions, each with the times in milliseconds at which it became current and was replaced.
 fn states<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = (u64, u64, &'a Item)> {
     let ends = delivery.versions.iter().skip(1).map(|version| version.at).chain([u64::MAX]);
     let states = delivery.versions.iter().zip(ends);
     states.filter_map(|(version, end)| Some((version.at, end, version.item.as_deref()?)))
 }
 
-/// The number of deliveries that waited for the previous one at any time in a history.
+/// How many deliveries were waiting for the previous one at any time in a history.
 pub fn held(state: &State) -> usize {
     let versions = state.table.versions().iter();
     let held =
@@ -124,7 +124,7 @@ fn lines<'a>(facts: &Facts<'a>, records: &Records) -> BTreeMap<(&'a str, &'a str
     lines
 }
 
-/// The tenant that publishes by this request.
+/// The tenant that publishes with this request.
 fn publisher(request: &Request) -> Option<usize> {
     match request.step.action {
         Action::Publish(tenant, ..) => Some(tenant),
@@ -132,7 +132,7 @@ fn publisher(request: &Request) -> Option<usize> {
     }
 }
 
-/// The start of each acknowledged event's publication. A key may have been used by several requests.
+/// When each acknowledged event's publish request started. A key may have been used by several requests.
 fn began(records: &Records) -> BTreeMap<&str, u64> {
     let mut began: BTreeMap<_, u64> = BTreeMap::new();
     for request in &records.requests {
@@ -149,8 +149,7 @@ fn began(records: &Records) -> BTreeMap<&str, u64> {
     began
 }
 
-/// The time at which a delivery's first attempt was seen, if an earlier delivery became final only later and nothing
-/// permitted that.
+/// When a delivery's first attempt was seen, if an earlier delivery became final only later and nothing permitted this.
 fn overtakes(
     records: &Records,
     webhook: &WebhookFacts<'_>,
@@ -164,7 +163,7 @@ fn overtakes(
     if first >= final_at {
         return None;
     }
-    // A resend, or the recovery of a cancelled delivery, is sent at once.
+    // A resent delivery, or a recovered cancelled one, is sent at once.
     let is_asked = next.versions.iter().any(|version| {
         version.at <= first && version.item.as_deref().is_some_and(|head| !text(head, "askedAt").is_empty())
     });
@@ -173,7 +172,7 @@ fn overtakes(
     (!is_asked && !was_final && was_ordered).then(|| time(first))
 }
 
-/// The times at which tenants erased events.
+/// When tenants erased events.
 fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     let mut erased = BTreeMap::new();
     for version in facts.state.table.versions() {
@@ -186,14 +185,14 @@ fn erased<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u64> {
     erased
 }
 
-/// The time at which a delivery first became final. Without a head, it is final from the erasure of its event.
+/// When a delivery first became final. Without a head, it is final once its event is erased.
 fn final_at(delivery: &DeliveryFacts<'_>, erased: &BTreeMap<&str, u64>) -> u64 {
     let erased = erased.get(delivery.event.as_str()).copied();
     let without_head = erased.filter(|at| delivery.versions.first().is_none_or(|first| first.at > *at));
     finals(delivery).next().into_iter().chain(without_head).min().unwrap_or(u64::MAX)
 }
 
-/// The times of the versions of a delivery that are final.
+/// The times of a delivery's final versions.
 fn finals<'a>(delivery: &'a DeliveryFacts<'_>) -> impl Iterator<Item = u64> + 'a {
     let finals = delivery.versions.iter().filter(|version| {
         let head = version.item.as_deref();

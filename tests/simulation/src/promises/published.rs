@@ -1,5 +1,5 @@
-//! The promise that the pointer of every edition leads to a complete and verified database at every moment, and that no
-//! needed file is removed. `shared/geo-ip/README.md` has the rules.
+//! The promise that every edition's pointer leads to a complete and verified database at all times, and that no needed
+//! file is removed. `shared/geo-ip/README.md` has the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ struct Edition {
     files: BTreeMap<String, String>,
     /// The greatest name that has been current.
     latest: String,
-    /// All states of the pointer, by their SHA-256. If a state returned, an update that had read it before could move
-    /// the pointer.
+    /// All of the pointer's states, by their SHA-256. If a state recurred, an update that had read it earlier could
+    /// move the pointer.
     states: BTreeSet<String>,
 }
 
@@ -50,7 +50,7 @@ impl Pointer {
     }
 }
 
-/// Checks all versions of the bucket of a history.
+/// Checks all versions in a history's bucket.
 pub fn check(state: &State, note: &mut impl FnMut(Promise, String)) {
     for (edition, provider) in EDITIONS.iter().zip(&state.geo_ip.providers) {
         let released = provider.releases.iter().map(|release| (release.sha256.as_str(), release.as_ref())).collect();

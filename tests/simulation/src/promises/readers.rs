@@ -1,4 +1,4 @@
-//! Promises about the deliveries that readers of feeds got.
+//! Promises about the deliveries that feed readers got.
 
 use super::{
     Promise,
@@ -7,8 +7,8 @@ use super::{
 };
 use crate::readers::{HandedOut, ReaderAnswer, Readers};
 
-/// The time before the end of its visibility from which a delivery may be claimed again: the difference of two clocks,
-/// and the second by which a message may come early.
+/// How long before its visibility timeout ends a delivery may be claimed again: the difference between two clocks, and
+/// the second by which a message may come early.
 const EARLY: u64 = SKEW + 1_000;
 
 /// Checks all deliveries that readers got, and all their answers.
@@ -57,7 +57,7 @@ fn is_of(attempt: &AttemptFacts, held: &HandedOut) -> bool {
     attempt.number == held.attempt && attempt.began == held.claimed && attempt.reader.is_some()
 }
 
-/// The reason why a reader should not have got a delivery.
+/// Why a reader should not have got a delivery.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, held: &HandedOut) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let since = held.claimed.saturating_sub(OBEYED_WITHIN + SKEW / 2);
@@ -66,7 +66,7 @@ fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, held: &HandedOut) 
     (!allowed).then(|| format!("its webhook was {states:?} since 1.3 s before the claim"))
 }
 
-/// The way in which an answer contradicts the history or the promises to its reader.
+/// How an answer contradicts the history or the promises to its reader.
 fn unkept(
     held: &HandedOut,
     answer: &ReaderAnswer,

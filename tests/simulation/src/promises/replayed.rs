@@ -1,4 +1,4 @@
-//! The promise that a replay delivers every kept event of its range that matches the webhook, and no event twice.
+//! The promise that a replay delivers every stored event in its range that matches the webhook, and no event twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub(super) fn is_replayed(delivery: &DeliveryFacts<'_>) -> bool {
     first.is_some_and(|head| head.get("outOfTurn").is_some() && text(head, "askedAt").is_empty())
 }
 
-/// The versions of each event, with the times at which they were written.
+/// Each event's versions, with the times at which they were written.
 fn events<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, Vec<(u64, &'a Item)>> {
     let mut events: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for Version { key: (partition, event), item, at, .. } in facts.state.table.versions() {
@@ -70,11 +70,11 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     };
     let Some(webhook) = facts.webhooks.get(id.as_str()) else { return Vec::new() };
     let ended = ended(facts, id.as_str(), request);
-    // A replay ends with its webhook, and the job may see a disabled webhook that was enabled a moment ago.
+    // A replay ends with its webhook, and the job may see a webhook as disabled that was enabled a moment ago.
     if webhook.was_off(request.began.saturating_sub(SKEW), ended) {
         return Vec::new();
     }
-    // The sandbox's clock decides the end of the range.
+    // The end of the range depends on the sandbox's clock.
     let range = request.began - u64::from(minutes) * 60_000..request.began - SKEW;
     let wants = |kind: &str| webhook.wanted(kind, request.began, ended);
     let mut missing = Vec::new();
@@ -94,7 +94,7 @@ fn missing(facts: &Facts<'_>, events: &BTreeMap<&str, Vec<(u64, &Item)>>, reques
     missing
 }
 
-/// The time after this request at which the webhook's last replay job was removed.
+/// When, after this request, the webhook's last replay job was removed.
 fn ended(facts: &Facts<'_>, webhook: &str, request: &Request) -> u64 {
     let mut versions = facts.state.table.versions().iter().rev();
     let removed = versions.find(|version| {

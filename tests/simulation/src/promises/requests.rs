@@ -10,15 +10,15 @@ use crate::{aws::table::Item, endpoints::SeenRequest};
 
 /// The maximum difference between two clocks, with a few milliseconds for the transfer.
 pub(super) const SKEW: u64 = 1_100;
-/// The time for which a lease protects an exchange, from its request. The lease lasts 45 s, of which the claim and the
-/// reads before the request may take 8 s.
+/// How long a lease protects an exchange, from its request on. The lease lasts 45 s, of which the claim and the reads
+/// before the request may take 8 s.
 pub(super) const PROTECTED: u64 = 30_000;
 /// The length of a lease.
 const LEASE: u64 = 45_000;
 /// The longest throttling that a record outlasts, minus the time between two of its tries.
 const OUTLASTED: u64 = 18_000;
-/// The time after a change of a webhook for which a claim may still use the former state: an eventually consistent read
-/// may be a second old, and is used for a quarter of a second.
+/// How long after a change to a webhook a claim may still use the previous state: an eventually consistent read may be
+/// a second old, and is used for a quarter of a second.
 pub(super) const OBEYED_WITHIN: u64 = 1_300;
 
 /// Checks the requests for each delivery.
@@ -60,8 +60,8 @@ pub(super) fn time(millis: u64) -> String {
     base::Time::from_millis(i64::try_from(millis).unwrap_or_default()).to_string()
 }
 
-/// The requests that the history lacks, or shows as interrupted without an excuse. A death excuses one request of a
-/// delivery, and so does a table that accepts nothing for longer than a record can wait.
+/// The requests that the history lacks, or shows as interrupted without an excuse. A death excuses one of a delivery's
+/// requests, and so does a table that accepts nothing for longer than a record can wait.
 fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> Vec<&'a SeenRequest> {
     let pushed = || delivery.attempts.iter().filter(|attempt| attempt.reader.is_none());
     let mut complete: Vec<_> = pushed().filter(|attempt| !attempt.interrupted).collect();
@@ -74,7 +74,7 @@ fn unrecorded<'a>(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'a>) -> 
     });
     let mut excused = Vec::new();
     left.retain(|seen| {
-        // It began with its claim. A worker that was frozen between its last check and its request may send it later.
+        // It began with its claim. A worker frozen between its last check and its request may send the request later.
         let fits = |attempt: &&AttemptFacts| {
             attempt.began <= seen.arrived + SKEW
                 && (seen.arrived <= attempt.began + LEASE || facts.state.interrupted.contains(&seen.invocation))
@@ -96,7 +96,7 @@ fn take<'a>(
     Some(attempts.remove(position))
 }
 
-/// The part of its lease after a request in which the table accepted no record, in milliseconds.
+/// How long after a request, within its lease, the table accepted no record, in milliseconds.
 fn throttled_after(facts: &Facts<'_>, id: &str, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> u64 {
     let versions = delivery.versions.iter().filter_map(|version| version.item.as_deref());
     let shards = versions.map(|head| format!("byDue/{}", text(head, "dueShard")));
@@ -124,8 +124,9 @@ fn overlapping<'a>(delivery: &DeliveryFacts<'a>) -> Vec<(&'a SeenRequest, &'a Se
 /// Requests whose claims ended too soon to protect them, with the ends of these claims: a second request was possible,
 /// even if none was sent.
 ///
-/// One clock gives the times of a signature and of its claim, since a clock jumps only between invocations. A request
-/// that arrives long after its signature, because its sandbox was frozen in between, counts as sent when it was signed.
+/// A signature's time and its claim's time are by the same clock, since a clock jumps only between invocations. A
+/// request that arrives long after its signature, because its sandbox was frozen in between, counts as sent when it was
+/// signed.
 fn unprotected<'a>(delivery: &DeliveryFacts<'a>) -> impl Iterator<Item = (&'a SeenRequest, u64)> {
     delivery.seen.iter().filter_map(|seen| {
         let signed = seen.signed[0].parse::<u64>().ok()?.saturating_mul(1_000);
@@ -135,7 +136,7 @@ fn unprotected<'a>(delivery: &DeliveryFacts<'a>) -> impl Iterator<Item = (&'a Se
     })
 }
 
-/// The last version of a delivery before a request that has a claim, and the time of its write.
+/// The last version of a delivery before a request that has a claim, and when it was written.
 fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u64, &'a Item)> {
     delivery.versions.iter().rev().filter(|version| version.at <= seen.arrived).find_map(|version| {
         let head = version.item.as_deref()?;
@@ -143,7 +144,7 @@ fn last_claim<'a>(delivery: &DeliveryFacts<'a>, seen: &SeenRequest) -> Option<(u
     })
 }
 
-/// The reason why an endpoint should not have got a request.
+/// Why an endpoint should not have got a request.
 fn disobeyed(facts: &Facts<'_>, delivery: &DeliveryFacts<'_>, seen: &SeenRequest) -> Option<String> {
     let webhook = facts.webhooks.get(text(delivery.head, "webhookIdentifier"))?;
     let claim = last_claim(delivery, seen);

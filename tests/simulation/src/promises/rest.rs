@@ -1,4 +1,5 @@
-//! Promises about the end of a history: nothing open without a due time, no job without an end, and correct counters.
+//! Promises about the end of a history: nothing is open without a due time, no job is endless, and counters are
+//! correct.
 
 use super::{
     Promise,
@@ -13,8 +14,8 @@ fn is_queried(shard: &str) -> bool {
     numbered("DUE#", 8) || numbered("OUTBOX#", 4) || shard == "JOBS" || shard.starts_with("JOBS#") || shard == "REFRESH"
 }
 
-/// The time for which a delivery may wait after its owner's pause: the job searches the deliveries once more after some
-/// minutes, and faults delay it.
+/// How long a delivery may wait after its owner's pause: the job searches the deliveries once more after some minutes,
+/// and faults delay it.
 const RESUMED_WITHIN: u64 = 600_000;
 
 /// Checks the items that are left in the table.
@@ -75,7 +76,7 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
     }
 }
 
-/// When the sweep stored a position after an event, in milliseconds: from then on no sweep examines the event.
+/// When the sweep stored a position after an event, in milliseconds: from then on, no sweep examines the event.
 fn opened(facts: &Facts<'_>, event: &str) -> u64 {
     let of_event =
         facts.state.table.items().find(|((partition, sort), _)| partition.starts_with("EVENTS#") && sort == event);

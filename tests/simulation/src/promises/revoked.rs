@@ -10,10 +10,10 @@ use crate::{
     world::State,
 };
 
-/// The time after its acknowledgement for which a revocation may be unknown elsewhere, with the difference of two
+/// How long after its acknowledgement a revocation may be unknown elsewhere, including the difference between two
 /// clocks.
 const KNOWN_WITHIN: u64 = 61_100;
-/// The time for which a revocation may be unknown while the table does not answer.
+/// How long a revocation may be unknown while the table does not respond.
 const KNOWN_WITHOUT_TABLE: u64 = 5 * 60_000 + 1_100;
 /// The pause before the list is read again after a failure.
 const FAILURE_PAUSE: u64 = 5_000;
@@ -66,7 +66,7 @@ pub fn check(state: &State, records: &Records, note: &mut impl FnMut(Promise, St
     keys(state, records, note);
 }
 
-/// Whether the table did not answer a sandbox at once during a verification, or shortly before.
+/// Whether, during a verification or shortly before, the table did not respond to a sandbox at once.
 fn hindered(state: &State, records: &Records, verification: &Verification) -> bool {
     let Some((sandbox, invocation)) = verification.place else { return false };
     let earlier = records.oauth.verifications.iter().filter(|earlier| {

@@ -32,17 +32,17 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// A tenant's knowledge of the secrets of a webhook.
+/// What a tenant knows about a webhook's secrets.
 struct Known<'a> {
     secrets: &'a [String],
-    /// The secret of the last rotation, and the time of its acknowledgement; `None` if the last rotation is uncertain.
+    /// The last rotation's secret, and when it was acknowledged; `None` if the last rotation is uncertain.
     newest: Option<(&'a str, u64)>,
     /// Whether the tenant got every secret.
     all: bool,
 }
 
 impl<'a> Known<'a> {
-    /// The knowledge about the requests of this slot and time; `None` if the tenant knows no secret.
+    /// What is known about this slot's requests at this time; `None` if the tenant knows no secret.
     fn by(records: &'a Records, slot: Slot, until: u64) -> Option<Self> {
         let secrets = records.secrets.get(&slot).filter(|secrets| !secrets.is_empty())?;
         let is_rotation = |request: &&Request| matches!(request.step.action, Action::Rotate(of) if of == slot);
@@ -51,7 +51,7 @@ impl<'a> Known<'a> {
             Some((Answer::Done(_), at)) => Some(*at),
             _ => None,
         };
-        // A refusal may answer the repetition of a request that was carried out.
+        // A refusal may be the response to the repetition of a request that was carried out.
         let all = rotations.iter().all(|request| request.began > until || done(request).is_some());
         let last = rotations.iter().rev().find(|request| request.began <= until);
         let newest = last.and_then(|last| {
@@ -66,7 +66,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The reason why a tenant would refuse a request, or why its signatures are not the promised ones.
+/// Why a tenant would refuse a request, or why its signatures are not the promised ones.
 fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<String> {
     let [time, signatures] = &seen.signed;
     let Ok(signed_at) = time.parse::<u64>() else { return Some(format!("has the time {time:?}")) };
@@ -89,7 +89,7 @@ fn fault(facts: &Facts<'_>, known: &Known<'_>, seen: &SeenRequest) -> Option<Str
         .then(|| "is not signed by the secret of the last rotation, which was acknowledged before".to_owned())
 }
 
-/// The time at which a request's delivery was claimed, or the earliest at which it could have been.
+/// When a request's delivery was claimed, or the earliest time at which it could have been.
 fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     let deliveries =
         facts.deliveries.values().filter(|delivery| delivery.seen.iter().any(|other| std::ptr::eq(*other, seen)));
@@ -102,7 +102,7 @@ fn claimed(facts: &Facts<'_>, seen: &SeenRequest) -> u64 {
     claims.min().unwrap_or_default()
 }
 
-/// Whether a signature is the one by this secret.
+/// Whether a signature was made with this secret.
 fn verify(secret: &str, event: &str, time: &str, body: &[u8], signature: &str) -> bool {
     let key = secret.strip_prefix("whsec_").and_then(|key| BASE64_STANDARD.decode(key).ok());
     let tag = signature.strip_prefix("v1,").and_then(|tag| BASE64_STANDARD.decode(tag).ok());

@@ -22,7 +22,7 @@ pub const PORT: u16 = 8001;
 /// A provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Provider {
-    /// Each refresh gives a new refresh token, and the former one becomes invalid (RFC 9700 §4.14.2).
+    /// Each refresh issues a new refresh token, and the previous one becomes invalid (RFC 9700 §4.14.2).
     Rotating,
     /// The refresh token remains valid.
     Steady,
@@ -40,7 +40,7 @@ impl Provider {
         }
     }
 
-    /// The secret of the service for the provider, with its description.
+    /// The service's secret for the provider, with its description.
     pub fn secret(self) -> Value {
         let address = |path: &str| format!("http://127.0.0.1:{PORT}/{}/{path}", self.name());
         json!({
@@ -51,32 +51,32 @@ impl Provider {
     }
 }
 
-/// The reaction of a provider to requests.
+/// How a provider reacts to requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mood {
-    /// Answers after this many milliseconds.
+    /// Responds after this many milliseconds.
     Answers(u64),
     /// Sends its answer twice.
     Twice,
-    /// Grants, with the code of an error in the same answer.
+    /// Grants access, with an error code in the same response.
     GrantsWithError,
-    /// Does the work, and answers after the service has given up.
+    /// Does the work, and responds after the service has given up.
     TooLate,
     /// Does the work, and breaks the connection.
     BreaksAfter,
-    /// Does the work, and sends half of the answer.
+    /// Does the work, and sends half the response.
     Half,
-    /// Does the work, and answers 500.
+    /// Does the work, and responds with 500.
     FailsAfter,
-    /// Does nothing, and answers 500.
+    /// Does nothing, and responds with 500.
     Fails,
-    /// Does nothing, and answers 200 with the code of an error.
+    /// Does nothing, and responds with 200 and an error code.
     ErrorWithSuccess,
     /// Does nothing, and asks for a pause of this many seconds.
     Busy(u64),
     /// Does nothing, and refuses the service as a client.
     WrongClient,
-    /// Does nothing, and never answers.
+    /// Does nothing, and never responds.
     Silent,
 }
 
@@ -104,22 +104,22 @@ impl Mood {
     }
 }
 
-/// The action of a step about payment providers.
+/// What a step about payment providers does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant requests a link, with an idempotency key if there is a number, and a person follows it.
     Connect(usize, Provider, Option<u8>),
     /// A tenant disconnects.
     Disconnect(usize, Provider),
-    /// The owner of the account withdraws the last permission at the provider.
+    /// The account's owner withdraws the last permission at the provider.
     Withdraw(usize, Provider),
     /// A provider changes its reaction.
     React(Provider, Mood),
-    /// Tokens of a provider live for this time from now on.
+    /// From now on, a provider's tokens last this long.
     Shorten(Provider, Duration),
 }
 
-/// The steps of a history about payment providers, which has none in half of the cases.
+/// A history's steps about payment providers; half of the histories have none.
 pub fn plan(draws: Draws, length: Duration) -> Vec<(Duration, Action)> {
     let rng = &mut draws.about(&"plan of providers");
     if rng.bool() {

@@ -28,16 +28,16 @@ use crate::{
     tenants::{Tenants, done, once},
 };
 
-/// The maximum number of times that a person loads a page.
+/// How often a person loads a page at most.
 const LOADS: u32 = 4;
 
-/// The memory of the tenants about connections.
+/// What the tenants remember about connections.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The links by tenant, provider and idempotency key.
     pub links: BTreeMap<(usize, Provider, String), BTreeSet<String>>,
-    /// The number of requests for a link that could have created a state, by tenant and provider. All tries with one
-    /// key create one.
+    /// How many requests for a link could have created a state, by tenant and provider. All tries with one key create
+    /// one.
     pub asked: BTreeMap<(usize, Provider), u32>,
     /// The people who came back, and how that ended.
     pub arrivals: Vec<Arrival>,
@@ -221,7 +221,7 @@ impl Tenants {
         None
     }
 
-    /// A person comes back from the provider, and reloads a page that does not load.
+    /// A person comes back from the provider and reloads the page if it does not load.
     async fn come_back(&self, provider: Provider, state: &str, code: Option<String>, browser: &Browser, mut rng: Rng) {
         for _ in 0..LOADS {
             let (state, code, browser) = (state.to_owned(), code.clone(), browser.clone());

@@ -1,4 +1,4 @@
-//! The simulated providers: permissions, codes and tokens (RFC 6749), and their end (RFC 7009).
+//! The simulated providers: permissions, codes and tokens (RFC 6749), and how they end (RFC 7009).
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ const LIFE: Duration = Duration::from_secs(1_200);
 /// The state of all providers.
 #[derive(Debug, Default)]
 pub struct Played {
-    /// The current reaction of each; one without an entry answers at once.
+    /// Each one's current reaction; one without an entry responds at once.
     pub moods: BTreeMap<Provider, Mood>,
     /// The lifetime of new tokens.
     pub lives: BTreeMap<Provider, Duration>,
@@ -73,7 +73,7 @@ pub struct Issue {
     pub invocation: u64,
 }
 
-/// The answer of a provider: its status and body, and the position of the tokens in it.
+/// A provider's response: its status and body, and where the tokens are in it.
 struct Answer {
     status: u16,
     body: String,
@@ -100,7 +100,7 @@ impl Played {
         code
     }
 
-    /// The owner of an account withdraws the last permission of a tenant.
+    /// An account's owner withdraws a tenant's last permission.
     pub fn withdraw(&mut self, provider: Provider, tenant: usize, now: u64) {
         let mut grants = self.grants.iter_mut().rev();
         if let Some(grant) = grants.find(|grant| grant.provider == provider && grant.tenant == tenant) {
@@ -108,7 +108,7 @@ impl Played {
         }
     }
 
-    /// Ends all faults. Tokens live for half an hour from now on.
+    /// Ends all faults. From now on, tokens last half an hour.
     pub fn recover(&mut self) {
         self.moods.clear();
         self.lives = Provider::ALL.map(|provider| (provider, Duration::from_secs(1_800))).into();
@@ -133,7 +133,7 @@ impl Played {
                 let Some(number) = self.grants.iter().position(|grant| grant.code == code) else { return dead() };
                 let grant = &mut self.grants[number];
                 if !grant.issues.is_empty() {
-                    // RFC 6749 §4.1.2: the tokens of a code presented twice should be revoked.
+                    // RFC 6749 §4.1.2: if a code is presented twice, its tokens should be revoked.
                     grant.revoked.get_or_insert(at.0);
                 }
                 number

@@ -10,7 +10,7 @@ use crate::{cloud::Cloud, sandbox::Function};
 const INTERVAL: Duration = Duration::from_secs(60);
 
 impl Cloud {
-    /// Refreshes every minute in which a connection is due. Lambda repeats no failed invocation of this schedule.
+    /// Refreshes every minute in which a connection is due. Lambda does not repeat this schedule's failed invocations.
     pub async fn refresh_on_schedule(self: Arc<Self>) {
         loop {
             let minute = INTERVAL.as_millis() as i64;

@@ -21,7 +21,7 @@ use super::{
 /// DynamoDB's limits on the number of writes.
 const MOST_IN_TRANSACTION: usize = 100;
 const MOST_STATEMENTS: usize = 25;
-/// The time for which DynamoDB remembers the token of a transaction, in milliseconds.
+/// How long DynamoDB remembers a transaction's token, in milliseconds.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>
 const TOKEN_LIFE_MS: u64 = 10 * 60 * 1000;
 

@@ -152,7 +152,7 @@ impl<'a> Condition<'a> {
         }
     }
 
-    /// The text, as a value, that this condition requires a top-level attribute to have.
+    /// The string, as a value, that this condition requires a top-level attribute to have.
     pub fn demanded(&self, attribute: &str) -> Option<&'a Value> {
         match self {
             Self::Is(path, Comparison::Equal, value) if path.root == attribute && path.steps.is_empty() => {
@@ -176,7 +176,7 @@ impl Comparison {
     }
 }
 
-/// Checks that a value is a string or a number. DynamoDB also orders binary values, and refuses to compare all others.
+/// Checks that a value is a string or a number. DynamoDB also orders binary values, and refuses to compare any others.
 fn orderable(value: &Value) -> Checked<&Value> {
     value::stored(value)?;
     let is_orderable = value.get("S").is_some() || value.get("N").is_some();

@@ -5,8 +5,7 @@ use std::{cmp::Ordering, fmt};
 
 const MOST_DIGITS: u32 = 38;
 
-/// `digits` times ten to the power of `exponent`. The digits do not end in a zero, so that equal numbers have equal
-/// members.
+/// `digits` times ten to the power of `exponent`. The digits do not end in a zero, so equal numbers have equal members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Decimal {
     digits: i128,
@@ -71,7 +70,8 @@ impl Ord for Decimal {
             let order = self.magnitude().cmp(&other.magnitude());
             if self.digits < 0 { order.reverse() } else { order }
         };
-        // Equal magnitudes bound the difference of the exponents by the digits, so the product has at most 38 digits.
+        // If the magnitudes are equal, the exponents differ by no more than the number of digits, so the product has at
+        // most 38 digits.
         let by_digits = || {
             let shift = self.exponent.abs_diff(other.exponent);
             let (one, another) = (self.exponent > other.exponent, other.exponent > self.exponent);

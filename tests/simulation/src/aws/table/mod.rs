@@ -31,11 +31,11 @@ pub use schema::{Index, Projection, Schema};
 use batches::Tokens;
 use store::Store;
 
-/// An item: its attributes, each with a value in DynamoDB's JSON. Versions of an item share equal values, because all
-/// versions of a run are kept.
+/// An item: its attributes, each with a value in DynamoDB's JSON. An item's versions share equal values, because all of
+/// a run's versions are kept.
 pub type Item = BTreeMap<Arc<str>, Arc<Value>>;
 
-/// The partition key and the sort key of an item.
+/// An item's partition key and sort key.
 pub type ItemKey = (String, String);
 
 /// A copy of the items, which writes reach later.
@@ -47,10 +47,10 @@ pub enum Copy {
     Index,
 }
 
-/// The faults and delays that the caller decides, for example from a seed.
+/// The faults and delays, which the caller chooses, for example from a seed.
 pub trait Conditions {
-    /// Whether the partition of this item currently accepts no requests. For a query, and for an index that a write
-    /// changes, the key is the partition with an empty sort key; for a scan, both are empty.
+    /// Whether this item's partition currently accepts no requests. For a query, and for an index that a write changes,
+    /// the key is the partition with an empty sort key; for a scan, both are empty.
     fn throttles(&mut self, key: &ItemKey, index: Option<&str>, write: bool) -> bool;
 
     /// Whether a transaction with one of these items is in progress. Asked once for a transaction, and for each other
@@ -60,17 +60,17 @@ pub trait Conditions {
     /// Whether a batch leaves the next item unprocessed, or a page of a query or a scan ends before it.
     fn leaves_out(&mut self) -> bool;
 
-    /// The milliseconds until a write is visible in a copy. Asked for each index that has the item before or after the
-    /// write.
+    /// How many milliseconds pass until a write is visible in a copy. Asked for each index that has the item before or
+    /// after the write.
     fn lag(&mut self, copy: Copy) -> u64;
 }
 
 /// A write that was carried out.
 #[derive(Debug, Clone)]
 pub struct Version {
-    /// The time of the write, in milliseconds.
+    /// When it was written, in milliseconds.
     pub at: u64,
-    /// The key of the item.
+    /// The item's key.
     pub key: ItemKey,
     /// The item after the write; `None` if the write removed it.
     pub item: Option<Arc<Item>>,
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// The items that a request names, in its order, and a short label of its effect on them, such as
+    /// The items that a request names, in order, and a short label for its effect on them, such as
     /// `BatchExecuteStatement UPDATE DLV/HEAD`. A query names its partition, with an empty sort key.
     pub fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
         touched::touched(operation, request)
@@ -122,7 +122,7 @@ impl Table {
         self.store.present(key).map(Arc::as_ref)
     }
 
-    /// All current items, in the order of their keys.
+    /// All current items, ordered by key.
     pub fn items(&self) -> impl Iterator<Item = (&ItemKey, &Item)> {
         self.store.rows.iter().filter_map(|(key, row)| Some((key, row.present()?.item.as_ref())))
     }
@@ -132,8 +132,8 @@ impl Table {
         &self.store.log
     }
 
-    /// Removes the items that expired more than this many milliseconds ago. DynamoDB does so within days of the expiry.
-    /// The removal becomes visible everywhere as soon as earlier writes of the item do.
+    /// Removes items that expired more than this many milliseconds ago. DynamoDB does so within days. The removal
+    /// becomes visible everywhere as soon as the item's earlier writes do.
     pub fn remove_expired(&mut self, now: u64, older_than: u64) {
         self.store.settle_due(now);
         let attribute = self.store.schema.expiry.as_str();

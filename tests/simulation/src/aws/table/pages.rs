@@ -23,7 +23,7 @@ const LARGEST_PAGE: usize = 1024 * 1024;
 const NAMES: &str = "ExpressionAttributeNames";
 const VALUES: &str = "ExpressionAttributeValues";
 
-/// The part of a request that a query and a scan have in common.
+/// The part of a request that queries and scans have in common.
 struct PageRequest<'a> {
     index: Option<&'a Index>,
     view: View,
@@ -87,7 +87,7 @@ pub(super) fn query(
     Ok(page.answer(store, found, conditions))
 }
 
-/// Answers `Scan`, in the order of the keys.
+/// Carries out `Scan`, in key order.
 pub(super) fn scan(
     store: &Store,
     request: &Value,
@@ -136,7 +136,7 @@ impl<'a> PageRequest<'a> {
         Ok(Self { index, view, filter, attributes, limit, counts })
     }
 
-    /// The sort key and the item's key of a position.
+    /// A position's sort key and item key.
     fn start(&self, store: &Store, start: &Value) -> Checked<(String, ItemKey)> {
         let wrong = || Invalid(format!("The provided starting key is invalid: {start}"));
         let members = start.as_object().ok_or_else(wrong)?;

@@ -7,7 +7,7 @@ use super::{
     value::{Path, Step},
 };
 
-/// The names and the values that the texts of one request may use. DynamoDB refuses a request with an unused one.
+/// The names and values that one request's expressions may use. DynamoDB refuses a request with an unused one.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders<'a> {
     names: Option<&'a Map<String, Value>>,
@@ -29,7 +29,7 @@ impl<'a> Placeholders<'a> {
         Ok(Self { names, values: map("ExpressionAttributeValues")?, ..Self::default() })
     }
 
-    /// The parameters of a statement, in the order of its question marks.
+    /// A statement's parameters, in the order of its question marks.
     pub fn parameters(parameters: &'a [Value]) -> Self {
         Self { parameters, ..Self::default() }
     }
@@ -58,7 +58,7 @@ impl<'a> Placeholders<'a> {
         value.ok_or_else(|| Invalid("Number of parameters in request and statement don't match.".to_owned()))
     }
 
-    /// Checks that the texts of the request used every name, value and parameter.
+    /// Checks that the request's expressions used every name, value and parameter.
     pub fn finish(self) -> Checked<()> {
         let mut all = self.names.into_iter().chain(self.values).flat_map(Map::keys);
         if let Some(unused) = all.find(|name| !self.used.contains(&name.as_str())) {
@@ -86,7 +86,7 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// A reader of one text.
+/// A reader of one expression or statement.
 #[derive(Debug)]
 pub(super) struct Parser<'a, 'p> {
     text: &'a str,

@@ -6,8 +6,9 @@ use super::{
     value::text,
 };
 
-/// The partition and the sort keys that a query reads: from the first text (inclusive) to the second (exclusive). Every
-/// form of a condition is such a range, because a string with a zero byte appended is the next one after the string.
+/// The partition and the sort keys that a query reads: from the first string (inclusive) to the second (exclusive).
+/// Every form of a condition is such a range, because a string with a zero byte appended is the next one after the
+/// string.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range<'a> {
     pub partition: &'a str,
@@ -70,12 +71,12 @@ fn bounds(condition: &Condition<'_>, sort: &str) -> Checked<(String, Option<Stri
     })
 }
 
-/// The next text after a string.
+/// The next string after a string.
 fn after(text: &str) -> String {
     format!("{text}\0")
 }
 
-/// The first text after all texts with this prefix; `None` if there is none.
+/// The first string after all strings with this prefix; `None` if there is none.
 fn after_prefix(prefix: &str) -> Option<String> {
     let mut rest = prefix.to_owned();
     while let Some(last) = rest.pop() {

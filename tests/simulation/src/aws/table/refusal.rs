@@ -16,13 +16,13 @@ pub struct Refusal {
     pub body: Value,
 }
 
-/// A malformed request, or one outside of the simulated part of DynamoDB.
+/// A malformed request, or one outside the simulated part of DynamoDB.
 #[derive(Debug)]
 pub(super) struct Invalid(pub String);
 
 pub(super) type Checked<T> = Result<T, Invalid>;
 
-/// The reason why DynamoDB did not carry out a well-formed write of one item.
+/// Why DynamoDB did not carry out a well-formed write of one item.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The condition did not hold. Contains the item if the request asked for it and it exists.
@@ -53,18 +53,18 @@ impl Refusal {
         Self { status: 400, body: json!({ "__type": kind, "message": operation }) }
     }
 
-    /// The error of a read from a throttled partition of a table with on-demand capacity.
+    /// The error for a read from a throttled partition of a table with on-demand capacity.
     pub(super) fn throttled() -> Self {
         Self::of("ThrottlingException", Fault::Throttled.message())
     }
 
-    /// The error of a batch of which no item could be read.
+    /// The error for a batch if no item could be read.
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
     pub(super) fn nothing_read() -> Self {
         Self::of("ProvisionedThroughputExceededException", Fault::Throttled.message())
     }
 
-    /// The error of a cancelled transaction, with the reason for each write that has one.
+    /// The error for a cancelled transaction, with the reason for each write that has one.
     pub(super) fn cancelled(reasons: &[Option<Fault>]) -> Self {
         let code = |reason: &Option<Fault>| reason.as_ref().map_or("None", Fault::code);
         let codes: Vec<_> = reasons.iter().map(code).collect();
@@ -80,7 +80,7 @@ impl Refusal {
 }
 
 impl Fault {
-    /// The code in the reasons of a transaction, and in the errors of a batch of statements.
+    /// The code in a transaction's reasons, and in the errors of a batch of statements.
     fn code(&self) -> &'static str {
         match self {
             Self::Lost(_) => "ConditionalCheckFailed",
@@ -124,7 +124,7 @@ impl From<Invalid> for Fault {
     }
 }
 
-/// The error of a single write.
+/// The error for a single write.
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         let kind = match &fault {

@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
         self.member(name).map(|value| value.as_str().ok_or_else(|| wrong(name))).transpose()
     }
 
-    /// The text of a member that has only these values.
+    /// The string in a member that has only these values.
     pub fn one_of(self, name: &str, known: &[&str]) -> Checked<Option<&'a str>> {
         match self.text(name)? {
             Some(other) if !known.contains(&other) => Err(Invalid::unknown(name, other)),

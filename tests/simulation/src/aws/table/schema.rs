@@ -1,4 +1,4 @@
-//! The keys and the indexes of the table.
+//! The table's keys and indexes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const LARGEST_ITEM: usize = 400 * 1024;
 const LONGEST_PARTITION: usize = 2048;
 const LONGEST_SORT: usize = 1024;
 
-/// The keys and the indexes of the table. All keys are texts.
+/// The table's keys and indexes. All keys are strings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     /// The attribute of the partition key.
@@ -25,7 +25,7 @@ pub struct Schema {
     pub sort: String,
     /// The global secondary indexes.
     pub indexes: Vec<Index>,
-    /// The attribute with the expiry of an item, in seconds since 1970; empty if items do not expire.
+    /// The attribute with an item's expiry, in seconds since 1970; empty if items do not expire.
     pub expiry: String,
 }
 
@@ -42,7 +42,7 @@ pub struct Index {
     pub projection: Projection,
 }
 
-/// The attributes of an item that an index has.
+/// Which of an item's attributes an index has.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Projection {
     /// All attributes.
@@ -89,12 +89,12 @@ impl Schema {
             .into()
     }
 
-    /// An item of a request, as the table keeps it, with its key.
+    /// An item in a request, as the table stores it, with its key.
     pub(super) fn whole_item(&self, members: &Map<String, Value>) -> Checked<(ItemKey, Item)> {
         Ok((self.key_of(|name| members.get(name))?, stored_item(members)?))
     }
 
-    /// Checks an item before it is written: its size, and its keys in indexes, which must be texts if present.
+    /// Checks an item before it is written: its size, and its keys in indexes, which must be strings if present.
     pub(super) fn check(&self, item: &Item) -> Checked<()> {
         if item_size(item) > LARGEST_ITEM {
             return Err(Invalid("Item size has exceeded the maximum allowed size".to_owned()));
@@ -121,7 +121,7 @@ impl Schema {
         position.ok_or_else(|| Invalid(format!("The table does not have the specified index: {name}")))
     }
 
-    /// The attributes of an item that this index has.
+    /// Which of an item's attributes this index has.
     pub(super) fn projected(&self, index: &Index, item: &Item) -> Item {
         let has = |name: &str| index.projection == Projection::All || self.has(index, name);
         item.iter().filter(|(name, _)| has(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -156,7 +156,7 @@ impl Index {
         }
     }
 
-    /// The keys of an item in this index; `None` if the index does not have the item.
+    /// An item's keys in this index; `None` if the index does not have the item.
     pub(super) fn entry<'i>(&self, item: &'i Item) -> Option<(&'i str, &'i str)> {
         Some((text(item.get(self.partition.as_str())?)?, text(item.get(self.sort.as_str())?)?))
     }

@@ -103,7 +103,7 @@ impl<'a> Statement<'a> {
         Ok(Self { table, write, returns_new })
     }
 
-    /// Whether the statement inserts an item, which gives a different error if the item exists.
+    /// Whether the statement inserts an item, in which case the error is different if the item exists.
     pub fn inserts(&self) -> bool {
         matches!(self.write.change, Change::Put(_))
     }

@@ -1,4 +1,4 @@
-//! The items with their recent versions, because a reader of a copy may not yet see the last one.
+//! The items with their recent versions, since a reader of a copy may not yet see the last one.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,12 @@ pub(super) struct Store {
     pub rows: BTreeMap<ItemKey, Row>,
     /// The items that may be in each index, by partition: those with a kept version that has these keys.
     pub candidates: Vec<BTreeMap<String, BTreeSet<(String, ItemKey)>>>,
-    /// The items with an outdated copy, by the time when all copies have the last version.
+    /// The items with an outdated copy, by when all copies will have the last version.
     unsettled: BTreeSet<(u64, ItemKey)>,
     pub log: Vec<Version>,
 }
 
-/// The kept versions of an item. The last one is the current state.
+/// An item's kept versions. The last one is the current state.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     kept: Vec<Kept>,
@@ -175,7 +175,7 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    /// The number of versions and of index entries that are kept.
+    /// The number of versions and index entries kept.
     pub fn kept(&self) -> (usize, usize) {
         let entries = self.candidates.iter().flat_map(BTreeMap::values).map(BTreeSet::len).sum();
         (self.rows.values().map(|row| row.kept.len()).sum(), entries)

@@ -1,4 +1,4 @@
-//! The items that a request names, and a short label of its effect on them, for the tables of coverage.
+//! The items that a request names, and a short label for its effect on them, for the coverage tables.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::{
 const PARTITION: &str = "pk";
 const SORT: &str = "sk";
 
-/// The label of a request and its items. A query names its partition, with an empty sort key.
+/// A request's label and its items. A query names its partition, with an empty sort key.
 pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>) {
     let mut parts = Vec::new();
     match operation {
@@ -50,7 +50,7 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
         _ => {}
     }
     let mut labels: Vec<_> = parts.iter().map(|(verb, key)| format!("{verb}{}", kind(key))).collect();
-    // A batch contains its requests in no particular order, a transaction in the order of the code.
+    // A batch contains its requests in no particular order, a transaction in the order in which the code lists them.
     if operation.starts_with("Batch") {
         labels.sort_unstable();
         labels.dedup();
@@ -59,8 +59,8 @@ pub(super) fn touched(operation: &str, request: &Value) -> (String, Vec<ItemKey>
     (label, parts.into_iter().map(|(_, key)| key).collect())
 }
 
-/// The label of a query, and its partition. The sort keys of a query of the table are part of the label; those of an
-/// index are nearly always times.
+/// A query's label and its partition. In a query of the table, the sort keys are part of the label; in an index, they
+/// are nearly always times.
 fn queried(request: &Value) -> (String, Vec<ItemKey>) {
     let index = request["IndexName"].as_str();
     let range = request.as_object().and_then(|request| {

@@ -12,7 +12,7 @@ use super::{
     value::{Path, stored},
 };
 
-/// A change of one attribute, or of a part of it.
+/// A change to one attribute, or to a part of it.
 #[derive(Debug, PartialEq)]
 pub(super) struct Action<'a> {
     pub path: Path<'a>,

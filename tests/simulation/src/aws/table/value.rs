@@ -1,4 +1,4 @@
-//! Values of attributes in DynamoDB's JSON, their comparison, and paths into them.
+//! Attribute values in DynamoDB's JSON, how they are compared, and paths into them.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -40,7 +40,7 @@ fn typed(value: &Value) -> Checked<(&str, &Value)> {
     }
 }
 
-/// A value as the table keeps it. Numbers become decimals without superfluous digits, as in DynamoDB.
+/// A value as the table stores it. Numbers become decimals without superfluous digits, as in DynamoDB.
 pub(super) fn stored(value: &Value) -> Checked<Value> {
     stored_at(value, 0)
 }
@@ -50,7 +50,7 @@ fn stored_at(value: &Value, level: u32) -> Checked<Value> {
         return Err(Invalid("Nesting Levels have exceeded supported limits".to_owned()));
     }
     match typed(value)? {
-        // Bytes stay in base 64: nothing compares them, except for equality.
+        // Bytes stay in base 64: they are compared for equality only.
         ("S" | "B", Value::String(_)) | ("BOOL", Value::Bool(_)) | ("NULL", Value::Bool(true)) => Ok(value.clone()),
         ("N", Value::String(text)) if decimal::is_plain(text) => Ok(value.clone()),
         ("N", Value::String(text)) => match Decimal::read(text) {
@@ -70,12 +70,12 @@ fn stored_at(value: &Value, level: u32) -> Checked<Value> {
     }
 }
 
-/// An item as the table keeps it.
+/// An item as the table stores it.
 pub(super) fn stored_item(members: &Map<String, Value>) -> Checked<Item> {
     members.iter().map(|(name, value)| Ok((name.as_str().into(), Arc::new(stored(value)?)))).collect()
 }
 
-/// The text of a value; `None` for another type.
+/// A value's string; `None` for another type.
 pub(super) fn text(value: &Value) -> Option<&str> {
     value.get("S")?.as_str()
 }
@@ -96,7 +96,7 @@ pub(super) fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The order of two texts or two numbers; `None` for other values.
+/// The order of two strings or two numbers; `None` for other values.
 pub(super) fn compared(one: &Value, other: &Value) -> Option<Ordering> {
     let (kind, one) = typed(one).ok()?;
     ordered(kind, one, other.get(kind)?)
@@ -185,7 +185,7 @@ impl Path<'_> {
         Ok(())
     }
 
-    /// The content of the map or list that has the last step of this path.
+    /// The content of the map or list that contains the last step of this path.
     fn parent<'i>(&self, item: &'i mut Item) -> Checked<&'i mut Value> {
         let content = |value: &'i mut Value, step: &Step<'_>| {
             value.get_mut(if matches!(step, Step::Member(_)) { "M" } else { "L" })

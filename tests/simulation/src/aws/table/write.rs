@@ -42,7 +42,7 @@ pub(super) enum Change<'a> {
 pub(super) struct Prepared {
     key: ItemKey,
     item: Option<Arc<Item>>,
-    /// Whether anything is written. The removal of an item that does not exist writes nothing.
+    /// Whether anything is written. Removing an item that does not exist writes nothing.
     writes: bool,
 }
 
@@ -125,9 +125,8 @@ impl<'a> Write<'a> {
 }
 
 impl Prepared {
-    /// Whether an index partition in which this write changes an entry is throttled: DynamoDB then throttles the write
-    /// of the table as well.
-    /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/gsi-throttling.html>
+    /// Whether an index partition in which this write changes an entry is throttled: DynamoDB then also throttles the
+    /// write to the table. <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/gsi-throttling.html>
     pub fn is_held_up(&self, store: &Store, conditions: &mut dyn Conditions) -> bool {
         let before = store.present(&self.key);
         store.schema.indexes.iter().any(|index| {

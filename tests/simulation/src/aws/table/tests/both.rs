@@ -41,7 +41,7 @@ impl Both {
         Self { played: table(), database, differences: Vec::new() }
     }
 
-    /// The common response of both tables, without the parts in which they may differ.
+    /// Both tables' common response, without the parts in which they may differ.
     pub fn answer(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.played.call(operation, request, 1, &mut Given::default());
         let played = plain(operation, played.map_err(|Refusal { body, .. }| body));
@@ -67,7 +67,7 @@ impl Both {
         played
     }
 
-    /// The answer of the simulated table to a request to which dynoxide is known to respond differently.
+    /// The simulated table's answer to a request to which dynoxide is known to respond differently.
     pub fn answer_apart(&mut self, operation: &str, request: &Value) -> Value {
         let played = self.answer(operation, request);
         let differences = self.take_differences();
@@ -75,7 +75,7 @@ impl Both {
         played
     }
 
-    /// The differences so far, which then do not fail the test.
+    /// The differences so far; these then do not fail the test.
     pub fn take_differences(&mut self) -> Vec<String> {
         std::mem::take(&mut self.differences)
     }

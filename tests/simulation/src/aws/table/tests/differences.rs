@@ -1,4 +1,4 @@
-//! Requests that DynamoDB refuses, and dynoxide accepts. The service sends none of them; the simulated table refuses
+//! Requests that DynamoDB refuses but dynoxide accepts. The service sends none of them; the simulated table refuses
 //! them, so that a test fails if it ever does.
 
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn a_transaction_may_not_change_a_key() {
     refused_apart("TransactWriteItems", &json!({ "TransactItems": [part] }));
 }
 
-/// Only texts, numbers and binary values have an order.
+/// Only strings, numbers and binary values have an order.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html>
 #[test]
 fn a_comparison_may_not_order_flags() {
@@ -32,7 +32,7 @@ fn a_comparison_may_not_order_flags() {
     refused_apart("DeleteItem", &with(members, &["n"], json!([true])));
 }
 
-/// DynamoDB checks filters like conditions, in which dynoxide refuses this too.
+/// DynamoDB checks filters like conditions, where dynoxide also refuses this.
 #[test]
 fn a_filter_may_not_have_bounds_in_the_wrong_order() {
     refused_apart("Scan", &with(json!({ "FilterExpression": "#n0 BETWEEN :v0 AND :v1" }), &["n"], json!([2, 1])));

@@ -1,4 +1,4 @@
-//! The decisions of the caller: throttling, conflicts, delays, and incomplete answers.
+//! The caller's choices: throttling, conflicts, delays and incomplete answers.
 
 use serde_json::{Value, json};
 

@@ -59,7 +59,7 @@ fn whole(choices: Choices) -> Value {
     whole
 }
 
-/// A write with some of the placeholders of the texts.
+/// A write with some of the expressions' placeholders.
 fn written(mut members: Value, text: &str, choices: Choices) -> Value {
     let names = ["status", "since", "count", "map", "pk"];
     let number = || json!(choices[4] % 4);
