@@ -19,7 +19,7 @@ from pathlib import Path
 
 NOTES = os.environ.get("TIMETABLE")
 SLOWEST = 10
-# The steps of the test programs; every other program has the unit tests of a crate.
+# The test programs' steps; every other program has a crate's unit tests.
 STEPS = {
     "architecture": "architecture tests",
     "conformance": "conformance tests",

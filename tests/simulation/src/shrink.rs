@@ -11,7 +11,7 @@ use crate::plan::Plan;
 /// Speeds at which the steps of a shorter history may follow each other, highest first.
 const SPEEDS: [u32; 4] = [64, 16, 4, 2];
 
-/// A plan of this length is short enough for a reader.
+/// A plan of this length is short enough to read.
 const SHORT: Duration = Duration::from_millis(500);
 
 /// The shortest plan found for which `breaks` still holds, which must hold for the given one.
@@ -36,7 +36,7 @@ fn size(plan: &Plan) -> (usize, usize, u32) {
 fn with_fewer_steps(mut best: Plan, breaks: &mut impl FnMut(&Plan) -> bool) -> Plan {
     let mut part = best.steps.len().div_ceil(2);
     while part > 0 {
-        // Begins with the last steps: none after the break is needed.
+        // Starts with the last steps: none after the break is needed.
         let mut end = best.steps.len();
         while end > 0 {
             let from = end.saturating_sub(part);

@@ -35,7 +35,7 @@ use crate::{
     sandbox::Function,
 };
 
-/// The maximum number of tries of a request that gets no answer.
+/// How often a request that gets no response is tried at most.
 const TRIES: u32 = 6;
 
 /// The clients of all tenants.
@@ -54,7 +54,7 @@ impl Tenants {
         Arc::new(Self { cloud, order, records: Mutex::default() })
     }
 
-    /// The memory of all tenants.
+    /// What all tenants remember.
     pub fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,7 +307,7 @@ impl Tenants {
                 let Some(webhook) = self.webhook(slot) else { return };
                 let id = webhook.clone();
                 let since = world.now() - Duration::from_secs(60 * u64::from(minutes));
-                // Often the range of a replay under way, since no other is accepted.
+                // Often the range of a replay under way, since no other range is accepted.
                 let since = Time::from_millis(since.as_millis().div_euclid(HOUR) * HOUR);
                 let body = json!({ "createdFrom": since }).to_string();
                 let key = format!("step-{}", step.number);

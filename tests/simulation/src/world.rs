@@ -31,7 +31,7 @@ use crate::{
 pub struct World {
     /// The true time.
     pub clock: TrueClock,
-    /// The choices of the history.
+    /// The history's choices.
     pub draws: Draws,
     /// SQS, as in `make run`.
     pub queues: Queues,
@@ -42,11 +42,11 @@ pub struct World {
 pub struct State {
     /// DynamoDB.
     pub table: Table,
-    /// The partitions that accept no requests, and the time until which they do not, in milliseconds.
+    /// The partitions that accept no requests, and until when, in milliseconds.
     pub throttled: BTreeMap<String, u64>,
     /// The periods, in milliseconds, in which a partition accepted no requests.
     pub throttles: Vec<(String, u64, u64)>,
-    /// In a history with trouble for one tenant only: the chance that a request on its partitions is throttled, in
+    /// In a history with trouble for one tenant only: the chance that a request to its partitions is throttled, in
     /// parts of 10 000.
     pub troubled: Option<u16>,
     /// The table's responses to invalid requests.
@@ -63,15 +63,15 @@ pub struct State {
     pub coverage: Coverage,
     /// The published geo-IP databases and their providers.
     pub geo_ip: GeoIp,
-    /// The time until which Secrets Manager does not respond, in milliseconds.
+    /// Until when Secrets Manager does not respond, in milliseconds.
     pub secrets_away_until: u64,
     /// The endpoints of webhooks and the requests that they saw.
     pub endpoints: Endpoints,
     /// The payment providers.
     pub providers: Played,
-    /// The record of the history, for its reader and for the fingerprint.
+    /// The history's record, for the log and the fingerprint.
     pub journal: Journal,
-    /// The last numbers of sandboxes, invocations and calls.
+    /// The last numbers given to sandboxes, invocations and calls.
     pub numbers: Numbers,
 }
 
@@ -117,7 +117,7 @@ impl World {
         Arc::new(Self { clock, draws, queues, state: Mutex::new(state) })
     }
 
-    /// The state. No task may wait while it holds this.
+    /// The state. No task may wait while holding this.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +133,7 @@ impl World {
         self.state().journal.note(now, who, what);
     }
 
-    /// Adds a line to the log of a history, if it has one.
+    /// Adds a line to a history's log, if it has one.
     pub fn explain(&self, who: Actor, what: impl FnOnce() -> String) {
         let now = self.now();
         self.state().journal.explain(now, who, what);
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// The origin of an operation on the table: the sandbox, and its await point.
+/// Where an operation on the table comes from: the sandbox and its await point.
 #[derive(Clone, Copy)]
 pub struct At<'a> {
     /// The sandbox.

@@ -15,7 +15,7 @@ use simulation::{
     plan::{Plan, PlanKind},
 };
 
-/// The time in which new seeds are tried.
+/// How long new seeds are tried.
 const TIME: Duration = Duration::from_secs(45);
 
 #[global_allocator]
@@ -74,8 +74,8 @@ fn readers_of_feeds_confirm_fail_and_answer_too_late() {
     panic!("{answers:?}");
 }
 
-/// The promise about the order of a subject is tested only if deliveries wait for each other. In many histories none
-/// waits, so histories are run until enough have waited.
+/// The promise about a subject's order is tested only if deliveries wait for each other. In many histories, none waits,
+/// so histories are run until enough have waited.
 #[test]
 fn deliveries_of_a_subject_wait_for_the_one_before() {
     let plans = (1..).map(Plan::draw).filter(|plan| plan.order.is_some());
@@ -91,8 +91,8 @@ fn deliveries_of_a_subject_wait_for_the_one_before() {
     panic!("only {held} deliveries waited");
 }
 
-/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the event of the
-/// delivery, and the read of the event took seconds.
+/// A reader got a delivery seconds after its webhook was removed: the webhook was read before the delivery's event, and
+/// reading the event took seconds.
 #[test]
 fn a_removed_webhook_gives_nothing_to_a_waiting_reader() {
     let steps = [2, 4, 5, 8, 11, 40_000, 40_001, 40_002];
@@ -105,22 +105,22 @@ fn no_attempt_counts_twice_in_the_statistics() {
     keeps_every_promise(&Plan::draw(94));
 }
 
-/// A permission was replaced after its refresh was claimed, and before the provider answered. The check considered the
-/// former one's tokens lost.
+/// A permission was replaced after its refresh was claimed but before the provider responded. The check considered the
+/// previous one's tokens lost.
 #[test]
 fn a_permission_that_is_replaced_during_its_refresh_loses_nothing() {
     keeps_every_promise(&Plan::draw(9_001_144));
 }
 
-/// An attempt was counted only when all attempts of its message had ended. Together with one whose endpoint was silent,
-/// a failure was counted after a later success, and the webhook seemed to fail.
+/// An attempt was counted only when all of its message's attempts had ended. If another one's endpoint was silent, a
+/// failure was counted after a later success, and the webhook seemed to be failing.
 #[test]
 fn an_attempt_beside_a_silent_one_is_counted_within_a_second() {
     let plan = Plan { speed: 4, ..Plan::draw(6_003_496).only(&[0, 1, 4, 5, 29, 30]).with_faults(&[]) };
     keeps_every_promise(&plan);
 }
 
-/// A publication was frozen for minutes, wrote its event after the sweep had passed it, and died before it opened the
+/// A publish request was frozen for minutes, wrote its event after the sweep had passed it, and died before opening the
 /// deliveries. The next delivery about the subject waited for one that was never sent.
 #[test]
 fn an_unopened_delivery_does_not_hold_its_line() {
