@@ -16,7 +16,7 @@ const LONGEST: usize = 64;
 /// The variable that chooses a profile.
 const VARIABLE: &str = "WAYPOST_PROFILE";
 
-/// The name of a profile, which is also the name of its file.
+/// A profile's name, which is also its file's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileName(String);
 

@@ -21,7 +21,7 @@ pub enum Fit {
     Optional,
 }
 
-/// The title of a column, and its behaviour on a narrow terminal.
+/// A column's title, and how it behaves on a narrow terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     pub title: &'static str,

@@ -15,7 +15,7 @@ const SECRETS: &str = "secrets";
 const GEO_IP: &str = "geo-ip";
 const FOLDERS: [&str; 3] = [SECRETS, GEO_IP, "logs"];
 const FILES: [&str; 3] = ["service.env", "functions.json", "rotation.lock"];
-/// Temporary files of atomic writes, which a crash may leave.
+/// Temporary files from atomic writes, which a crash may leave behind.
 const UNFINISHED: [&str; 3] = ["service.unfinished", "functions.unfinished", "room.unfinished"];
 /// The running service holds this lock. It is removed last, so that no service starts in the meantime.
 const LOCK: &str = "lock";

@@ -17,7 +17,7 @@ struct ProcessorTime {
 }
 
 impl ProcessorTime {
-    /// The time until now; `None` on a system other than Linux.
+    /// The time so far; `None` on a system other than Linux.
     fn now() -> Option<Self> {
         Self::read(&fs::read_to_string("/proc/stat").ok()?)
     }

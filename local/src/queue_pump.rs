@@ -106,7 +106,7 @@ impl QueuePump {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         while let Ok(permit) = Arc::clone(&self.batches).acquire_owned().await {
             if self.maximum_concurrency - self.batches.available_permits() > processors {
-                // The pump continues after a timeout, too.
+                // The pump also continues after a timeout.
                 let _ = time::timeout(GATHERING, self.ended.notified()).await;
             }
             let Ok(working) = Arc::clone(&self.working).acquire_owned().await else { return };
@@ -144,7 +144,7 @@ impl QueuePump {
         let mut failed = pin!(self.failed(&messages));
         let gives_up_its_place = async {
             time::sleep(WORKS_FOR).await;
-            // The permit is given up after a timeout, too.
+            // The permit is also given up after a timeout.
             let _ = time::timeout(KEEPS_FOR, processors::until_idle()).await;
         };
         let failed = select! {

@@ -17,7 +17,7 @@ pub struct SchedulePump {
     pub function: String,
     /// The schedule's input in the template, if any.
     pub input: Option<Value>,
-    /// The time of the first event and the interval, which is longer while the function is slow.
+    /// When the first event comes, and the interval, which is longer while the function is slow.
     pub pace: Pace,
     pub invoker: Invoker,
     pub clock: SharedClock,

@@ -34,7 +34,7 @@ use issuer::rotation::Step;
 use storage::secrets::versions::{CURRENT, Versioned};
 use storage::{SecretError, TableError};
 
-/// The time limit of a rotation. Secrets Manager takes a few seconds, or longer if it has to repeat a step.
+/// The time limit for a rotation. Secrets Manager takes a few seconds, or longer if it has to repeat a step.
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 

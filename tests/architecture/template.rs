@@ -71,7 +71,7 @@ pub fn function_behind(resources: &Map<String, Value>, alias: &Value) -> String 
 /// The alarm that only CodeDeploy uses, and that sends no notification.
 pub const RELEASE_ALARM: &str = "ReleaseAlarm";
 
-/// The name of a resource in the template; `None` if AWS generates one.
+/// A resource's name in the template; `None` if AWS generates one.
 fn own_name(resource: &Value) -> Option<&Value> {
     let kind = resource["Type"].as_str().expect("a resource has a type");
     // Names within another resource: stages of an API, aliases of a function.

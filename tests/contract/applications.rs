@@ -41,7 +41,7 @@ pub async fn made(entity: &Entity) -> Made {
     made_with(entity, json!({ "name": "test", "scopes": ["account.read", "integrations.read"] })).await
 }
 
-/// The path of an application, followed by `rest`.
+/// An application's path, followed by `rest`.
 pub fn of(application: &Made, rest: &str) -> String {
     format!("/application/{}{rest}", application.id)
 }

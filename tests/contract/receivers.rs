@@ -14,7 +14,7 @@ use crate::{
     sweep::{LONG_AGO, overdue},
 };
 
-/// The time that an exchange may take, in milliseconds, minus a margin for the difference between two clock readings.
+/// How long an exchange may take, in milliseconds, minus a margin for the difference between two clock readings.
 const LIMIT: u64 = 14_500;
 
 /// Creates a webhook at this address, publishes to it, and returns the first attempt.

@@ -78,7 +78,7 @@ impl Client {
         until("a token", LONG, async || self.issue().await?["access_token"].as_str().map(str::to_owned)).await
     }
 
-    /// Requests a token; `None` without a response.
+    /// Requests a token; `None` if there is no response.
     async fn issue(&self) -> Option<Value> {
         let form = [GRANT, ("scope", "integrations.read")];
         let request = self.http.post(format!("{}/oauth2/token", self.env["AUTH_URL"])).form(&form);

@@ -13,7 +13,7 @@ async function authentication({ method, clientSecret, privateKey }) {
     case "client_secret_post":
       return oauth.ClientSecretPost(clientSecret);
     case "private_key_jwt": {
-      // For an Ed25519 key, the library uses the algorithm name of RFC 9864.
+      // For an Ed25519 key, the library uses the algorithm name from RFC 9864.
       const algorithm = privateKey.kty === "OKP" ? { name: "Ed25519" } : { name: "ECDSA", namedCurve: privateKey.crv };
       const key = await crypto.subtle.importKey("jwk", privateKey, algorithm, false, ["sign"]);
       return oauth.PrivateKeyJwt({ key, kid: privateKey.kid });

@@ -30,7 +30,7 @@ async fn ended(mut command: Command) -> Ended {
     Person::ended(command.spawn().expect("it is built")).await
 }
 
-/// The application of the last request for a token.
+/// The application in the last token request.
 fn last_client(fake: &Fake) -> String {
     let body = fake.received("/issuer/oauth2/token").last().expect("a request").body.clone();
     body.split("client_id=").nth(1).and_then(|rest| rest.split('&').next()).expect("a client").to_owned()

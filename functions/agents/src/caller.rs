@@ -18,7 +18,7 @@ pub struct Caller {
     pub claims: Claims,
     /// The identifier of the request.
     pub request_id: String,
-    /// The time at which the gate admitted the request.
+    /// When the gate admitted the request.
     pub now: Time,
     /// This call's span of the request's trace.
     pub trace: Trace,

@@ -26,7 +26,7 @@ static CONTRACT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/schemas.json"))).expect("the build script wrote JSON")
 });
 
-/// The contract's schema with this name, with references resolved and third-party texts in their marked form.
+/// The contract's schema with this name, with references resolved and third-party text in its marked form.
 pub fn of(name: &str) -> Value {
     resolved(&CONTRACT[name])
 }

@@ -32,7 +32,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A result in the form of the tool's output schema, with third-party texts marked.
+    /// A result in the form of the tool's output schema, with third-party text marked.
     pub fn shown(&self, result: Value) -> Value {
         untrusted::shown(result, &(self.output)())
     }

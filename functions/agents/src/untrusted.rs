@@ -56,7 +56,7 @@ pub fn schema(contract: &Map<String, Value>) -> Value {
     })
 }
 
-/// A value in the form of the result's schema: third-party texts marked, and unknown members removed.
+/// A value in the form of the result's schema: third-party text marked, and unknown members removed.
 pub fn shown(value: Value, schema: &Value) -> Value {
     match value {
         value if is_so(schema) => marked(value),

@@ -130,7 +130,7 @@ impl Queue {
         self.messages.insert(number, entry);
     }
 
-    /// The time at which the next hidden message becomes visible.
+    /// When the next hidden message becomes visible.
     pub fn next_due(&self) -> Option<Time> {
         self.hidden.first().map(|(due, _)| *due)
     }

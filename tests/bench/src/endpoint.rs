@@ -39,7 +39,7 @@ struct Seen {
 
 #[derive(Default)]
 struct Event {
-    /// The time of the first arrival, in nanoseconds since the start of the endpoint, or 0.
+    /// When it first arrived, in nanoseconds since the endpoint was started, or 0.
     first: AtomicU64,
     attempts: AtomicU32,
 }
@@ -77,7 +77,7 @@ impl Endpoint {
         self.seen.received.load(Ordering::Relaxed)
     }
 
-    /// The time of an event's first arrival at a path.
+    /// When an event first arrived at a path.
     pub fn arrival(&self, path: usize, number: usize) -> Option<Instant> {
         let first = self.seen.events[path][number].first.load(Ordering::Relaxed);
         (first > 0).then(|| self.seen.began + Duration::from_nanos(first))

@@ -34,7 +34,7 @@ pub struct QuietList {
     /// The number of pages up to the first one with a delivery, and their read units.
     pub pages: usize,
     pub reads: f64,
-    /// The time for these pages, through the proxy that counts the units.
+    /// How long these pages take, through the proxy that counts the units.
     pub times: Times,
 }
 

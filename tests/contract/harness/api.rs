@@ -158,7 +158,7 @@ impl Call {
         self
     }
 
-    /// Adds a separate idempotency key, so that a repetition after a 503 has no second effect.
+    /// Adds a separate idempotency key, so that repeating it after a 503 has no second effect.
     pub fn once(self) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         self.header("idempotency-key", format!("call-{}", NEXT.fetch_add(1, Ordering::Relaxed)))

@@ -293,7 +293,7 @@ fn collect_problem_kinds(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// Makes each string whose `examples` list the known values refuse any other value. The document leaves responses open,
-/// so that generated clients accept the values of later releases.
+/// so that generated clients accept values from later releases.
 pub fn close_values(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -310,7 +310,7 @@ pub fn close_values(schema: &mut Value) {
 }
 
 /// Makes each object of a schema refuse unlisted members, unless it declares them. The document leaves responses open,
-/// so that generated clients accept the members of later releases.
+/// so that generated clients accept members from later releases.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

@@ -270,13 +270,13 @@ impl Plan {
         self.steps.sort_by_key(|step| step.at);
     }
 
-    /// The plan with these steps only, by their numbers.
+    /// The plan with only these steps, by number.
     pub fn only(mut self, numbers: &[usize]) -> Self {
         self.steps.retain(|step| numbers.contains(&step.number));
         self
     }
 
-    /// The plan with these kinds of faults only.
+    /// The plan with only these kinds of faults.
     pub fn with_faults(mut self, kinds: &[Fault]) -> Self {
         self.chances = self.chances.only(kinds);
         self

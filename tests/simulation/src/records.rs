@@ -19,7 +19,7 @@ pub struct Records {
     pub webhooks: BTreeMap<Slot, WebhookId>,
     /// The last version of the address that a tenant asked for.
     pub addresses: BTreeMap<Slot, usize>,
-    /// The deliveries that tenants know from acknowledged publications.
+    /// The deliveries that tenants know from acknowledged publish requests.
     pub deliveries: BTreeMap<usize, Vec<DeliveryId>>,
     /// How many resends a tenant requested, by delivery.
     pub resends: BTreeMap<DeliveryId, usize>,

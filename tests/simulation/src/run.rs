@@ -36,7 +36,7 @@ struct Ended {
 struct Seeds {
     next: AtomicU64,
     end: u64,
-    /// The time from which no further history begins.
+    /// When histories stop being started.
     until: Option<Instant>,
     stopped: AtomicBool,
 }

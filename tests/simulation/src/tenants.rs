@@ -35,7 +35,7 @@ use crate::{
     sandbox::Function,
 };
 
-/// How often a request that gets no response is tried at most.
+/// The maximum number of tries for a request that gets no response.
 const TRIES: u32 = 6;
 
 /// The clients of all tenants.

@@ -185,7 +185,7 @@ pub struct At<'a> {
     pub point: &'a str,
 }
 
-/// The partitions of the tenant with trouble that a request may name.
+/// The troubled tenant's partitions that a request may name.
 fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Value) -> BTreeSet<String> {
     let tenant = entity_id(TROUBLED);
     let entity = format!("ENT#{tenant}");
@@ -201,7 +201,7 @@ fn troubled_partitions(table: &Table, operation: &str, request: &serde_json::Val
 
 /// The choices about one operation on the table.
 struct Draw<'a> {
-    /// The partitions of the only tenant with trouble, and the chance that they are throttled.
+    /// The only troubled tenant's partitions, and the chance that they are throttled.
     troubled: Option<(u16, BTreeSet<String>)>,
     throttled: &'a mut BTreeMap<String, u64>,
     throttles: &'a mut Vec<(String, u64, u64)>,
@@ -214,7 +214,7 @@ struct Draw<'a> {
 }
 
 impl Draw<'_> {
-    /// Whether this partition of the only tenant with trouble is throttled from now on.
+    /// Whether this partition of the only troubled tenant is throttled from now on.
     fn is_troubled(&mut self, partition: &str) -> bool {
         let Some((chance, partitions)) = &self.troubled else { return false };
         let is_troubled = partitions.contains(partition) && draws::occurs(self.rng, *chance);

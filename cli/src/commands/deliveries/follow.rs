@@ -175,7 +175,7 @@ impl Follow<'_> {
         self.found(&[("status", "pending,retrying".to_owned())], MOST_OPEN).await
     }
 
-    /// A delivery, found by its event, whose deliveries the service lists without delay.
+    /// A delivery, found through its event, whose deliveries the service lists without delay.
     async fn looked_up(&self, id: &str, event: &str) -> Result<Option<Found>, Failure> {
         let found = self.found(&[("eventIdentifier", event.to_owned())], usize::MAX).await?;
         Ok(found.into_iter().find(|found| found.listed.id == id))

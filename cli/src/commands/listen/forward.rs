@@ -39,7 +39,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// The reason to report a delivery as failed; `None` for a 2xx answer.
+/// Why a delivery is reported as failed; `None` for a 2xx answer.
 pub fn failure_of(answer: &Answered) -> Option<String> {
     let reason = match answer {
         Ok(Answer { status: 200..=299, .. }) => return None,

@@ -1,4 +1,4 @@
-//! POST …/panel/link/{linkIdentifier}/renew: extends the session of a panel link.
+//! POST …/panel/link/{linkIdentifier}/renew: extends a panel link's session.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

@@ -31,7 +31,7 @@ pub struct DeliveryFacts<'a> {
     pub head: &'a Item,
     /// Its attempts, oldest first.
     pub attempts: Vec<AttemptFacts>,
-    /// The requests for it that its endpoint saw, in the order of arrival.
+    /// The requests for it that its endpoint saw, in order of arrival.
     pub seen: Vec<&'a SeenRequest>,
     /// All versions of its head.
     pub versions: Vec<&'a Version>,

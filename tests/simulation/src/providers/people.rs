@@ -28,7 +28,7 @@ use crate::{
     tenants::{Tenants, done, once},
 };
 
-/// How often a person loads a page at most.
+/// The maximum number of times a person loads a page.
 const LOADS: u32 = 4;
 
 /// What the tenants remember about connections.

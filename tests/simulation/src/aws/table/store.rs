@@ -39,7 +39,7 @@ pub(super) struct Row {
 #[derive(Debug)]
 struct Kept {
     stored: Option<Stored>,
-    /// The time from which each copy has this version. Empty once all copies have it.
+    /// When each copy gets this version. Empty once all copies have it.
     visible: Vec<u64>,
 }
 
