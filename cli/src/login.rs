@@ -21,7 +21,7 @@ const VARIABLES: [&str; 5] =
 pub struct StoredLogin {
     /// The base address of the API, without a slash at its end.
     pub address: String,
-    /// The address of the token issuer. Without it, the API names its issuer.
+    /// The token issuer's address. Without it, the API names its issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
     pub entity: String,
@@ -88,7 +88,7 @@ impl GivenLogin {
 }
 
 impl StoredLogin {
-    /// The login of a profile, with the environment's values replacing stored ones, unless the profile is exact.
+    /// A profile's login, with the environment's values replacing stored ones, unless the profile is exact.
     pub fn load(profile: &Profile) -> Result<Self, Failure> {
         let given = GivenLogin::of_environment(profile);
         let stored = match profile.path().map(|path| read(&path)) {

@@ -95,7 +95,7 @@ impl Service {
         Self::open(StoredLogin::load(profile)?).await
     }
 
-    /// The service of a login. If the login has no issuer, the issuer is the one that the service names.
+    /// A login's service. If the login has no issuer, the issuer is the one that the service names.
     pub async fn open(mut login: StoredLogin) -> Result<Self, Failure> {
         let address = parsed(&login.address)?;
         let client = Client::new(&address)?;
@@ -114,7 +114,7 @@ impl Service {
         waiting_for_limits(async || self.requested_token().await).await
     }
 
-    /// The rights of a token, as the issuer shows them (RFC 7662).
+    /// A token's rights, as the issuer shows them (RFC 7662).
     pub async fn introspection(&self, token: &str) -> Result<String, Failure> {
         waiting_for_limits(async || self.sent_to_issuer("introspect", ("token", token)).await).await
     }

@@ -11,7 +11,7 @@ use base::{EventId, Time, testing::CountingRandom};
 use storage::Sender;
 use webhooks::events::{Event, NewEvent, event::MAX_BYTES, subject::{self, SubjectMembers}};
 
-/// The retention of the deployment.
+/// The deployment's retention.
 const LONGEST: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 fuzz_target!(|body: &[u8]| {

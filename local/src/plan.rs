@@ -1,4 +1,4 @@
-//! The plan of a run: template, functions and settings, read and checked before anything starts.
+//! A run's plan: template, functions and settings, read and checked before anything starts.
 
 use auth::signing::SigningAlgorithm;
 use base::{environment, logging::LogSettings};
@@ -25,7 +25,7 @@ use crate::{
     test_overrides::TestOverrides,
 };
 
-/// The input of a run.
+/// A run's input.
 pub struct Plan<'a> {
     /// The functions, their triggers, the table and the queues.
     pub template: Template,

@@ -12,7 +12,7 @@ use crate::{
     table::TABLE_NAME,
 };
 
-/// The managing entity of the demo application.
+/// The demo application's managing entity.
 pub const MANAGING_ENTITY: &str = "demo-hotel";
 
 /// The values of `service.env`.

@@ -90,7 +90,7 @@ impl GeoIpError {
 }
 
 impl GeoIpDatabases {
-    /// The databases of a stack.
+    /// A stack's databases.
     pub fn of_stack(stack: &Stack) -> Result<Self, GeoIpError> {
         Self::open(stack.output("GeoIpStore")?, stack.output("EnvironmentName")?, || Client::new(&stack.aws))
     }

@@ -1,4 +1,4 @@
-// The result of an attempt, in a word or two.
+// An attempt's result, in a word or two.
 
 const STATUSES = {
   200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found", 304: "Not Modified",

@@ -220,7 +220,7 @@ impl Sources {
     }
 }
 
-/// The module of a file; `None` for a test file and for `main.rs`.
+/// A file's module; `None` for a test file and for `main.rs`.
 fn module_of(folder: &Path, path: &Path) -> Option<Module> {
     let inside = path.strip_prefix(folder).ok()?.with_extension("");
     let mut module: Module = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -49,7 +49,7 @@ struct Token {
     line: usize,
 }
 
-/// The prose of a file: every line of a document; a program's comments, strings with spaces, and function names.
+/// A file's prose: every line of a document; a program's comments, strings with spaces, and function names.
 fn prose(path: &str, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut marker_before = "";

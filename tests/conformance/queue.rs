@@ -13,7 +13,7 @@ use aws_sdk_sqs::{
 
 use crate::side::Side;
 
-/// The error code of a refused call.
+/// A refused call's error code.
 pub fn code<T: std::fmt::Debug, E: ProvideErrorMetadata, R>(outcome: Result<T, SdkError<E, R>>) -> String {
     match outcome {
         Err(SdkError::ServiceError(refused)) => refused.err().code().unwrap_or_default().to_owned(),

@@ -85,7 +85,7 @@ async fn application(entity: &Entity, scopes: &[&str]) -> Value {
     entity.post("/application").json(&new).expect(201).await.json()
 }
 
-/// A token of an application.
+/// An application's token.
 async fn token_of(api: &Api, application: &Value, scope: &str) -> String {
     let [id, secret] = ["clientId", "clientSecret"].map(|member| application[member].as_str().expect("a text"));
     let grant = ("grant_type", "client_credentials");

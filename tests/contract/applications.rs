@@ -56,7 +56,7 @@ fn asks_for_token(api: &Api, id: &str, secret: &str) -> Call {
     api.post("/oauth2/token").form(&form)
 }
 
-/// A token of an application.
+/// An application's token.
 pub async fn token(api: &Api, id: &str, secret: &str) -> String {
     text(&asks_for_token(api, id, secret).expect(200).await.json(), "access_token")
 }

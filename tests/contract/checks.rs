@@ -237,7 +237,7 @@ fn request(api: &Api, forge: &Forge, case: &Case, breaches: &[Breach]) -> Call {
     call
 }
 
-/// The query parameters of an operation in openapi.yaml.
+/// An operation's query parameters in openapi.yaml.
 fn query_parameters(suite: &Suite, case: &Case) -> Vec<String> {
     let found = suite.contract.operations().into_iter().find(|found| found.id == case.operation);
     let found = found.expect("every case is an operation of openapi.yaml");

@@ -26,7 +26,7 @@ pub struct Cli {
     home: tempfile::TempDir,
 }
 
-/// The result of a run.
+/// A run's result.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,

@@ -37,7 +37,7 @@ pub(crate) fn reading(entity: &Entity, hook: &Hook, request: &Value) -> Call {
     entity.post(&format!("/webhook/{}/feed/read", hook.id)).json(request)
 }
 
-/// The deliveries of a response.
+/// A response's deliveries.
 pub(crate) fn items(response: &ApiResponse) -> Vec<Value> {
     response.json()["items"].as_array().expect("openapi.yaml says so").clone()
 }

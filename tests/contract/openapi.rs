@@ -149,7 +149,7 @@ async fn ajv_in_strict_mode_compiles_every_schema_of_an_event_and_accepts_its_sa
     assert_eq!(checked["complaints"], json!([]));
 }
 
-/// The declaration of an operation.
+/// An operation's declaration.
 fn declared<'a>(suite: &'a Suite, id: &str) -> &'a Value {
     let operation = suite.contract.operations().into_iter().find(|operation| operation.id == id);
     let operation = operation.unwrap_or_else(|| panic!("there is no operation {id}"));

@@ -39,7 +39,7 @@ pub fn session_of(answer: &ApiResponse) -> Session {
     Session { token: text(&answer.json(), "accessToken"), cookie: cookie_of(answer) }
 }
 
-/// The session of a link.
+/// A link's session.
 pub async fn opened(api: &Api, code: &str) -> Session {
     session_of(&open(api, code).expect(200).await)
 }

@@ -100,7 +100,7 @@ async fn no_secret_is_in_clear_in_the_table_the_logs_or_an_answer(suite: Arc<Sui
     assert!(in_logs.is_empty(), "in a log: {in_logs:#?}");
 }
 
-/// The responses and logs that contain secrets, with the secrets.
+/// The strings that contain secrets, with the secrets.
 fn found(texts: &[(String, String)], secrets: &BTreeSet<String>) -> Vec<(String, String)> {
     let spelt = secrets.iter().flat_map(|secret| spellings(secret).into_iter().map(move |spelling| (secret, spelling)));
     let (of, patterns): (Vec<_>, Vec<_>) = spelt.unzip();

@@ -107,7 +107,7 @@ fn kid(token: &str) -> String {
     header(token)["kid"].as_str().expect("tokens contain their key's id").to_owned()
 }
 
-/// The ids of the published keys, in order.
+/// The published keys' ids, in order.
 async fn published(api: &Api) -> Vec<String> {
     let keys = api.get("/oauth2/jwks").expect(200).await.json();
     let keys = keys["keys"].as_array().expect("openapi.yaml says so");

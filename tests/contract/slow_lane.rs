@@ -11,7 +11,7 @@ use crate::{
     sweep::{LONG_AGO, overdue},
 };
 
-/// The queue of the slow lane.
+/// The slow lane's queue.
 const SLOW: &str = "SlowDeliveryQueue";
 
 #[contract_test]

@@ -37,7 +37,7 @@ const MANY: usize = 20;
 /// The maximum number of webhooks per entity.
 const MOST: usize = 200;
 
-/// The cost of an operation, for the publishing and the delivering function.
+/// An operation's cost, for the publishing and the delivering function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cost {
     writes: f64,

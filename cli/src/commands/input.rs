@@ -34,7 +34,7 @@ impl Input {
     }
 }
 
-/// The path of a file; `-` is standard input.
+/// A file's path; `-` is standard input.
 impl From<OsString> for Input {
     fn from(argument: OsString) -> Self {
         if argument == "-" { Self::Stdin } else { Self::File(argument.into()) }

@@ -13,7 +13,7 @@ const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// Retries the requests of a command that runs until it is stopped.
 pub struct Patience<'a> {
     output: Output,
-    /// The address of the service.
+    /// The service's address.
     address: &'a str,
     /// The number of failed requests that are being repeated. Several can fail at once, but one notice is enough.
     failing: Cell<usize>,

@@ -46,7 +46,7 @@ struct Shared {
     received: Mutex<Vec<Received>>,
     /// Answers by path; each replaces the usual one once.
     answers: Mutex<HashMap<String, VecDeque<(u16, Value)>>>,
-    /// The unread pages of the feed.
+    /// The feed's unread pages.
     feed: Mutex<VecDeque<Value>>,
 }
 

@@ -32,7 +32,7 @@ struct Person {
     home: TempDir,
 }
 
-/// The result of a run.
+/// A run's result.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,

@@ -14,9 +14,9 @@ pub const MANAGING_ENTITY: &str = "managingEntity";
 /// The application behind a request, whose token the gate has verified.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The claims of the token.
+    /// The token's claims.
     pub claims: Claims,
-    /// The identifier of the request.
+    /// The request's identifier.
     pub request_id: String,
     /// When the gate admitted the request.
     pub now: Time,

@@ -52,7 +52,7 @@ pub struct ResourceTemplate {
     example: &'static str,
 }
 
-/// The content of a resource.
+/// A resource's content.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {

@@ -35,7 +35,7 @@ impl Selection {
     }
 }
 
-/// The values of a header. If the header is repeated, all of them count (RFC 9110 §5.3).
+/// A header's values. If the header is repeated, all of them count (RFC 9110 §5.3).
 fn values(headers: &HeaderMap, name: &str) -> Vec<String> {
     let text = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let values: Vec<_> = text.collect();

@@ -38,7 +38,7 @@ impl Tool {
     }
 }
 
-/// The effects of a tool, for clients to show to people before a call.
+/// A tool's effects, for clients to show to people before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
     /// It changes nothing.
@@ -56,7 +56,7 @@ impl Hints {
     pub const READS: Self = Self { read_only: true, destructive: false, idempotent: true, open_world: false };
 }
 
-/// The implementation of a tool: for one managing entity, or for none.
+/// A tool's implementation: for one managing entity, or for none.
 pub enum Run {
     /// For the managing entity that the call names, or the only one that the token covers.
     ForEntity(fn(&'static UseCases, AuthorizedEntity, ToolCall) -> Running),
@@ -64,13 +64,13 @@ pub enum Run {
     ForAll(fn(&'static UseCases, ToolCall) -> Running),
 }
 
-/// The work of a tool. The result conforms to the tool's output schema.
+/// A tool's work. The result conforms to the tool's output schema.
 pub type Running = BoxFuture<'static, Result<Value, Problem>>;
 
 /// A call to a tool.
 #[derive(Debug)]
 pub struct ToolCall {
-    /// The name of the tool.
+    /// The tool's name.
     pub tool: &'static str,
     /// The caller.
     pub caller: Caller,

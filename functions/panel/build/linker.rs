@@ -117,7 +117,7 @@ impl Linker {
     }
 }
 
-/// A member of an object, in its short form if the names are equal.
+/// An object's member, in its short form if the names are equal.
 fn member(name: &str, value: &str) -> String {
     if name == value { name.to_owned() } else { format!("{name}: {value}") }
 }

@@ -1,4 +1,4 @@
-//! The files of the panel.
+//! The panel's files.
 
 use std::borrow::Cow;
 

@@ -17,7 +17,7 @@ const WITHOUT_EFFECT: [&str; 5] =
 /// Attributes of FIFO queues.
 const OF_FIFO: [&str; 4] = ["ContentBasedDeduplication", "DeduplicationScope", "FifoQueue", "FifoThroughputLimit"];
 
-/// The attributes of a queue.
+/// A queue's attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// The visibility timeout.

@@ -77,7 +77,7 @@ impl SecretStore {
         &self.random
     }
 
-    /// The full name of a secret.
+    /// A secret's full name.
     pub(crate) fn full_name(&self, name: &str) -> String {
         format!("{}{name}", self.location.prefix)
     }

@@ -56,7 +56,7 @@ impl Routes {
         }
     }
 
-    /// The route of a request, and the path's parameters, decoded.
+    /// A request's route, and the path's parameters, decoded.
     pub fn find(&self, method: &Method, path: &str) -> (&Route, BTreeMap<String, String>) {
         let segments: Vec<String> = path.split('/').skip(1).map(decoded).collect();
         self.routes

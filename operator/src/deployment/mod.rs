@@ -63,13 +63,13 @@ impl Stack {
         Self { name: name.to_owned(), outputs, aws }
     }
 
-    /// The value of an output.
+    /// An output's value.
     pub fn output(&self, output: &'static str) -> Result<&str, DeploymentError> {
         let missing = || DeploymentError::NoOutput { stack: self.name.clone(), output };
         self.outputs.get(output).map(String::as_str).ok_or_else(missing)
     }
 
-    /// The value of an output, parsed.
+    /// An output's value, parsed.
     pub fn parsed<T: FromStr>(&self, output: &'static str) -> Result<T, DeploymentError> {
         let malformed = |_| DeploymentError::BadOutput { stack: self.name.clone(), output };
         self.output(output)?.parse().map_err(malformed)

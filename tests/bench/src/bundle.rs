@@ -33,7 +33,7 @@ pub struct Bundle {
     _process: Child,
 }
 
-/// The settings of a bundle.
+/// A bundle's settings.
 #[derive(Default)]
 pub struct BundleSettings<'a> {
     /// The geo-IP configuration, if any.

@@ -40,7 +40,7 @@ pub struct TimedResponse {
     pub time: Duration,
 }
 
-/// The headers of a request.
+/// A request's headers.
 pub type Headers<'a> = &'a [(&'a str, &'a str)];
 
 impl Connection {

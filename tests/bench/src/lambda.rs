@@ -124,7 +124,7 @@ async fn stored(bundle: &Bundle) -> Result<Stored, Box<dyn Error>> {
     Stored::of(bundle).await.map_err(|error| error.to_string().into())
 }
 
-/// The environment of a measured function.
+/// A measured function's environment.
 struct Bench<'a> {
     bundle: &'a Bundle,
     cloud: &'a Cloud,

@@ -13,7 +13,7 @@ pub fn memory(process: u32, what: &str) -> Result<u64, Box<dyn Error>> {
     Ok(kibi * 1024)
 }
 
-/// The processor time of a process, in kernel and user mode.
+/// A process's processor time, in kernel and user mode.
 pub fn computed(process: u32) -> Result<Duration, Box<dyn Error>> {
     time_of(&format!("/proc/{process}/stat"))
 }

@@ -1,4 +1,4 @@
-//! The size of the table, in the bytes that DynamoDB charges for.
+//! The table's size, in the bytes that DynamoDB charges for.
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 
 use serde_json::{Value, json};

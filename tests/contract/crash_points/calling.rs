@@ -63,7 +63,7 @@ async fn killed_at(stage: &Stage<'_>, scene: &Scene, moment: Moment, call: impl 
     [first, again]
 }
 
-/// The result of a call, unless it fails.
+/// A call's result, unless it fails.
 async fn acknowledged(call: Call) -> Option<Value> {
     let answer: ApiResponse = call.attempt().await.ok().filter(|answer| answer.status < 500)?;
     let result = answer.json()["result"].clone();

@@ -66,14 +66,14 @@ impl Agent {
         self.message(method, name, params).send().await
     }
 
-    /// The result of a message.
+    /// A message's result.
     pub async fn asked(&self, method: &str, name: Option<&str>, params: Value) -> Value {
         let answer = self.send(method, name, params).await;
         assert_eq!(answer.status, 200, "{}", answer.exchange);
         answer.json().get("result").unwrap_or_else(|| panic!("no result: {}", answer.exchange)).clone()
     }
 
-    /// The parameters of a call.
+    /// A call's parameters.
     pub fn arguments(&self, mut arguments: Value, tool: &str) -> Value {
         let acts_for_an_entity = !["list_event_types", "explain_problem"].contains(&tool);
         if let Some(entity) = self.entity.as_ref().filter(|_| acts_for_an_entity) {

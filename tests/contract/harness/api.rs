@@ -80,7 +80,7 @@ impl Api {
         Self { http: client(address), ..self.clone() }
     }
 
-    /// The public address of the service.
+    /// The service's public address.
     pub fn base_url(&self) -> &str {
         &self.env["BASE_URL"]
     }

@@ -222,7 +222,7 @@ impl Contract {
         validator.iter_errors(value).map(|error| format!("{what}{}: {error}", error.instance_path())).collect()
     }
 
-    /// The validator of a schema, with the document's components, to which the schema may refer.
+    /// A schema's validator, with the document's components, to which the schema may refer.
     fn validator(&self, schema: &Value) -> Arc<Validator> {
         let key = schema.to_string();
         let mut validators = self.validators.lock().expect("no holder panics");

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{Admin, Api, ApiResponse, Application, aws_variables, now};
 
-/// The files of a store, by path.
+/// A store's files, by path.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 const DAY: i64 = 24 * 60 * 60;
@@ -78,7 +78,7 @@ pub fn folder(api: &Api) -> PathBuf {
     api.env["GEO_IP_STORE"].strip_prefix("file://").expect("it publishes in a folder").into()
 }
 
-/// The files of a store, except locks.
+/// A store's files, except locks.
 pub fn files(store: &Path) -> Files {
     fn collect(store: &Path, folder: &Path, files: &mut Files) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

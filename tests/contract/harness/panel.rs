@@ -16,7 +16,7 @@ impl Entity {
         page["items"].as_array().expect("openapi.yaml says so").clone()
     }
 
-    /// The address of a new link.
+    /// A new link's address.
     pub async fn panel_link(&self, properties: Value) -> String {
         self.new_panel_link(properties).await["url"].as_str().expect("openapi.yaml says so").to_owned()
     }

@@ -1,4 +1,4 @@
-//! The processes of a bundle, from /proc.
+//! A bundle's processes, from /proc.
 
 use std::{fs, path::Path};
 
@@ -67,7 +67,7 @@ impl Process {
     }
 }
 
-/// The descendants of a process.
+/// A process's descendants.
 pub fn descendants(root: i32) -> Vec<Process> {
     let all = Process::all();
     let mut found: Vec<Process> = Vec::new();
@@ -93,7 +93,7 @@ pub async fn until_gone(processes: &[Process]) {
         .await;
 }
 
-/// The current memory of a process.
+/// A process's current memory.
 pub fn memory_kilobytes(process: &Process) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id)).unwrap_or_default();
     status

@@ -48,7 +48,7 @@ impl Table {
         Some(answer["Item"].take()).filter(|item| !item.is_null())
     }
 
-    /// The head of a delivery, once a worker has claimed the first attempt or the sweep has opened the delivery.
+    /// A delivery's head, once a worker has claimed the first attempt or the sweep has opened the delivery.
     pub async fn head(&self, delivery: &str) -> Option<Value> {
         let (pk, sk) = stored::head_key(delivery);
         self.item(&pk, &sk).await

@@ -34,7 +34,7 @@ fn without_ordinal(id: &str) -> &str {
     &body[..body.len() - ORDINAL]
 }
 
-/// The key of an event.
+/// An event's key.
 pub fn event_key(event: &str) -> (String, String) {
     let spread = event.bytes().rev().skip(ORDINAL).take(6).fold(0u8, u8::wrapping_add);
     (format!("EVENTS#{}", spread % SHARDS), event.to_owned())

@@ -64,7 +64,7 @@ impl Deployed {
         format!("arn:aws:dynamodb:{}:{}:table/{table}", self.region, self.account)
     }
 
-    /// The ARN of a queue.
+    /// A queue's ARN.
     pub(crate) fn queue_arn(&self, queue: &str) -> String {
         format!("arn:aws:sqs:{}:{}:{queue}", self.region, self.account)
     }
@@ -78,7 +78,7 @@ impl Deployed {
     }
 }
 
-/// The ARN of a bucket.
+/// A bucket's ARN.
 pub(crate) fn bucket_arn(bucket: &str) -> String {
     format!("arn:aws:s3:::{bucket}")
 }

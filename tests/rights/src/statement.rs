@@ -9,7 +9,7 @@ use crate::{
     pattern,
 };
 
-/// The supported elements of a statement. Others are errors, since they could withdraw rights.
+/// A statement's supported elements. Others are errors, since they could withdraw rights.
 const ELEMENTS: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
 
 /// A statement: it allows or denies actions on resources, under conditions.

@@ -66,7 +66,7 @@ pub struct Bundle {
     pub(crate) rings: KeyRings,
     pub(crate) outbound: Outbound,
     sandbox: Arc<Sandbox>,
-    /// The use cases of the token issuer.
+    /// The token issuer's use cases.
     pub(crate) oauth: oauth::UseCases,
     /// The use cases of payment providers.
     pub(crate) providers: providers::UseCases,
@@ -105,12 +105,12 @@ pub fn rules() -> AddressRules {
     AddressRules { allowed_networks: vec![loopback], allow_http: true }
 }
 
-/// The entity of a tenant, as authorized by a token.
+/// A tenant's entity, as authorized by a token.
 pub fn entity(tenant: usize) -> AuthorizedEntity {
     AuthorizedEntity::by_operator(entity_id(tenant))
 }
 
-/// The identifier of a tenant.
+/// A tenant's identifier.
 pub fn entity_id(tenant: usize) -> EntityId {
     EntityId::parse(&format!("hotel-{tenant}")).expect("a valid identifier")
 }
@@ -157,7 +157,7 @@ impl Bundle {
         }
     }
 
-    /// The clock of the sandbox.
+    /// The sandbox's clock.
     pub fn clock(&self) -> &SharedClock {
         &self.clock
     }

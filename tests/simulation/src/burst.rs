@@ -39,7 +39,7 @@ struct Burst {
     publishers: usize,
     /// The number of concurrent invocations per lane.
     invocations: usize,
-    /// The response time of the endpoints, in milliseconds.
+    /// The endpoints' response time, in milliseconds.
     answers_after: u64,
     /// How many seconds after the last publish request the endpoints stop refusing all requests, which they do from the
     /// beginning. Zero: they never refuse.

@@ -94,7 +94,7 @@ pub struct SeenRequest {
     pub signed: [String; 2],
 }
 
-/// The address of an endpoint.
+/// An endpoint's address.
 pub fn address((tenant, webhook): Slot, version: usize) -> String {
     format!("{ORIGIN}/{tenant}/{webhook}/{version}")
 }

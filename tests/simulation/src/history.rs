@@ -39,7 +39,7 @@ const REST: Duration = Duration::from_secs(60 * 60 * 60);
 /// memory before the time limit. The busiest histories have a tenth of this number.
 const MOST: u64 = 200_000;
 
-/// The outcome of a history.
+/// A history's outcome.
 #[derive(Debug)]
 pub struct Outcome {
     /// The promises that it broke.

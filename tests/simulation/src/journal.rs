@@ -85,7 +85,7 @@ impl Journal {
     }
 }
 
-/// The log of a history, shared by the journal and the service's log lines.
+/// A history's log, shared by the journal and the service's log lines.
 #[derive(Debug, Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Line>>>);
 

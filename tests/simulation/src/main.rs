@@ -20,7 +20,7 @@ struct Options {
     /// How many histories to run; 1000 unless a time is given.
     #[arg(long)]
     seeds: Option<u64>,
-    /// Runs the histories of this kind only: mixed, apart, geo-ip or feeds. The others count as seeds, too.
+    /// Runs the histories of this kind only: mixed, apart, geo-ip or feeds. The others also count as seeds.
     #[arg(long)]
     kind: Option<String>,
     /// Ends after this many minutes.

@@ -176,7 +176,7 @@ impl Kind {
 pub type Key = u8;
 
 impl Plan {
-    /// The plan of a seed.
+    /// A seed's plan.
     pub fn draw(seed: u64) -> Self {
         let draws = Draws::new(seed);
         match draws.about(&"kind of plan").u8(0..64) {

@@ -96,7 +96,7 @@ impl Function {
     }
 }
 
-/// The phase of a sandbox.
+/// A sandbox's phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// It is working on an invocation.
@@ -205,7 +205,7 @@ impl Sandbox {
     }
 }
 
-/// The work of an invocation.
+/// An invocation's work.
 pub struct Work<T> {
     sandbox: Arc<Sandbox>,
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,

@@ -27,7 +27,7 @@ use crate::{
     sandbox::Sandbox,
 };
 
-/// The shared state of a history.
+/// A history's shared state.
 pub struct World {
     /// The true time.
     pub clock: TrueClock,

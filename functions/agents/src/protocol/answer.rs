@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{json_rpc::RpcError, revision::Revision, server::Server};
 
-/// The result of a request.
+/// A request's result.
 #[derive(Debug)]
 pub struct Answer {
     result: Value,

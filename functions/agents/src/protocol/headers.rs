@@ -11,9 +11,9 @@ use super::json_rpc::{Request, RpcError};
 
 /// The revision of the protocol.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-/// The method of a request.
+/// A request's method.
 const METHOD: &str = "mcp-method";
-/// The subject of a request: a tool, a prompt or a resource.
+/// A request's subject: a tool, a prompt or a resource.
 const NAME: &str = "mcp-name";
 
 /// The prefix and suffix of an encoded value.
@@ -52,7 +52,7 @@ fn agrees(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcErro
     Err(RpcError::header_mismatch(&format!("{name} does not match the message")))
 }
 
-/// The decoded value of a header; `None` if it cannot be decoded.
+/// A header's decoded value; `None` if it cannot be decoded.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let (before, after) = ENCODED;
     let Some(encoded) = value.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)) else {

@@ -60,7 +60,7 @@ fn discover<S: Server>() -> Answer {
     Answer::kept(result, Caching::OF_RELEASE)
 }
 
-/// The capabilities of a server. A client gets tokens by client credentials, without user sign-in.
+/// A server's capabilities. A client gets tokens by client credentials, without user sign-in.
 /// <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>
 fn capabilities() -> Value {
     json!({

@@ -54,7 +54,7 @@ impl Revision {
         self <= Self::NEWEST_WITH_HANDSHAKE
     }
 
-    /// The revision of a request. Checks that the headers agree with the request.
+    /// A request's revision. Checks that the headers agree with the request.
     pub fn of_request(request: &Request, headers: &HeaderMap) -> Result<Self, RpcError> {
         let header = headers::only(headers, PROTOCOL_VERSION)?;
         let meta = request.meta(META_VERSION).and_then(Value::as_str);

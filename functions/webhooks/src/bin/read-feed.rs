@@ -28,7 +28,7 @@ async fn serve() -> Result<(), StartError> {
     service.serve(endpoints::READ_FEED, (feeds, rings, clients), read).await
 }
 
-/// The client of a request.
+/// A request's client.
 struct Client<'a> {
     presence: &'a ClientPresence,
     request_id: &'a str,

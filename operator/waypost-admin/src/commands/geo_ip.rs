@@ -35,7 +35,7 @@ const SHORTEST: usize = 8;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The address of a store, instead of a deployment: s3://BUCKET or a folder.
+    /// A store's address, instead of a deployment: s3://BUCKET or a folder.
     #[arg(long, global = true, value_name = "ADDRESS")]
     store: Option<String>,
     /// With --store, the name of the deployment that publishes there. Defaults to `local`.
@@ -85,7 +85,7 @@ fn sha256(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("give at least the first {SHORTEST} hexadecimal digits of the SHA-256 checksum"))
 }
 
-/// The result of an update, as the function returns it.
+/// An update's result, as the function returns it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     success: bool,

@@ -49,7 +49,7 @@ pub(crate) struct Grant {
     pub(crate) failed_once: bool,
 }
 
-/// The tokens of a response.
+/// A response's tokens.
 pub(crate) struct Tokens {
     pub(crate) access: String,
     pub(crate) refresh: Option<String>,

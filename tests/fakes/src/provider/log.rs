@@ -15,7 +15,7 @@ pub enum Kind {
     Revocation,
 }
 
-/// The outcome of a request.
+/// A request's outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// The provider carried out the request.
@@ -39,7 +39,7 @@ pub struct Entry {
     pub presented: String,
     /// The account of the presented code or token, if any.
     pub account: Option<String>,
-    /// The outcome of a request.
+    /// A request's outcome.
     pub outcome: RequestOutcome,
     /// When the request was complete.
     pub at: Instant,

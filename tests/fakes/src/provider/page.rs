@@ -1,4 +1,4 @@
-//! The pages of a simulated provider.
+//! A simulated provider's pages.
 
 use super::{
     authorize::{Question, fates},

@@ -61,7 +61,7 @@ pub enum CallError {
     Statement(#[from] Unread),
 }
 
-/// The accesses of a request, all of which must be allowed.
+/// A request's accesses, all of which must be allowed.
 ///
 /// # Errors
 /// If an access cannot be determined.

@@ -40,7 +40,7 @@ pub const REGION: &str = "eu-central-1";
 pub const TABLE: &str = "waypost";
 /// The quick lane's queue.
 pub const QUICK: &str = "deliveries";
-/// The queue of the slow lane.
+/// The slow lane's queue.
 pub const SLOW: &str = "slow-deliveries";
 
 /// The HTTP client of one sandbox, which leads to the simulated AWS.

@@ -26,7 +26,7 @@ pub fn signing_keys() -> Value {
     })
 }
 
-/// The value of a secret.
+/// A secret's value.
 fn value(name: &str) -> Option<Value> {
     Some(match name {
         "data-keys" => data_keys(),

@@ -30,7 +30,7 @@ impl Bundle {
         Store::open(self.address(), &self.aws)
     }
 
-    /// The disk of the sandbox.
+    /// The sandbox's disk.
     fn scratch(&self) -> PathBuf {
         let folder = self.disk.get_or_init(|| tempfile::tempdir().expect("this machine has room for a folder"));
         folder.path().to_owned()

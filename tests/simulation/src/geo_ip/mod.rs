@@ -46,7 +46,7 @@ pub enum GeoIpAction {
 pub struct GeoIp {
     /// S3.
     pub bucket: Bucket,
-    /// The providers of the editions.
+    /// The editions' providers.
     pub providers: Vec<Provider>,
     /// The sandboxes that ran operators' commands.
     pub operators: Vec<u64>,

@@ -21,14 +21,14 @@ pub struct Records {
     pub made: BTreeMap<(usize, String), u32>,
 }
 
-/// A secret of an application.
+/// An application's secret.
 #[derive(Debug, Clone)]
 pub struct Secret {
     /// The tenant that owns the application.
     pub tenant: usize,
     /// The application.
     pub client: String,
-    /// The identifier of the secret.
+    /// The secret's identifier.
     pub id: String,
     /// The secret.
     pub secret: String,
@@ -56,7 +56,7 @@ pub struct Token {
 pub enum Ends {
     /// A token, by its identifier.
     Token(String),
-    /// A secret of an application, by both identifiers.
+    /// An application's secret, by both identifiers.
     Secret(String, String),
     /// An application.
     Application(String),

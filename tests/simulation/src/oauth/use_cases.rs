@@ -1,4 +1,4 @@
-//! The use cases of the token issuer in one sandbox.
+//! The token issuer's use cases in one sandbox.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ pub const TROUBLED: usize = 0;
 /// The tenant with healthy endpoints.
 pub const QUIET: usize = 1;
 
-/// The plan of a seed.
+/// A seed's plan.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let rng = &mut draws.about(&"apart");
     let mut steps = Vec::new();

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use super::{Action, Plan, PlanKind, Step, WEBHOOKS};
 use crate::{draws::Draws, endpoints::Slot, readers::Reading};
 
-/// The plan of a seed.
+/// A seed's plan.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let mut plan = Plan { kind: PlanKind::Feeds, ..Plan::mixed(seed, draws, false) };
     let rng = &mut draws.about(&"feeds");

@@ -14,7 +14,7 @@ use crate::{
 /// How many times more frequent faults are than in other histories, since an update makes few calls.
 const OFTEN: u16 = 6;
 
-/// The plan of a seed.
+/// A seed's plan.
 pub fn draw(seed: u64, draws: Draws) -> Plan {
     let rng = &mut draws.about(&"geo-ip");
     let chances = if rng.u8(0..10) == 0 { Chances::none() } else { Chances::draw(rng).times(OFTEN) };

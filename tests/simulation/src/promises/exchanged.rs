@@ -22,7 +22,7 @@ use crate::{
 /// before was as slow as it may be. A lost answer takes up more of the 26 s.
 const THROTTLED: [(u64, u64); 2] = [(3_000, 7_000), (10_000, 26_000)];
 
-/// A version of a connection.
+/// A connection's version.
 struct Stored<'a> {
     at: u64,
     /// `None` after a removal.

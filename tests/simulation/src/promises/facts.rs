@@ -46,7 +46,7 @@ pub struct AttemptFacts {
     pub began: u64,
     /// When it ended.
     pub ended: u64,
-    /// The status of the response.
+    /// The response's status.
     pub status: Option<u64>,
     /// The outcome, if it is a feed reader's attempt.
     pub reader: Option<ReaderOutcome>,
@@ -192,7 +192,7 @@ fn reader_outcome(attempt: &Item) -> Option<ReaderOutcome> {
     }
 }
 
-/// The slot of a webhook, which its name contains.
+/// A webhook's slot, which its name contains.
 pub(crate) fn slot_of(webhook: &Item) -> Option<Slot> {
     let (tenant, number) = text(webhook, "name").strip_prefix("Webhook (")?.strip_suffix(')')?.split_once(", ")?;
     Some((tenant.parse().ok()?, number.parse().ok()?))

@@ -16,7 +16,7 @@ pub use use_cases::UseCases;
 
 use crate::{draws::Draws, plan::TENANTS};
 
-/// The port of the providers. Nothing is dialled.
+/// The providers' port. Nothing is dialled.
 pub const PORT: u16 = 8001;
 
 /// A provider.

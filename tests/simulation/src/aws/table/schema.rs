@@ -82,7 +82,7 @@ impl Schema {
         Ok((part(&self.partition, LONGEST_PARTITION)?, part(&self.sort, LONGEST_SORT)?))
     }
 
-    /// The attributes of a key.
+    /// A key's attributes.
     pub(super) fn key_item(&self, (partition, sort): &ItemKey) -> Item {
         [(&self.partition, partition), (&self.sort, sort)]
             .map(|(name, part)| (name.as_str().into(), Arc::new(json!({ "S": part }))))

@@ -65,7 +65,7 @@ impl Row {
         self.kept.last()?.stored.as_ref()
     }
 
-    /// The version of the item in this view; `None` if it does not exist there.
+    /// The item's version in this view; `None` if it does not exist there.
     pub fn seen(&self, view: View, now: u64) -> Option<&Stored> {
         let copy = match view {
             View::Present => return self.present(),

@@ -112,7 +112,7 @@ fn ordered(kind: &str, one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-/// The size of an item, by DynamoDB's rules.
+/// An item's size, by DynamoDB's rules.
 /// <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>
 pub(super) fn item_size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + size(value)).sum()
