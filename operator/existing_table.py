@@ -4,7 +4,7 @@ its environment, keys, indexes and settings are compared with the template's bef
 
 from command_line import aws, fail
 
-# The tag with the environment's name. Only this tag tells environments' tables apart. A restored
+# The tag with the environment's name. Only this tag distinguishes environments' tables. A restored
 # table has no tags.
 TAG = "waypost:environment"
 

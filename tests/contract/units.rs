@@ -1,4 +1,4 @@
-//! What publishing and delivering cost: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
+//! The cost of publishing and delivering: DynamoDB's units, and the number of sequential calls. docs/scaling.md has the
 //! conclusions.
 //!
 //! Operations run one at a time here, so that none share a call; under load, calls are shared, but units are the same.

@@ -243,8 +243,8 @@ class DeployTest:
         assert status == "UPDATE_ROLLBACK_COMPLETE", status
         assert stack.variables("Token")["LOG_LEVEL"] == "debug", "the alias has the version that was rolled back"
         self._serves()
-        # What is left of the failed update does not matter: Lambda does not publish the same code
-        # twice in a row.
+        # Leftovers of the failed update do not matter: Lambda does not publish the same code twice
+        # in a row.
         status = stack.update(template)
         assert status == "UPDATE_COMPLETE", f"{status}: {stack.failures()}"
         assert stack.variables("Token")["LOG_LEVEL"] == "warn", "the alias still has the previous version"

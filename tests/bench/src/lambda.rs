@@ -43,7 +43,7 @@ const MANY: usize = 20;
 /// The maximum number of messages that Lambda passes to an invocation.
 const BATCH: usize = 10;
 
-/// What one kind of invocation costs.
+/// The cost of one kind of invocation.
 pub struct Figures {
     pub title: String,
     /// The function's processor time.

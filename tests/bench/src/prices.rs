@@ -1,4 +1,4 @@
-//! What a million deliveries cost on AWS, from the measurements and the list prices in us-east-1: events of 1 KB, one
+//! The cost of a million deliveries on AWS, from the measurements and the list prices in us-east-1: events of 1 KB, one
 //! webhook, delivered at once, stored for 90 days. A stack's fixed costs and outgoing traffic are extra.
 
 use crate::{

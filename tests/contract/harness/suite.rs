@@ -32,7 +32,7 @@ pub enum Service {
     Stack(Stack),
 }
 
-/// The shared service, and what is needed to start other bundles.
+/// The shared service, and everything needed to start other bundles.
 pub struct Suite {
     pub service: Service,
     pub api: Api,

@@ -1,4 +1,4 @@
-//! What a receiver does after it has read a request: a short script of steps, which can express any misbehaviour.
+//! A receiver's behaviour after it has read a request: a short script of steps, which can express any misbehaviour.
 
 use std::{
     io::{self, Write},

@@ -33,7 +33,7 @@ const SHORT: usize = 18;
 pub struct Plan {
     /// The seed for all choices.
     pub seed: u64,
-    /// What the history is about.
+    /// The history's subject.
     pub kind: PlanKind,
     /// The chances of faults.
     pub chances: Chances,
@@ -45,7 +45,7 @@ pub struct Plan {
     pub order: Option<Order>,
 }
 
-/// What a history is about.
+/// A history's subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     /// Every fault for every tenant.
@@ -93,7 +93,7 @@ pub struct Step {
     pub action: Action,
 }
 
-/// What a step does.
+/// The step's action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant registers a webhook for all types, or for one.

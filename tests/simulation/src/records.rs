@@ -1,4 +1,4 @@
-//! What the tenants remember: their requests with the responses, and what they know from them.
+//! The tenants' memory: their requests with the responses, and what they know from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{endpoints::Slot, oauth, plan::Step, providers, readers::Readers};
 
-/// What the tenants remember.
+/// The tenants' memory.
 #[derive(Debug, Default)]
 pub struct Records {
     /// All requests, in the order in which they began.
@@ -29,9 +29,9 @@ pub struct Records {
     pub erased: BTreeSet<EventId>,
     /// The signing secrets that tenants got, by the slot.
     pub secrets: BTreeMap<Slot, Vec<String>>,
-    /// What the token issuer's clients remember.
+    /// The token issuer's clients' memory.
     pub oauth: oauth::Records,
-    /// What the tenants remember about connections to payment providers.
+    /// The tenants' memory of connections to payment providers.
     pub providers: providers::Records,
     /// What feed readers remember.
     pub(crate) readers: Readers,

@@ -1,4 +1,4 @@
-//! The consent page, and what the person's choice does.
+//! The consent page, and the effect of the person's choice.
 
 use super::{
     book::{Book, Code, random_text},

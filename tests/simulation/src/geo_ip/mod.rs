@@ -24,7 +24,7 @@ pub const SERVER: &str = "http://127.0.0.1:9000";
 /// The number of turns.
 const TURNS: u64 = 64;
 
-/// What a step about the databases does.
+/// The action in a step about the databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GeoIpAction {
     /// A provider releases a database.

@@ -30,7 +30,7 @@ pub const ISSUER: &str = "https://auth.simulated";
 /// The lifetime of tokens, in seconds.
 pub const LIFETIME: u32 = 1_800;
 
-/// What a step about tokens does.
+/// The action in a step about tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant creates an application, with an idempotency key if there is a number.

@@ -1,4 +1,4 @@
-//! What the token issuer's clients remember.
+//! The token issuer's clients' memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 

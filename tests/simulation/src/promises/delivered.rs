@@ -38,7 +38,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// What an acknowledged publish request lacks.
+/// The deliveries and items that an acknowledged publish request lacks.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
         // A publish request's type follows from its key, if it has one.

@@ -162,7 +162,7 @@ fn lost(
     Some(format!("its answer was complete, and invocation {} had no interruption", issue.invocation))
 }
 
-/// What is wrong with a connection at the end.
+/// The fault of a connection at the end.
 fn wrong(state: &State, Stored { item, .. }: &Stored<'_>, now: u64) -> Option<String> {
     let (item, tokens) = item.as_ref()?;
     let lease = super::facts::millis(text(item, "leaseUntil"));

@@ -32,7 +32,7 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// What a tenant knows about a webhook's secrets.
+/// A tenant's knowledge of a webhook's secrets.
 struct Known<'a> {
     secrets: &'a [String],
     /// The last rotation's secret, and when it was acknowledged; `None` if the last rotation is uncertain.
@@ -42,7 +42,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// What is known about this slot's requests at this time; `None` if the tenant knows no secret.
+    /// The knowledge about this slot's requests at this time; `None` if the tenant knows no secret.
     fn by(records: &'a Records, slot: Slot, until: u64) -> Option<Self> {
         let secrets = records.secrets.get(&slot).filter(|secrets| !secrets.is_empty())?;
         let is_rotation = |request: &&Request| matches!(request.step.action, Action::Rotate(of) if of == slot);

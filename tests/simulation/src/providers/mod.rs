@@ -104,7 +104,7 @@ impl Mood {
     }
 }
 
-/// What a step about payment providers does.
+/// The action in a step about payment providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A tenant requests a link, with an idempotency key if there is a number, and a person follows it.

@@ -31,7 +31,7 @@ use crate::{
 /// The maximum number of times a person loads a page.
 const LOADS: u32 = 4;
 
-/// What the tenants remember about connections.
+/// The tenants' memory of connections.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The links by tenant, provider and idempotency key.
