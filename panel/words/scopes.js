@@ -1,4 +1,4 @@
-// What each scope means, in the contract's words. One scope does not imply another.
+// The meaning of each scope, in the contract's words. One scope does not imply another.
 
 export const SECTIONS = {
   account: {

@@ -127,7 +127,7 @@ async fn enabling_again_takes_the_reason_and_the_failures_away(suite: Arc<Suite>
     let id = entity.publish(json!({})).await;
     entity.until_status(&id, &["failed"]).await;
     entity.until_gone(&hook).await;
-    // The failure is counted after the webhook is disabled; a count after `enabled` would be a failure of its own.
+    // The failure is counted after the webhook is disabled; a count after `enabled` would be a separate failure.
     let disabled = until("the last failure is counted", LONG, async || {
         let webhook = entity.webhook(&hook.id).await;
         (webhook["lastHttpStatus"] == 410).then_some(webhook)

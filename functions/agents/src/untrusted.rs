@@ -29,7 +29,7 @@ pub fn is_within(schema: &Value) -> bool {
     }
 }
 
-/// The schema of marked text, for a member of the contract.
+/// The schema for marked text, for a member of the contract.
 pub fn schema(contract: &Map<String, Value>) -> Value {
     let description = contract.get("description").and_then(Value::as_str).unwrap_or_default().trim_end();
     let may_be_null =

@@ -20,7 +20,7 @@ use crate::aws;
 pub struct Received<'a> {
     pub parts: &'a Parts,
     pub body: &'a [u8],
-    /// The sender: the other end of the connection, whatever the headers say.
+    /// The sender: the other end of the connection, regardless of headers.
     pub peer: SocketAddr,
     pub route: &'a str,
     pub parameters: BTreeMap<String, String>,

@@ -36,7 +36,7 @@ impl Refusal {
         Self::new(Problem::unavailable(format!("no answer within {} s", limit.as_secs())))
     }
 
-    /// A failed invocation, which is an internal error whatever the cause.
+    /// A failed invocation, which is an internal error regardless of the cause.
     pub fn of_invocation(error: InvokeError) -> Self {
         Self::new(Problem::internal(error))
     }

@@ -16,7 +16,7 @@ pub struct Cloud {
     to_table: Way,
     to_queue: Way,
     to_secrets: Way,
-    /// Without delay, whatever the round trip to AWS.
+    /// Without delay, regardless of the round trip to AWS.
     to_endpoint: Way,
     authority: PathBuf,
     _folder: TempDir,

@@ -35,7 +35,7 @@ const SHORTEST: usize = 8;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A store's address, instead of a deployment: s3://BUCKET or a folder.
+    /// The address of a store, instead of a deployment: s3://BUCKET or a folder.
     #[arg(long, global = true, value_name = "ADDRESS")]
     store: Option<String>,
     /// With --store, the name of the deployment that publishes there. Defaults to `local`.

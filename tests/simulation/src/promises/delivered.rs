@@ -38,10 +38,10 @@ pub fn check(facts: &Facts<'_>, records: &Records, note: &mut impl FnMut(Promise
     }
 }
 
-/// The deliveries and items that an acknowledged publish request lacks.
+/// The missing parts of an acknowledged publish request.
 fn missing(facts: &Facts<'_>, records: &Records, request: &Request, answer: &Value, at: u64) -> Vec<String> {
     let (tenant, kind) = match (request.step.action, &request.key) {
-        // A publish request's type follows from its key, if it has one.
+        // With a key, the event's type follows from the key.
         (Action::Publish(tenant, kind, None) | Action::PutOnBus(tenant, kind), _) => (tenant, kind.name()),
         (Action::Publish(tenant, _, Some(key)), _) => {
             (tenant, if key % 2 == 0 { "booking.created" } else { "booking.cancelled" })

@@ -221,7 +221,7 @@ impl WebhookFacts<'_> {
         begins_absent.into_iter().chain(states)
     }
 
-    /// Whether the webhook subscribed to events of this type during the whole time.
+    /// Whether the webhook subscribed to events of this type for the whole time.
     pub fn wanted(&self, kind: &str, from: u64, until: u64) -> bool {
         let types = self.versions.iter().find_map(|version| {
             let list = version.item.as_deref()?.get("eventList")?["L"].as_array()?;
