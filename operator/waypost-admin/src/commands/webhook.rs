@@ -19,7 +19,7 @@ It reads the whole table once, and changes nothing. Progress is shown on standar
 pub enum Command {
     /// Lists webhooks of all managing entities.
     List {
-        /// Webhooks whose last attempts failed, whose deliveries wait for the breaker, or that the service has
+        /// Webhooks whose last attempts failed, whose deliveries are waiting for the breaker, or that the service has
         /// disabled.
         #[arg(long, required = true)]
         failing: bool,
