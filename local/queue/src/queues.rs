@@ -119,7 +119,9 @@ impl Queues {
 
     /// Creates a queue unless it already exists with the same attributes.
     ///
-    /// # Errors If the name or an attribute is invalid, or the queue exists with a different value of an attribute.
+    /// # Errors
+    ///
+    /// If the name or an attribute is invalid, or the queue exists with a different value of an attribute.
     pub fn create(&self, queue: &str, attributes: &BTreeMap<String, String>) -> Result<(), Refusal> {
         let is_name = (1..=MAX_NAME).contains(&queue.len())
             && queue.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_".contains(&letter));
@@ -196,7 +198,9 @@ impl Queues {
 
     /// Sends a message.
     ///
-    /// # Errors If there is no such queue, or SQS would refuse the message.
+    /// # Errors
+    ///
+    /// If there is no such queue, or SQS would refuse the message.
     pub fn send(&self, queue: &str, new: NewMessage) -> Result<Sent, Refusal> {
         let now = self.0.timer.now();
         let id = random::uuid(self.0.random.as_ref() as &dyn Random);
@@ -247,7 +251,9 @@ impl Queues {
 
     /// Deletes a receipt's message.
     ///
-    /// # Errors If there is no such queue, or it issued no such receipt.
+    /// # Errors
+    ///
+    /// If there is no such queue, or it issued no such receipt.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<(), Refusal> {
         self.state().get(queue)?.queue.delete(receipt)
     }

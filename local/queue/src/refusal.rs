@@ -118,7 +118,9 @@ impl Refusal {
 
 /// The value, or the default if it is missing.
 ///
-/// # Errors If the value is out of this range.
+/// # Errors
+///
+/// If the value is out of this range.
 pub(crate) fn within<T: TryFrom<i64>>(
     parameter: &str,
     value: Option<i64>,

@@ -26,7 +26,9 @@ pub(super) fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read
 /// A query contains only strings, so the type is checked here: a string, an integer, or an array of strings. An empty
 /// array is refused, since it would become no parameter, and the list would be unfiltered.
 ///
-/// # Errors The requirement, if the argument's type differs from its schema.
+/// # Errors
+///
+/// The requirement, if the argument's type differs from its schema.
 fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     match (schema["type"].as_str(), value) {
         (Some("string"), Value::String(text)) => Ok(vec![text.clone()]),
