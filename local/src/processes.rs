@@ -233,7 +233,7 @@ impl ProcessGroup {
                     Err(error) => break Err(error),
                 },
                 () = idle(demand, idle_limit) => {
-                    // From here on, a use wakes the task that starts the process.
+                    // From here on, any use of the process wakes the task that starts the process.
                     runs(false);
                     if source.leave() {
                         end_idle(&mut child).await;

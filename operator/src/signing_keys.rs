@@ -96,7 +96,7 @@ pub enum SigningKeysError {
 }
 
 impl SigningKeysError {
-    /// Whether the named deployment does not exist or another rotation is in progress. Nothing was changed.
+    /// True if the named deployment does not exist, or another rotation is in progress. Nothing was changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }

@@ -162,7 +162,7 @@ async fn a_blocked_subject_is_diagnosed_with_the_delivery_that_blocks_it(suite: 
     entity.until_status(&first, &["retrying"]).await;
     let second = about().await;
     until_held_by(&entity, &second, &first).await;
-    detail(&agent, &hook, "held", &format!("`{second}` waits for `{first}`")).await;
+    detail(&agent, &hook, "held", &format!("`{second}` is waiting for `{first}`")).await;
     let shown = agent.call("show_delivery", json!({ "deliveryIdentifier": second })).await;
     assert_eq!(shown["heldBy"], first.as_str(), "{shown:#}");
     entity.post(&format!("/webhook/delivery/{second}/cancel")).expect(200).await;

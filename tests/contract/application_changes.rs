@@ -140,7 +140,7 @@ async fn a_panel_session_ends_with_a_scope_of_its_application(suite: Arc<Suite>)
     }
     assert_eq!(introspected(api, &of_another.token).await["active"], true);
     let problem = renew(api, &wide.cookie).refused(403, "no-panel-session").await;
-    assert!(text(&problem, "detail").contains("lost a scope"), "{problem:#}");
+    assert!(text(&problem, "detail").contains("lost one of the session's scopes"), "{problem:#}");
     // A session that lacks the scope continues.
     renew(api, &narrow.cookie).expect(200).await;
 }

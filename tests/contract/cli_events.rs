@@ -114,7 +114,8 @@ async fn why_says_of_each_webhook_why_it_did_not_get_an_event(suite: Arc<Suite>)
     ];
     assert_eq!(reasons, expected);
     let shown = cli.run(&["why", event]).await.out;
-    for part in ["B-87", "no webhook matched it", "Off (whk_", "do not match its filter", "waypost replay ID --from "] {
+    for part in ["B-87", "no webhook matched it", "Off (whk_", "does not match its filter", "waypost replay ID --from "]
+    {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     until("the event is found by its subject", LONG, async || {

@@ -371,7 +371,10 @@ async fn a_server_that_sends_a_byte_a_second_leaves_time_for_the_next_editions(s
     let configuration = json!({ "editions": [edition("slow"), edition("next")] });
     let (bundle, api, _permit) = suite.other_bundle_with(Settings::default(), &[("geo-ip", configuration)]).await;
     let (_, message) = scheduled(&api).await;
-    assert!(message.contains("slow: downloading: the server is too slow"), "{message}");
+    assert!(
+        message.contains("slow: downloading: the download was stopped because the server is too slow"),
+        "{message}"
+    );
     assert_eq!(published(&files(&folder(&api)), "next"), Some(database("next", 2)), "{message}");
     assert!(bundle.stop().await.success());
 }

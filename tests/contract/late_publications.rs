@@ -15,8 +15,8 @@ use crate::harness::{Agent, Behaviour, Bus, DueAttempt, Entity, Gate, Receiver, 
 
 /// The age from which publishing counts as late, with a margin.
 const LATE: Duration = Duration::from_secs(11);
-/// The delay of an exchange that is still running when a late repetition comes. The service waits 15 s for its
-/// response.
+/// How long an exchange is delayed, so that it is still running when a late repeated request arrives. The service waits
+/// 15 s for its response.
 const BEGINS: Duration = Duration::from_secs(9);
 
 fn delivery(published: &Value) -> String {

@@ -429,7 +429,7 @@ async fn a_repeated_key_gives_its_delivery_no_second_link(suite: Arc<Suite>) {
     until_held_by(&entity, &second, &first).await;
     let third = about(&entity, "A").await;
     until_held_by(&entity, &third, &second).await;
-    // A repetition after the next event is not ordered after that event.
+    // An event that is published again after the next one is not placed behind it.
     assert_eq!(publish().await, second);
     let fourth = about(&entity, "A").await;
     until_held_by(&entity, &fourth, &third).await;
@@ -534,7 +534,7 @@ async fn deliveries_go_at_once_when_their_webhook_is_not_ordered_any_more(suite:
     assert_eq!(changed["order"], "none", "{changed:#}");
     delivered(&entity, &receiver, "/", &[&second, &third]).await;
     assert_eq!(entity.delivery(&first).await["status"], "retrying");
-    // After the change back to ordered, only later events are ordered.
+    // After the webhook is ordered again, only later events wait for each other.
     receiver.on("/", [later(), Behaviour::status(200)]);
     entity.changed(&hook.id, json!({ "order": "subject" })).await;
     let fourth = poisoned(&entity, "A").await;

@@ -64,7 +64,7 @@ async fn slow_webhooks_have_a_separate_lane(suite: Arc<Suite>) {
         let queues = announces.map(|call| call.body["QueueUrl"].as_str().expect("a text").rsplit('/').next());
         queues.map(|queue| queue.expect("a name").to_owned()).collect::<Vec<_>>()
     };
-    // By publishing, and by the sweep. The sweep spends at most 200 ms on looking up the lane. On a slow machine, this
+    // By publishing, and by the sweep. The sweep spends at most 200 ms looking up the lane. On a slow machine, this
     // is not enough: the message takes the other lane, and another delivery is tried.
     let id = until("a delivery is announced twice in the slow lane alone", LONG, async || {
         receiver.on("/", [later(), Behaviour::status(200)]);

@@ -113,7 +113,7 @@ mod tests {
             (AuthorizationOutcome::Failed, "reported an error (<code>temporarily_unavailable</code>)"),
             (
                 AuthorizationOutcome::OtherAccount,
-                "was not connected, because <strong>demo-hotel</strong> is already connected to another account",
+                "was not connected. <strong>demo-hotel</strong> is already connected to another account",
             ),
         ] {
             assert!(page(&stripe, outcome, None).contains(sentence), "{sentence}");

@@ -52,7 +52,7 @@ impl ProviderTokens {
         ring.seal(random, &context(owner, provider), &plain)
     }
 
-    /// Opens the stored tokens of this entity at this provider.
+    /// Decrypts this entity's stored tokens for this provider.
     pub fn open(sealed: &str, ring: &KeyRing, owner: &EntityId, provider: &ProviderName) -> Result<Self, SealError> {
         let plain = ring.open(&context(owner, provider), sealed)?;
         // The text was sealed with our key, but not by this program.

@@ -15,8 +15,8 @@ const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool",
 /// Null removes a webhook's member if that is optional. But if a member that cannot be null is null as well, the caller
 /// sends null for everything that it leaves out, and nothing is removed.
 ///
-/// Only members of the schema change, and the members that some clients add to each call are removed. Any other unknown
-/// member is kept, so that the use case refuses it by name.
+/// Only members that the schema defines are changed. Members that some clients add to each call are removed. Any
+/// other unknown member is kept, so that the use case refuses it by name.
 pub fn normalized(arguments: Map<String, Value>, schema: &Value) -> Map<String, Value> {
     let member = |name: &str| &schema["properties"][name];
     let cannot_be_null = |name: &str| !member(name).is_null() && !allows(member(name), "null");

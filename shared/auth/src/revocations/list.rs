@@ -83,7 +83,7 @@ fn expires_at(revocation: &Revocation) -> i64 {
     revocation.until.as_seconds() + 1
 }
 
-/// The beginning of the sort keys of revocations made at this time.
+/// The sort key prefix of revocations made at this time.
 fn since(time: Time) -> String {
     format!("{:013}#", time.as_millis().max(0))
 }

@@ -198,7 +198,7 @@ fn headers() -> Value {
         "type": "object",
         "required": ["webhook-id", "webhook-timestamp", "webhook-signature", "Service-Delivery-Id"],
         "properties": {
-            "webhook-id": { "type": "string", "description": "The event's identifier. Use it to recognize repetitions." },
+            "webhook-id": { "type": "string", "description": "The event's identifier. Use it to recognize duplicates." },
             "webhook-timestamp": { "type": "string", "description": "The time of the signature, in Unix seconds." },
             "webhook-signature": { "type": "string", "description": "The signatures, as specified by Standard Webhooks." },
             "Service-Delivery-Id": { "type": "string", "description": "The delivery's identifier." },

@@ -25,7 +25,7 @@ pub struct Event {
     pub body: String,
     /// Its subject, such as a booking's number; `None` if neither the publisher nor the data provides one.
     pub subject: Option<String>,
-    /// The webhooks that it is about. It is not delivered to them, since each failure would cause another event.
+    /// The webhooks that the event is about. It is not delivered to them, since each failure would cause another event.
     pub about: Vec<WebhookId>,
     /// Its publication's span, if its publisher sent a trace. Its deliveries continue that trace.
     pub trace: Option<Trace>,

@@ -62,7 +62,7 @@ impl Decimal {
         (text.len() <= longest).then_some(text)
     }
 
-    /// Whether every integer of this size is exact as a double: up to 2⁵³, regardless of the sign.
+    /// Whether a double represents every integer of this magnitude exactly: up to ±2⁵³.
     pub fn is_up_to_exact_double(&self) -> bool {
         self.cmp_absolute(&Self::read("9007199254740992")) != Ordering::Greater
     }

@@ -39,7 +39,7 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether the webhook, counted from its owner's last pause, has not been failing for too long.
+    /// Whether the webhook has not been failing for too long since its owner last paused it.
     fn is_of_a_pause(self, webhook: &Webhook, now: Time) -> bool {
         let Self::Failing { after, .. } = self else { return false };
         webhook.pause.is_some_and(|pause| now.since(pause.last_moment(now)) < after)
