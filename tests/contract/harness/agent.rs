@@ -1,13 +1,13 @@
 //! A client of the Model Context Protocol, with the features that the tests of tools need.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
 use functions_agents::tools;
 use jsonschema::draft202012;
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::sleep};
 
-use super::{Api, ApiResponse, Application, Call, Entity, LONG, contract::close_values, until};
+use super::{Api, ApiResponse, Application, Call, Entity, LONG, api::BEFORE_REPETITION, contract::close_values, until};
 
 /// The protocol revision of these tests.
 const REVISION: &str = "2026-07-28";
@@ -82,10 +82,21 @@ impl Agent {
         json!({ "name": tool, "arguments": arguments })
     }
 
+    /// Calls a tool, and again while its Problem is a 503, as `Call::answered` does.
     async fn called(&self, tool: &str, arguments: Value) -> Value {
+        let began = Instant::now();
+        loop {
+            let result = self.called_once(tool, arguments.clone()).await;
+            if result["isError"] != true || in_text(&result)["status"] != 503 || began.elapsed() > LONG {
+                return result;
+            }
+            sleep(BEFORE_REPETITION).await;
+        }
+    }
+
+    async fn called_once(&self, tool: &str, arguments: Value) -> Value {
         let result = self.asked("tools/call", Some(tool), self.arguments(arguments, tool)).await;
-        let text = result["content"][0]["text"].as_str().expect("a text beside the structured content");
-        let text: Value = serde_json::from_str(text).expect("the text is the same JSON");
+        let text = in_text(&result);
         if result.get("structuredContent").is_some() {
             assert_eq!(text, result["structuredContent"], "{tool}");
         }
@@ -110,8 +121,7 @@ impl Agent {
     pub async fn refused(&self, tool: &str, arguments: Value) -> Value {
         let result = self.called(tool, arguments).await;
         assert_eq!(result["isError"], true, "{tool}: {result:#}");
-        let text = result["content"][0]["text"].as_str().expect("a Problem");
-        serde_json::from_str(text).expect("a Problem is JSON")
+        in_text(&result)
     }
 
     /// Waits until a delivery has one of these states.
@@ -122,4 +132,10 @@ impl Agent {
         })
         .await
     }
+}
+
+/// The JSON in the text of a tool's result: its structured content, or a Problem.
+fn in_text(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str().expect("a text beside the structured content");
+    serde_json::from_str(text).expect("the text is JSON")
 }

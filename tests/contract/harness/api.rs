@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::sleep};
 use super::{Application, Bundle, Contract, LONG, promises::common_faults, stack::needs_bundle};
 
 /// How long to wait before repeating a request after a 503.
-const BEFORE_REPETITION: Duration = Duration::from_secs(1);
+pub(super) const BEFORE_REPETITION: Duration = Duration::from_secs(1);
 
 /// A client of one bundle.
 #[derive(Clone)]
