@@ -1,15 +1,13 @@
 //! The explanation of an event: its deliveries, and why other webhooks got none.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
     MOST, all_webhooks, explanations,
     missed::{Missed, Reason, missed},
-    shown::{named, title},
+    published::Event,
+    shown::named,
     whole_deliveries,
 };
 use crate::{
@@ -21,30 +19,6 @@ use crate::{
 
 /// The maximum number of webhooks listed as having no delivery.
 const MOST_MISSED: usize = 5;
-
-/// The members of an event that its explanation needs.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Event {
-    pub id: String,
-    #[serde(rename = "type")]
-    pub kind: String,
-    subject: Option<String>,
-    pub timestamp: Timestamp,
-    #[serde(default)]
-    test: bool,
-    erased_date: Option<String>,
-    /// The data as it was published.
-    data: Box<RawValue>,
-    deliveries: Vec<EventDelivery>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct EventDelivery {
-    id: String,
-    webhook_identifier: String,
-}
 
 /// An explanation for programs.
 #[derive(Serialize)]
@@ -64,35 +38,6 @@ struct MissedMember<'a> {
     name: &'a str,
     reason: Reason,
     message: String,
-}
-
-impl Event {
-    pub fn has_delivery_to(&self, webhook: &str) -> bool {
-        self.deliveries.iter().any(|delivery| delivery.webhook_identifier == webhook)
-    }
-
-    /// Whether the event reports the state of a webhook.
-    pub fn is_about(&self, webhook: &str) -> bool {
-        self.kind.starts_with("webhook.") && self.data.get().contains(webhook)
-    }
-
-    pub fn is_erased(&self) -> bool {
-        self.erased_date.is_some()
-    }
-
-    /// The end of a range that begins with the event and contains no later one.
-    pub fn next_millisecond(&self) -> Timestamp {
-        self.timestamp.checked_add(Duration::from_millis(1)).unwrap_or(self.timestamp)
-    }
-
-    /// Whether it was sent to one webhook, regardless of types and filters.
-    fn is_test(&self) -> bool {
-        self.test || self.kind == "webhook.test"
-    }
-
-    fn title(&self) -> String {
-        title(&self.id, &self.kind, self.subject.as_deref(), self.is_test())
-    }
 }
 
 /// Prints the explanation of an event.
@@ -244,15 +189,5 @@ Next:
         let text = explained(&event(""), &missed);
         assert!(text.contains("whk_5") && !text.contains("whk_6") && text.contains("\n  and 2 more\n"), "{text}");
         assert!(text.contains("waypost replay ID --from"), "{text}");
-    }
-
-    #[test]
-    fn an_event_knows_its_webhooks_and_whether_it_is_a_test() {
-        let sent = event(r#","test":true"#);
-        assert!(sent.is_test() && !sent.has_delivery_to("whk_1") && !sent.is_about("whk_1"));
-        let delivered = r#"{"id":"evt_1","type":"webhook.test","timestamp":"2026-11-20T09:45:00Z",
-            "data":{"webhookIdentifier":"whk_1"},"deliveries":[{"id":"dlv_1","webhookIdentifier":"whk_1"}]}"#;
-        let delivered: Event = serde_json::from_str(delivered).expect("an event");
-        assert!(delivered.is_test() && delivered.has_delivery_to("whk_1") && delivered.is_about("whk_1"));
     }
 }

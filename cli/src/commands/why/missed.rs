@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{event::Event, shown::Webhook};
+use super::{published::Event, shown::Webhook};
 use crate::{
     output::{short_time, visible_line},
     service::{Call, Service},

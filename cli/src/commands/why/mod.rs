@@ -2,6 +2,7 @@
 
 mod event;
 mod missed;
+mod published;
 mod shown;
 mod subject;
 

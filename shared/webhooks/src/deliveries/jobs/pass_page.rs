@@ -4,7 +4,7 @@
 use crate::deliveries::{
     jobs::{
         job::{JobItem, PAGE, PageResult, Progress, count_done},
-        passes::Passes,
+        passes::{Pass, Passes},
         worker::Worker,
     },
     state::{Wait, head::Head, index::IndexGroup},
@@ -12,20 +12,6 @@ use crate::deliveries::{
 };
 use base::{DeliveryId, Time, WebhookId};
 use storage::TableError;
-
-/// The change that a pass makes to each delivery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// Cancel a removed webhook's waiting deliveries. A delivery whose next attempt is due soon is left to that
-    /// attempt, which finds that there is no webhook.
-    Cancel,
-    /// Take the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and
-    /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
-    /// at the end of its lease, unless the reader answers before.
-    Release,
-    /// Make the deliveries waiting for the end of their owner's pause due.
-    Resume,
-}
 
 impl Worker {
     /// Works through a page of a pass; also returns the number of deliveries that it made due.

@@ -15,6 +15,20 @@ const SETTLED: Duration = Duration::from_secs(150);
 /// The pause before the next pass, for deliveries whose attempt was under way.
 const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 
+/// The change that a pass makes to each delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Cancel a removed webhook's waiting deliveries. A delivery whose next attempt is due soon is left to that
+    /// attempt, which finds that there is no webhook.
+    Cancel,
+    /// Take the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and
+    /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
+    /// at the end of its lease, unless the reader answers before.
+    Release,
+    /// Make the deliveries waiting for the end of their owner's pause due.
+    Resume,
+}
+
 /// The passes over a webhook's waiting deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -9,7 +9,7 @@ use crate::{
         jobs::{
             entity_turns,
             job::{DueJob, JobItem, LEASE, PageResult, Progress, Work},
-            pass_page::Pass,
+            passes::Pass,
             store::{Jobs, TEMPORARY, TRIES, WRITING},
         },
         store::Deliveries,
