@@ -368,7 +368,7 @@ async fn a_limit_of_the_service_is_waited_for() {
     let resend = format!("{ME}/webhook/delivery/dlv_1/resend");
     fake.on(&resend, problem(429, "too-many-requests", "At most 300 a minute."));
     let ended = person.run(&["resend", "dlv_1"]).await;
-    assert!(ended.err.contains("sent again in 1 s"), "{ended:?}");
+    assert!(ended.err.contains("sending the request again in 1 s"), "{ended:?}");
     ended.done();
     assert_eq!(fake.received(&resend).len(), 2);
 }

@@ -139,7 +139,7 @@ async fn a_webhook_is_rotated_paused_resumed_tested_and_removed() {
     let fake = Fake::start().await;
     let person = logged_in(&fake).await;
     let said = person.run(&["webhooks", "rotate", "whk_1"]).await.done();
-    assert!(said.contains(SECRET) && said.contains("signs until 2026-11-21 09:45:00Z"), "{said}");
+    assert!(said.contains(SECRET) && said.contains("is valid until 2026-11-21 09:45:00Z"), "{said}");
     person.run(&["webhooks", "rotate", "whk_1", "--at-once"]).await.done();
     let rotated = fake.received(&format!("{ME}/webhook/whk_1/secret"));
     assert_eq!(rotated[0].json(), json!({}));

@@ -24,7 +24,7 @@ use crate::{
     journal::{Actor, Journal},
     plan::apart::TROUBLED,
     providers::Played,
-    sandbox::Sandbox,
+    sandbox::{Function, Sandbox},
 };
 
 /// A history's shared state.
@@ -55,6 +55,8 @@ pub struct State {
     pub panics: Vec<String>,
     /// The invocations that died, were frozen, or were ended.
     pub interrupted: BTreeSet<u64>,
+    /// When a sweep was interrupted, in milliseconds.
+    pub interrupted_sweeps: Vec<u64>,
     /// The invocations in which a call to AWS failed, was slow, or got no answer.
     pub hindered: BTreeSet<u64>,
     /// The chances of faults; none once the history is quiet.
@@ -104,6 +106,7 @@ impl World {
             invalid: Vec::new(),
             panics: Vec::new(),
             interrupted: BTreeSet::new(),
+            interrupted_sweeps: Vec::new(),
             hindered: BTreeSet::new(),
             chances,
             coverage: Coverage::default(),
@@ -141,7 +144,12 @@ impl World {
 
     /// Records that the current invocation of a sandbox was interrupted.
     pub fn interrupted(&self, sandbox: &Sandbox) {
-        self.state().interrupted.insert(sandbox.invocation());
+        let now = self.clock.millis();
+        let mut state = self.state();
+        state.interrupted.insert(sandbox.invocation());
+        if matches!(sandbox.function, Function::SweepDeliveries) {
+            state.interrupted_sweeps.push(now);
+        }
     }
 
     /// The present moment.

@@ -17,6 +17,9 @@ fn is_queried(shard: &str) -> bool {
 /// How long a delivery may wait after its owner's pause: the job searches the deliveries once more after some minutes,
 /// and faults delay it.
 const RESUMED_WITHIN: u64 = 600_000;
+/// How much longer it may wait for each sweep that is interrupted in this time: the next one, a minute later, continues
+/// the job. Once, eleven of twelve were.
+const UNTIL_NEXT_SWEEP: u64 = 60_000;
 
 /// Checks the items that are left in the table.
 pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, String)) {
@@ -64,7 +67,9 @@ pub fn check(facts: &Facts<'_>, rested: bool, note: &mut impl FnMut(Promise, Str
                 continue;
             };
             let paused = webhook.last_paused(end).max(version.at);
-            if end - paused > RESUMED_WITHIN && !webhook.was_off(paused, end) {
+            let sweeps = facts.state.interrupted_sweeps.iter();
+            let interrupted: u64 = sweeps.filter(|at| (paused..end).contains(*at)).map(|_| UNTIL_NEXT_SWEEP).sum();
+            if end - paused > RESUMED_WITHIN + interrupted && !webhook.was_off(paused, end) {
                 note(Promise::Swept, format!("{id} waited for the end of a pause that was over"));
             }
         }
