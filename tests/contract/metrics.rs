@@ -147,7 +147,7 @@ async fn a_tool_that_the_service_fails_is_counted_like_an_answer(suite: Arc<Suit
     let webhook = serde_json::json!({ "name": "n", "eventUrl": "http://127.0.0.1:9/", "eventList": [] });
     assert_eq!(agent.refused("create_webhook", serde_json::json!({})).await["kind"], "invalid-request");
     delete_secret(&bundle.service_env(), "data-keys").await;
-    assert_eq!(agent.refused("create_webhook", webhook).await["kind"], "service-unavailable");
+    agent.unavailable("create_webhook", webhook).await;
     let counted = until("the failure is counted", LONG, async || {
         let lines = lines(&bundle, "mcp");
         // The lines of the audit trail are also metrics.

@@ -124,6 +124,13 @@ impl Agent {
         in_text(&result)
     }
 
+    /// Calls a tool once while the service is down.
+    pub async fn unavailable(&self, tool: &str, arguments: Value) {
+        let result = self.called_once(tool, arguments).await;
+        assert_eq!(result["isError"], true, "{tool}: {result:#}");
+        assert_eq!(in_text(&result)["kind"], "service-unavailable", "{tool}: {result:#}");
+    }
+
     /// Waits until a delivery has one of these states.
     pub async fn until_status(&self, delivery: &str, states: &[&str]) -> Value {
         until(&format!("a delivery is {states:?}"), LONG, async || {

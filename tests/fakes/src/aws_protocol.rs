@@ -30,6 +30,17 @@ impl AwsCall {
         self.text.contains(text)
     }
 
+    /// Whether this is the same call as an earlier one. A transaction that its caller sends again has a new
+    /// `ClientRequestToken`.
+    pub(crate) fn repeats(&self, earlier: &Self) -> bool {
+        let without_token = |call: &Self| {
+            let mut body = call.body.clone();
+            body.as_object_mut().map(|body| body.remove("ClientRequestToken"));
+            body
+        };
+        self.operation == earlier.operation && without_token(self) == without_token(earlier)
+    }
+
     /// The statements of a batch or of a single call, with their parameters.
     pub fn statements(&self) -> Vec<&Value> {
         match self.body["Statements"].as_array() {
@@ -68,5 +79,24 @@ impl ProxyResponse {
         bytes.extend(format!("content-length: {}\r\n\r\n", self.body.len()).bytes());
         bytes.extend(&self.body);
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(operation: &str, body: &Value) -> AwsCall {
+        AwsCall { operation: operation.to_owned(), body: body.clone(), text: body.to_string() }
+    }
+
+    #[test]
+    fn a_transaction_that_is_sent_again_with_a_new_token_repeats_the_first() {
+        let write = |token: &str, item: &str| {
+            call("TransactWriteItems", &json!({ "ClientRequestToken": token, "TransactItems": [item] }))
+        };
+        assert!(write("second", "one").repeats(&write("first", "one")));
+        assert!(!write("first", "another").repeats(&write("first", "one")));
+        assert!(!call("PutItem", &json!({})).repeats(&call("DeleteItem", &json!({}))));
     }
 }

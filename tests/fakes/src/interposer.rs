@@ -300,7 +300,7 @@ impl State {
         }
         let of_call = |sprung: &&Sprung| {
             let is_held = sprung.decided.borrow().is_none();
-            is_held && sprung.call.operation == call.operation && sprung.call.body == call.body
+            is_held && call.repeats(&sprung.call)
         };
         let mut decided = locked(&self.sprung).iter().find(of_call).map(|sprung| sprung.decided.clone())?;
         let verdict = decided.wait_for(Option::is_some).await.ok()?;
