@@ -10,6 +10,7 @@
 //! | `queue` | the messages that announce attempts, and the two queues |
 //! | `dispatch` | an attempt, from its message to its record |
 //! | `feed` | a pull webhook's feed: reading it, and its readers' answers |
+//! | `outcome` | attempts whose end no dispatcher saw: a reader's, and those of workers that died |
 //! | `sweep` | announces overdue deliveries again |
 //! | `requests` | resend or cancel a delivery, recover a range, erase an event |
 //! | `jobs` | background work on many deliveries, a page at a time: recoveries, cancellations, erasures |
@@ -19,6 +20,7 @@ pub mod dispatch;
 pub mod error;
 pub mod feed;
 pub mod jobs;
+pub(crate) mod outcome;
 pub mod queries;
 pub mod queue;
 pub mod requests;

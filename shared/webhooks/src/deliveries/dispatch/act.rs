@@ -136,7 +136,8 @@ impl Dispatcher {
             // One log line for each delivery waiting for a rate limit would be too many.
             Wait::Slot(_) => tracing::debug!(deliveryId = %id, %until, "postponed: its webhook has a rate limit"),
             Wait::Pause => tracing::debug!(deliveryId = %id, %until, "postponed: the owner paused its webhook"),
-            _ => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),
+            Wait::Breaker => tracing::info!(deliveryId = %id, %until, "postponed: its webhook's breaker is open"),
+            Wait::Schedule | Wait::Before(_) | Wait::Reader => tracing::debug!(deliveryId = %id, %until, "postponed"),
         }
         if let Some(message) = message {
             let lane = Lane::of(webhook.is_some_and(|webhook| webhook.is_slow(until)));

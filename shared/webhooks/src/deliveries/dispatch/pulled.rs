@@ -3,20 +3,11 @@
 
 use crate::{
     deliveries::{
-        dispatch::{
-            counting::RecordedAttempt,
-            dispatcher::{DispatchError, Dispatcher},
-            turn::Turn,
-        },
-        feed::outcome::{Outcome, OutcomeRecorder},
-        queue::Lane,
-        state::{index::UNREAD_LIMIT, schedule::Next},
-        store::{Deliveries, claim::Claimed, held::Ended},
+        dispatch::dispatcher::Dispatcher,
+        state::index::UNREAD_LIMIT,
+        store::{Deliveries, claim::Claimed},
     },
-    subscriptions::{
-        Webhook,
-        health::{breaker::HealthItem, operational::WebhookUnread},
-    },
+    subscriptions::{Webhook, health::operational::WebhookUnread},
 };
 use base::Time;
 use storage::{TableError, table::Transaction};
@@ -53,35 +44,5 @@ impl Dispatcher {
         }
         // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
-    }
-
-    /// Records the attempt by a reader that did not confirm the delivery in time, or of a worker that died, and
-    /// announces the next attempt.
-    pub(super) async fn record_unknown_outcome(
-        &self,
-        turn: Turn<'_>,
-        webhook: Option<&Webhook>,
-        health: Option<HealthItem>,
-        now: Time,
-    ) -> Result<Option<RecordedAttempt>, DispatchError> {
-        let claimed = turn.claimed;
-        let recorder = OutcomeRecorder {
-            deliveries: &self.deliveries,
-            announcer: &self.announcer,
-            schedule: self.schedule.of_webhook(webhook.map(|webhook| webhook.retries).unwrap_or_default()),
-            random: &*self.random,
-        };
-        let ended = webhook.is_none_or(|webhook| !webhook.enabled);
-        let unknown = Outcome::Unknown { in_feed: false, ended };
-        let Some((outcome, next)) = recorder.record(claimed, &unknown, now).await? else { return Ok(None) };
-        if let Next::RetryAt(time) = next {
-            let message = claimed.message(claimed.attempt().saturating_add(1));
-            self.queue.announce(Lane::Quick, message, time, now).await;
-        } else if let Some(webhook) = webhook {
-            // Its worker may have died before it checked the deliveries before this one, so the next one checks for
-            // itself.
-            self.wake_next(Ended::cancelled(claimed.head()), webhook, now).await;
-        }
-        Ok(Some(turn.recorded(outcome, health)))
     }
 }

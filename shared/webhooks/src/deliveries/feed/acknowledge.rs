@@ -14,7 +14,8 @@ use crate::{
     deliveries::{
         dispatch::counting::{self, RecordedAttempt},
         error::DeliveryError,
-        feed::{Feeds, MAX_AT_ONCE, PARALLEL, outcome::Outcome, receipt::Receipt},
+        feed::{Feeds, MAX_AT_ONCE, PARALLEL, receipt::Receipt},
+        outcome::Outcome,
         state::{
             attempt::ErrorCode,
             delivery::{Delivery, Status},

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::{
     deliveries::{
-        feed::{DEFAULT_LIMIT, Feeds, PARALLEL, outcome::Outcome},
+        feed::{DEFAULT_LIMIT, Feeds, PARALLEL},
+        outcome::Outcome,
         queries::range::KeyRange,
         state::{head::Head, index::IndexGroup, schedule::Next},
     },
@@ -255,7 +256,7 @@ impl Feeds {
             self.deliveries.release(&claimed).await?;
             return Ok(None);
         }
-        let outcome = Outcome::Unknown { in_feed: true, ended: false };
+        let outcome = Outcome::Unknown { in_feed: true, webhook_ended: false };
         let Some((counted, next)) = self.recorder(webhook).record(&claimed, &outcome, now).await? else {
             return Ok(None);
         };

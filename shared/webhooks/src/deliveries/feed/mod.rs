@@ -11,7 +11,6 @@ mod batch;
 pub mod extend;
 mod find;
 mod give;
-pub(crate) mod outcome;
 pub mod read;
 mod receipt;
 
@@ -19,6 +18,7 @@ use std::ops::RangeInclusive;
 
 use crate::{
     deliveries::{
+        outcome::OutcomeRecorder,
         state::{
             head::Head,
             schedule::{RetrySchedule, ScheduleSettings},
@@ -33,7 +33,6 @@ use crate::{
     },
 };
 use base::{SharedClock, SharedRandom, Time};
-use outcome::OutcomeRecorder;
 use problem::{JsonBody, Rule};
 use storage::Table;
 

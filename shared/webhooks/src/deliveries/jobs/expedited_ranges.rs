@@ -14,7 +14,8 @@ use base::Time;
 pub(super) struct ExpeditedRanges {
     /// The ranges named by requests for a recovery.
     pub(super) ranges: Ranges,
-    /// The remaining deliveries waiting for the breaker, which was closed early.
+    /// The remaining deliveries that are waiting for something other than their schedule, since the breaker was closed
+    /// early or the webhook was changed. The dispatcher checks each, and makes it wait again if it must.
     pub(super) put_off: KeyRange,
 }
 

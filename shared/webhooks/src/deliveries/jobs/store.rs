@@ -23,7 +23,7 @@ pub(super) const TRIES: usize = 20;
 pub(super) const TAKING: &str = "taking up a job";
 pub(super) const WRITING: &str = "writing a job";
 const REMOVING: &str = "removing a job";
-const PUTTING_OFF: &str = "postponing a job";
+const POSTPONING: &str = "postponing a job";
 
 /// How long a temporary webhook exists after its feed was last read.
 pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
@@ -254,8 +254,8 @@ impl Jobs {
     }
 
     /// Postpones a job that cannot be read. Lost if another sweep has taken it.
-    pub(super) async fn put_off(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
-        self.0.write(putting_off(job, now), PUTTING_OFF).await
+    pub(super) async fn postpone_unreadable(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
+        self.0.write(postponing(job, now), POSTPONING).await
     }
 
     /// Writes an item, on condition that it still has the version that was read; version 0 means a new item.
@@ -271,7 +271,7 @@ impl Jobs {
 }
 
 /// Makes a job due again after the lease. Leaves everything else for a release that can read it.
-fn putting_off(job: &DueJob, now: Time) -> Change {
+fn postponing(job: &DueJob, now: Time) -> Change {
     let change = Change::of((job.pk.clone(), job.sk.clone())).set("dueAt", now + LEASE);
     change.only_if(is("dueAt", job.due_at))
 }
@@ -295,7 +295,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_job_that_is_put_off_is_due_after_the_lease_and_otherwise_unchanged() {
+    fn a_job_that_is_postponed_is_due_after_the_lease_and_otherwise_unchanged() {
         let due_at = Time::from_millis(1_795_167_900_000);
         let now = due_at + Duration::from_secs(60);
         let entity = EntityId::parse("demo-hotel").expect("an entity");
@@ -305,8 +305,8 @@ mod tests {
         job["work"] = json!({ "archive": { "left": [1, 2] } });
         assert!(serde_json::from_value::<JobItem>(job.clone()).is_err(), "this release has no such job");
         let shown: DueJob = serde_json::from_value(job.clone()).expect("the entry of the index can be read");
-        let put_off = putting_off(&shown, now).applied(&job);
+        let postponed = postponing(&shown, now).applied(&job);
         job["dueAt"] = json!(now + LEASE);
-        assert_eq!(put_off, job);
+        assert_eq!(postponed, job);
     }
 }

@@ -133,11 +133,11 @@ impl Worker {
             Err(_) => false,
         };
         if is_unreadable {
-            let is_put_off = self.jobs.put_off(&due, now).await?.is_done();
-            if is_put_off {
+            let is_postponed = self.jobs.postpone_unreadable(&due, now).await?.is_done();
+            if is_postponed {
                 warn_of_unreadable(&due.pk, &due.sk);
             }
-            return Ok(is_put_off.then_some((0, None)));
+            return Ok(is_postponed.then_some((0, None)));
         }
         let Some(mut item) = read?.filter(|item| item.due_at <= now) else { return Ok(None) };
         let lease = random::uuid(&*self.random);

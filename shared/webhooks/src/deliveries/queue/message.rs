@@ -36,7 +36,7 @@ pub struct DueAttempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_changed: Option<Time>,
     /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. If so, it takes
-    /// precedence.
+    /// precedence, and it has a head, which the dispatcher claims while it reads the event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_waited: bool,
 }

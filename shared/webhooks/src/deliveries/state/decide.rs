@@ -60,8 +60,8 @@ pub(crate) enum Decision {
     PassToSlowLane,
     /// It is sent when its webhook's rate limit allows.
     SendInTurn,
-    /// It is sent if no other delivery is the probe of the open breaker. A probe does not wait for a slot: the line may
-    /// be hours long, and during a pause most slots pass unused.
+    /// It is sent if no other delivery is the probe of the open breaker; otherwise it waits for the breaker. A probe
+    /// does not wait for a slot: the line may be hours long, and during a pause most slots pass unused.
     Probe,
     /// It is sent now.
     Send,

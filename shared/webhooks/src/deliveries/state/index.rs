@@ -86,7 +86,7 @@ impl IndexGroup {
 pub(crate) struct Index {
     /// Its group, once it is in the index `byWebhook`.
     pub(crate) group: Option<IndexGroup>,
-    /// When the sweep checks it; `None` if it is final or not opened yet.
+    /// When the sweep checks it; `None` if it is final, or if nothing has needed a due time yet.
     pub(crate) due_at: Option<Time>,
     /// How often the sweep has postponed the due time since it was set. Starts at 1 if no message announces the
     /// attempt, so that the sweep does not expect a message on a crowded queue.

@@ -15,7 +15,8 @@
 //! | `times` | Which time limits do claims, messages and the sweep share? |
 //!
 //! A new reason to wait is a variant of `Wait`, whose rules the compiler requires in `wait`. `decide` says when a
-//! delivery waits for it, and `store::attributes` how it is stored.
+//! delivery waits for it, `store::attributes` how it is stored, and `delivery::WaitingFor` how its owner sees it (also
+//! in openapi.yaml). `dispatch::act` logs it.
 
 pub mod attempt;
 pub(crate) mod decide;

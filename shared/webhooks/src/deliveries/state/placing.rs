@@ -66,7 +66,8 @@ impl Index {
         }
         // A delivery that is sent again leaves the group in which it ended.
         let is_early_retry = !read.is_final() && !read.is_opened(now) && next.since(now) <= GRACE;
-        // The job that ends any other wait finds the delivery by its group.
+        // The job that ends any other wait finds the delivery by its group. A wait that ends within seconds of the due
+        // time does without: its time comes before the job would find it.
         let needs_group = group != Some(IndexGroup::of_due(next, now));
         if (is_early_retry && !needs_group) || read.index.is_soon_after(next) {
             return None;

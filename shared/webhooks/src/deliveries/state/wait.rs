@@ -4,7 +4,16 @@ use base::{DeliveryId, Time};
 
 use crate::deliveries::state::{delivery::WaitingFor, index::IndexGroup, slot::Slot, times::GRACE};
 
-/// Why the next attempt is waiting.
+/// Why the next attempt is waiting. What ends a wait before its time:
+///
+/// | reason | ended early by |
+/// |---|---|
+/// | `Schedule`, `Slot` | a request for an attempt now |
+/// | `Breaker` | a successful probe, whose job makes the deliveries due (`jobs::recover_page`) |
+/// | `Pause` | the owner's resume, whose job makes them due (`jobs::pass_page`) |
+/// | `Before` | the end of that delivery (`store::held`) |
+/// | `Reader` | a reader (`feed`) |
+/// | `Content` | nothing: the dispatcher reads it again at its time |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// The time of the schedule; nothing once it has passed.
@@ -27,7 +36,7 @@ pub(crate) enum Wait {
 /// How a waiting delivery becomes due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wakes {
-    /// Its time.
+    /// Its time, or a job that ends the wait before it.
     Time,
     /// An event. The time is only that of the dispatcher's next check.
     Event,
@@ -98,5 +107,31 @@ impl Wait {
     /// Its slot under its webhook's rate limit.
     pub(crate) fn slot(&self) -> Option<Slot> {
         if let Self::Slot(slot) = self { Some(*slot) } else { None }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::deliveries::state::head::tests::{NOW, head};
+
+    /// One wait for each reason. A new reason does not compile until it has its place here.
+    pub(crate) fn each() -> impl Iterator<Item = Wait> {
+        std::iter::successors(Some(Wait::Schedule), |wait| match wait {
+            Wait::Schedule => Some(Wait::Breaker),
+            Wait::Breaker => Some(Wait::Pause),
+            Wait::Pause => Some(Wait::Slot(Slot { at: NOW, since: NOW, missed_by: 0 })),
+            Wait::Slot(_) => Some(Wait::Before(head().delivery.id)),
+            Wait::Before(_) => Some(Wait::Reader),
+            Wait::Reader => Some(Wait::Content),
+            Wait::Content => None,
+        })
+    }
+
+    #[test]
+    fn each_reason_is_shown_before_its_end() {
+        for wait in each() {
+            assert!(wait.shown(NOW + GRACE, NOW).is_some(), "{wait:?}");
+        }
     }
 }

@@ -8,8 +8,9 @@
 //! | large attempt | `DLV#{delivery}` / `ATT#0001` |
 //! | next of its subject | `DLV#{delivery}` / `NEXT` (`events::line`) |
 //!
-//! The first claim inserts the head, or else the sweep does (`open.rs`). Until then, the delivery is only a target of
-//! its event, and [`Head::new`] derives its state.
+//! The first write about a delivery inserts its head: usually the first claim or the sweep (`open.rs`), otherwise a wait,
+//! a request, a replay or an erasure. Until then, the delivery is only a target of its event, and [`Head::new`] derives
+//! its state.
 //!
 //! Attempts are stored in the head while it stays small, so that a single write of one unit records both. Larger
 //! attempts are separate items, so that a change to the head never costs more than two units, regardless of the
@@ -198,15 +199,19 @@ impl Attributes {
     }
 
     fn wait(&self) -> Wait {
-        match (&self.held_by, self.waiting_for, self.slot) {
-            (Some(before), ..) => Wait::Before(before.clone()),
-            (None, Some(WaitingFor::Breaker), _) => Wait::Breaker,
-            (None, Some(WaitingFor::Pause), _) => Wait::Pause,
-            (None, Some(WaitingFor::Reader), _) => Wait::Reader,
-            (None, Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot.into()),
+        if let Some(before) = &self.held_by {
+            return Wait::Before(before.clone());
+        }
+        match (self.waiting_for, self.slot) {
+            (Some(WaitingFor::Breaker), _) => Wait::Breaker,
+            (Some(WaitingFor::Pause), _) => Wait::Pause,
+            (Some(WaitingFor::Reader), _) => Wait::Reader,
+            (Some(WaitingFor::Rate), Some(slot)) => Wait::Slot(slot.into()),
             // An earlier release left `waitingFor: order` in place when a request ended a hold.
-            (None, None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
-            (None, _, _) => Wait::Schedule,
+            (None | Some(WaitingFor::Order), _) if self.put_off => Wait::Content,
+            (None | Some(WaitingFor::Limit | WaitingFor::Order | WaitingFor::Rate | WaitingFor::Schedule), _) => {
+                Wait::Schedule
+            }
         }
     }
 }
@@ -554,6 +559,7 @@ mod tests {
     use crate::deliveries::state::{
         head::tests::{NOW, head},
         transition::tests::heads,
+        wait::tests::each,
     };
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -594,6 +600,14 @@ mod tests {
             let moved = Change::from(change).applied(&head);
             let group = other.index.group.or(head.index.group);
             prop_assert_eq!(moved.index, Index { group, ..other.index });
+        }
+    }
+
+    #[test]
+    fn each_reason_to_wait_is_read_as_it_was_stored() {
+        for wait in each() {
+            let waiting = head().waiting(NOW, wait);
+            assert_eq!(read(stored(&waiting)).state, waiting.state);
         }
     }
 

@@ -203,7 +203,7 @@ impl Deliveries {
         Ok(Some(StoredDelivery { head, attempts, event, event_warnings }))
     }
 
-    /// The head of a delivery that a worker has claimed or the sweep has opened.
+    /// The stored head of a delivery, if it has one.
     pub(crate) async fn head(&self, id: &DeliveryId) -> Result<Option<Head>, TableError> {
         self.table.read(head_key(id), "reading a delivery").await
     }

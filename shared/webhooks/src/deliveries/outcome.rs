@@ -1,4 +1,5 @@
-//! The outcome of a delivery that a reader got from a feed, recorded as an attempt.
+//! The outcome of an attempt that no dispatcher saw end: a reader answered or did not, or the worker that sent the
+//! request died. It is recorded as an attempt.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use storage::TableError;
 /// readers need not skip it, and the sweep puts it back.
 const STAYS_IN_FEED: Duration = Duration::from_secs(60);
 
-/// The outcome of a reader's attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The reader confirmed the delivery.
@@ -33,7 +34,7 @@ pub(crate) enum Outcome {
         /// Whether the delivery stays in the feed for the next reader. If not, a dispatcher decides what happens to it.
         in_feed: bool,
         /// Whether its webhook was removed or disabled, so that the next claim cancels the delivery.
-        ended: bool,
+        webhook_ended: bool,
     },
 }
 
@@ -53,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// Records the outcomes of readers.
+/// Records outcomes.
 pub(crate) struct OutcomeRecorder<'a> {
     pub(crate) deliveries: &'a Deliveries,
     pub(crate) announcer: &'a Announcer,
@@ -63,8 +64,7 @@ pub(crate) struct OutcomeRecorder<'a> {
 }
 
 impl OutcomeRecorder<'_> {
-    /// Records a reader's attempt, or of a worker that died, and returns it with the next step; `None` if the lease was
-    /// lost.
+    /// Records an attempt, and returns it with the next step; `None` if the lease was lost.
     pub(crate) async fn record(
         &self,
         claimed: &Claimed,
@@ -93,8 +93,7 @@ impl OutcomeRecorder<'_> {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;
         }
-        let is_repeated =
-            matches!(outcome, Outcome::Unknown { ended, .. } if *ended || claimed.head().spares_schedule());
+        let is_repeated = matches!(outcome, Outcome::Unknown { webhook_ended, .. } if *webhook_ended || claimed.head().spares_schedule());
         let dice = random::unit(self.random);
         let scheduled = self.schedule.after_failure(claimed.attempt_in_schedule(), Duration::ZERO, now, dice);
         let repeated = Next::RetryAt(now);
