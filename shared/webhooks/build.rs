@@ -1,5 +1,5 @@
-//! Compiles the catalogue of event types in, from the folder `EVENT_CATALOGUE` or else from `travel`. A mistake in the
-//! catalogue ends the build, with its file and line.
+//! Compiles in the catalogue of event types from the folder `EVENT_CATALOGUE`, or `travel` by default. An error in the
+//! catalogue fails the build and names the file and line.
 
 use std::{
     env, fs,

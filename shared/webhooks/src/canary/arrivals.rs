@@ -37,7 +37,7 @@ impl Arrivals {
         self.0.write(Put::item(&item, DOING)?.only_if(is_new()), DOING).await.map(drop)
     }
 
-    /// The time of an event's arrival, if it has arrived.
+    /// When an event arrived, if it has.
     pub async fn of(&self, event: &EventId) -> Result<Option<Time>, TableError> {
         let item: Option<ArrivalItem> = self.0.get(key(event), true, "looking for a canary's arrival").await?;
         Ok(item.map(|item| item.arrived_date))

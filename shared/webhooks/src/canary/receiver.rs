@@ -69,7 +69,7 @@ impl From<ReceiveError> for Problem {
 }
 
 impl CanaryReceiver {
-    /// The receiver with this secret and table.
+    /// A receiver that uses this secret and table.
     pub fn new(secrets: Secrets, table: Table, clock: SharedClock) -> Self {
         let secret = Refreshed::new(SecretSource(secrets), clock.clone());
         Self { secret, arrivals: Arrivals(table), clock }

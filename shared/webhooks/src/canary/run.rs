@@ -103,7 +103,7 @@ struct PublishAnswer {
 }
 
 impl Canary {
-    /// The canary of the deployment with these public addresses: the API's and the token issuer's.
+    /// A canary for the deployment with these public addresses of the API and the token issuer.
     pub fn new(
         secrets: Secrets,
         table: Table,
@@ -186,7 +186,7 @@ impl Canary {
         let entity = &secret.managing_entity_identifier;
         let url = format!("{base}/api/managing-entity/{entity}/webhook/event");
         let authorization = format!("Bearer {}", token.expose());
-        // An ordinary type, which customers publish as well. A strict deployment refuses data that does not conform.
+        // An ordinary type, which customers publish too. A strict deployment refuses data that does not conform.
         let kind = catalogue::example();
         let sample = type_details::samples(kind).next().expect("the build refuses a type without samples");
         let event = json!({ "type": kind.value, "data": sample }).to_string();

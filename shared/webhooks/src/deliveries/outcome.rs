@@ -87,8 +87,9 @@ impl OutcomeRecorder<'_> {
         Ok(recorded.map(|next| (counted, next)))
     }
 
-    /// Decides on the next step. Reported failures wait as the retry schedule says. A delivery without a known outcome
-    /// is due again at once if the attempt does not use up the schedule, or if its webhook was removed or disabled.
+    /// Decides on the next step. A delivery reported as failed waits according to the retry schedule. A delivery
+    /// without a known outcome is due again at once if the attempt does not use up the schedule, or if its webhook was
+    /// removed or disabled.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;

@@ -393,7 +393,7 @@ impl Sweeper {
     }
 }
 
-/// The pause of a delivery that was announced this many times before.
+/// The pause after announcing a delivery that was announced this many times before.
 fn pause(sweeps: u32) -> Duration {
     GRACE.saturating_mul(2u32.saturating_pow(sweeps.min(16))).min(MAX_PAUSE)
 }

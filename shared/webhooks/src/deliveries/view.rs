@@ -70,7 +70,7 @@ pub struct DeliveryView {
 
 impl DeliveryView {
     /// Why it has not arrived, according to its last attempt; `None` if it has arrived, was cancelled on purpose, or is
-    /// waiting for nothing that its owner could change.
+    /// waiting for something that its owner cannot change.
     fn cause(&self, last_attempt: Option<&Attempt>) -> Option<Cause> {
         match (self.status, self.waiting_for) {
             (Status::Delivered, _) => None,
@@ -104,7 +104,7 @@ pub struct AttemptView {
 }
 
 impl AttemptView {
-    /// The view of an attempt that is complete.
+    /// The view of a complete attempt.
     pub fn of(attempt: Attempt) -> Self {
         let error = attempt.error.as_deref().and_then(ErrorCode::split);
         let (error_code, error_detail) = error.map(|(code, detail)| (code, detail.to_owned())).unzip();

@@ -206,7 +206,7 @@ fn headers() -> Value {
     })
 }
 
-/// What programs call the schema of an event or of a part: `BookingCreated` for `booking.created`.
+/// The name that programs give the schema of an event or part: `BookingCreated` for `booking.created`.
 fn class_name(name: &str) -> String {
     let capitalised = |word: &str| {
         let mut letters = word.chars();

@@ -40,12 +40,12 @@ pub const fn example() -> &'static EventType {
     &TYPES[0]
 }
 
-/// The group of all types of the example's area, such as `booking.*`.
+/// The group of all types in the example's area, such as `booking.*`.
 pub fn example_group() -> String {
     format!("{}.*", example().area())
 }
 
-/// How to describe a value that must be a type's key.
+/// The description of a value that must be a type's key.
 pub fn key_expected() -> String {
     format!("an event type's key, such as {}", example().value)
 }

@@ -38,7 +38,7 @@ pub(super) enum QuotaDecision {
     EndsSteps {
         /// Minutes since the epoch.
         minute: i64,
-        /// The publications of these steps.
+        /// The publications in these steps.
         publications: u32,
     },
     /// The entity has used up its share; the next minute begins in this many seconds.
@@ -85,7 +85,7 @@ impl Counts {
         self.entities.entry(entity.clone()).or_default()
     }
 
-    /// Takes over the total counted by all processes.
+    /// Adopts the total counted by all processes.
     pub(super) fn learn(&mut self, entity: &EntityId, minute: i64, total: u32) {
         let Some(count) = self.entities.get_mut(entity).filter(|_| minute == self.minute) else { return };
         // The total may lack steps of this process that are under way. Subtracting those as well underestimates the

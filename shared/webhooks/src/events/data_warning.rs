@@ -4,7 +4,7 @@ use problem::{InputPart, Pointer, Rule, Violation, cut};
 
 /// The maximum number of warnings about one event in a response.
 pub(super) const MAX_WARNINGS: usize = 10;
-/// The maximum number of warnings that are stored with an event: each 1 KiB of an event costs a write unit.
+/// The maximum number of warnings that are stored with an event: every KiB of an event costs a write unit.
 const MAX_STORED: usize = 5;
 /// The maximum length of a stored warning, in bytes.
 const MAX_STORED_DETAIL: usize = 80;

@@ -40,7 +40,7 @@ pub struct Ingestion {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ingested {
-    /// The event is published, now or when the bus delivered it before.
+    /// The event is published: now, or when the bus delivered it before.
     Published(Published),
     /// The event cannot be published, and is on the queue of rejected events.
     Rejected(Rejection),
@@ -83,7 +83,7 @@ struct Detail<'a> {
 
 impl Ingestion {
     /// Publishes an event from the bus within this span, or puts it unchanged (`whole`) on the queue of rejected
-    /// events. Input that is not a bus event is passed as its rejection.
+    /// events. Input that is not a bus event is passed in as a rejection.
     pub async fn ingest(
         &self,
         whole: &str,

@@ -1,5 +1,5 @@
-//! JSON text, character by character, in order to change nothing but white space. The crate `event-catalogue` includes
-//! this file, so it must not use other files.
+//! Processes JSON text character by character, so that nothing but white space changes. The crate `event-catalogue`
+//! includes this file, so it must not use other files.
 
 /// The characters of JSON, each with a flag for whether it is within a string. The closing quote counts as within, but
 /// the opening one does not.

@@ -61,7 +61,7 @@ pub(super) struct Ordered(BTreeSet<WebhookId>);
 struct Line {
     /// The last delivery to each webhook.
     last: BTreeMap<String, DeliveryId>,
-    /// The number of its moves; 0 if the line is not stored yet.
+    /// How many times the line has moved; 0 if it is not stored yet.
     version: u64,
     expires_at: i64,
 }
@@ -175,7 +175,7 @@ impl Events {
             if table.write_all(writes, JOINING).await?.is_done() {
                 return Ok(item);
             }
-            // An event's first version stays, with its targets.
+            // The first stored version of an event is kept, with its targets.
             if let Some(stored) = self.item(&id).await? {
                 return Ok(stored);
             }
@@ -242,7 +242,7 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Publication {
         subject: usize,
-        /// Which webhooks are ordered at that time.
+        /// Which webhooks are ordered at this time.
         ordered: Vec<bool>,
         /// Which webhooks the event matches.
         wanted: Vec<bool>,

@@ -8,7 +8,7 @@ use std::{
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Shorter bodies fit uncompressed into one write unit with the rest of their item.
+/// Bodies shorter than this fit uncompressed into one write unit with the rest of their item.
 const WORTHWHILE: usize = 800;
 
 /// Compressed text, stored as bytes in the table.
@@ -21,7 +21,8 @@ impl Packed {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // Fast, since the publisher is waiting, and a higher level would save only a few bytes on such short texts.
+        // A fast level, since the publisher is waiting, and a higher one would save only a few bytes on text this
+        // short.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)

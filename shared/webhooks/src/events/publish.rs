@@ -148,13 +148,13 @@ impl Publisher {
         }
     }
 
-    /// The publisher of clients' events. It limits how many of an entity's events wait to join a line.
+    /// A publisher for clients' events. It limits how many of an entity's events may be waiting to join a line.
     #[must_use]
     pub fn limiting_waits(self) -> Self {
         Self { limits_waits: true, ..self }
     }
 
-    /// The publisher that treats events without a matching webhook as this setting says.
+    /// Applies this setting to events that match no webhook.
     #[must_use]
     pub fn with_unmatched(self, unmatched: UnmatchedEvents) -> Self {
         Self { unmatched, ..self }
@@ -226,7 +226,7 @@ impl Publisher {
         };
         let first = self.events.claim_key(once, plan, now).boxed().await?;
         let Some(first) = first else {
-            // The filters were compared nevertheless.
+            // Comparing the filters still counts.
             return counted(admitted, 0, &webhooks, ready(Err(PublishError::KeyConflict))).await;
         };
         let is_repeated = first.event != event.id;
@@ -317,7 +317,7 @@ impl Publisher {
                     .await?
                     .is_done() =>
                 {
-                    // An event's first version stays, with its targets.
+                    // The first stored version of an event is kept, with its targets.
                     item = self.events.item(&event.id).await?.unwrap_or(item);
                 }
                 None => {}
@@ -341,8 +341,8 @@ impl Publisher {
         })
     }
 
-    /// Whether an event is stored that matches none of these webhooks. Nothing replays internal events, or requests the
-    /// events of an entity that has no webhooks.
+    /// Whether an event that matches none of these webhooks is stored. Internal events are never replayed, and an
+    /// entity without webhooks has no use for its events.
     fn keeps_unmatched(&self, event: &Event, webhooks: &[Webhook]) -> bool {
         self.unmatched.keep && !webhooks.is_empty() && !event.is_internal()
     }

@@ -65,7 +65,7 @@ impl Rejection {
         rejection
     }
 
-    /// The rejection for a Problem with members of the sender's part of the bus event.
+    /// The rejection for a Problem whose pointers are relative to the sender's part of the bus event.
     pub(super) fn members(problem: &Problem) -> Self {
         let detail = Pointer::from(DETAIL);
         Self::of(problem, |member| detail.within(member))

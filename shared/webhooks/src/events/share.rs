@@ -40,14 +40,14 @@ const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
 /// The bytes of a body that count as one unit.
 const BYTES_OF_ONE: usize = 4 * 1024;
-/// The number of webhooks that count as one delivery, for events that fewer webhooks get: each webhook is read, and its
-/// filter compared.
+/// The number of webhooks that count as one delivery if fewer webhooks than that share get the event: every webhook is
+/// read, and its filter compared.
 const WEBHOOKS_OF_ONE: usize = 10;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShareSettings {
-    /// How many deliveries of up to 4 KiB events may cause in a minute; 60 000 by default.
+    /// How many deliveries of up to 4 KiB each its events may cause in a minute; 60 000 by default.
     pub per_minute: u32,
 }
 
@@ -100,7 +100,7 @@ struct Total {
 }
 
 impl PublishingShare {
-    /// The shares that are counted in this table.
+    /// Shares that are counted in this table.
     pub fn new(table: Table, clock: SharedClock, settings: ShareSettings) -> Self {
         Self { table, clock, counts: Mutex::new(Counts::new(settings.per_minute)) }
     }

@@ -101,7 +101,7 @@ const ATTRIBUTES: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(crate) webhook: WebhookId,
-    /// The webhook's URL at the publication, with its query values masked.
+    /// The webhook's URL when the event was published, with its query values masked.
     pub(crate) url: String,
     /// The delivery to this webhook that must be final before this one is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,8 +193,9 @@ impl EventItem {
         numbered.map(|(ordinal, target)| (DeliveryId::of(&self.sk, ordinal), target))
     }
 
-    /// The event with one more target, and the change that adds it. Lost if the targets have changed since they were
-    /// read, or the content is erased. Targets are only added at the end, so every delivery keeps its number.
+    /// The event with one more target, and the change that adds it. The change is lost if the targets have changed
+    /// since they were read, or the content is erased. Targets are only added at the end, so every delivery keeps its
+    /// number.
     pub(crate) fn with_target(&self, target: Target) -> Result<(Self, Change), TableError> {
         const ADDING: &str = "adding a target to an event";
         let mut added = self.clone();
@@ -209,7 +210,7 @@ impl EventItem {
         Ok((added, change))
     }
 
-    /// The approximate write units of the event; in a transaction, twice as many.
+    /// The approximate number of write units for the event; twice as many in a transaction.
     pub(crate) fn write_units(&self) -> usize {
         /// The usual size of an event without its targets, in bytes.
         const EVENT: usize = 1_024;
@@ -376,7 +377,7 @@ impl Events {
         limit: i32,
     ) -> Result<Page<EventItem>, TableError> {
         if *after >= *body_at(before) {
-            // Another sweep, whose clock is fast, has got further.
+            // Another sweep, whose clock is fast, is further ahead.
             return Ok(Page { entries: Vec::new(), next: None });
         }
         let from = format!("{}{after}!", EventId::PREFIX);
@@ -387,8 +388,8 @@ impl Events {
     }
 
     /// The writes that erase an event's content, for one transaction: the body, wherever it is stored, the subject with
-    /// its entry in the index, and the warnings, which contain names of members of the data. Lost if the event is
-    /// already erased.
+    /// its entry in the index, and the warnings, which contain names of members of the data. They are lost if the event
+    /// is already erased.
     pub(crate) fn erasing(&self, item: &EventItem, now: Time) -> Vec<Change> {
         let event = Change::of(event_key(&item.sk))
             .set("erasedDate", now)

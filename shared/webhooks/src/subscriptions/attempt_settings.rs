@@ -64,7 +64,7 @@ pub enum Retries {
     Default,
     /// The part of the deployment's schedule that falls within an hour.
     Short,
-    /// None: the first attempt is the last.
+    /// No retries: the first attempt is the last.
     None,
 }
 
@@ -78,7 +78,7 @@ impl Retries {
         }
     }
 
-    /// Whether they are the default.
+    /// Whether this is the default.
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::Default
     }

@@ -49,7 +49,7 @@ pub enum WebhookError {
         /// Seconds until the limit starts again from zero.
         wait: u64,
     },
-    /// Concurrent changes made every try fail.
+    /// Every try failed because of concurrent changes.
     #[error("gave up after repeated conflicts with other changes to the webhook")]
     NeverStill,
     /// The idempotency key was used for another request, or its response is not repeated.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `webhook` | a webhook, and its owner's operations: register, show, change, remove |
 //! | `endpoint` | the destination of its events: address, headers, and the secrets that sign |
-//! | `health` | whether its endpoint answers: breaker, pauses, disabling, the events about it |
+//! | `health` | whether its endpoint responds: breaker, pauses, disabling, the events about it |
 //! | `stats` | its attempts by hour |
 //! | `filter` | which events it receives, by their data |
 //! | `attempt_settings` | the timeout and the retries of its attempts |

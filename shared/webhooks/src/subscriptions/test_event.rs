@@ -1,5 +1,5 @@
-//! Tests a webhook with an event: of a separate type, or of another type, with its sample or the caller's data, and
-//! marked as a test. It is sent only to this webhook, and signed, retried and stored like any other event.
+//! Tests a webhook with an event marked as a test, either of a separate type, or of another type with its sample or the
+//! caller's data. It is sent only to this webhook, and signed, retried and stored like any other event.
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};

@@ -79,7 +79,7 @@ impl Dispatcher {
                     return self.send(turn, Ready { webhook, event, health }).await;
                 }
             }
-            // It is final, or the decision was based on values that were not read.
+            // The delivery is final, or the decision was based on values that were not read.
             (_, _, _) => self.deliveries.release(claimed).await?,
         }
         Ok(None)
@@ -113,7 +113,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Ends a claim: the delivery waits until this time. If the end of the wait is known, a message announces it at
+    /// Ends a claim and makes the delivery wait until this time. If the end of the wait is known, queues a message for
     /// that time.
     pub(super) async fn wait(
         &self,

@@ -49,7 +49,7 @@ async fn count_for(
 ) -> bool {
     let Some(entity) = recorded.first().map(|attempt| attempt.entity.clone()) else { return false };
     let for_health = || recorded.iter().filter(|attempt| !attempt.operational && !attempt.outcome.interrupted);
-    // If the batch contains a probe, the health that the probe saw is used: the other attempts saw a closed breaker.
+    // If the batch contains a probe, use the health that the probe saw: the other attempts saw a closed breaker.
     let seen = for_health().filter_map(|attempt| attempt.health_before.as_ref());
     let seen = seen.max_by_key(|health| health.open_until).cloned();
     let for_health: Vec<_> = for_health().map(|attempt| attempt.outcome.clone()).collect();

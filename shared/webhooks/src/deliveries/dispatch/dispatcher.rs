@@ -212,7 +212,7 @@ impl Dispatcher {
     }
 
     /// The first claim of a delivery inserts its head, which is derived from the event, so the event must be read
-    /// before. Any other claim runs concurrently with the prefetch.
+    /// first. Any other claim runs concurrently with the prefetch.
     async fn claim_announced(
         &self,
         message: &AttemptMessage,
@@ -264,7 +264,7 @@ impl Dispatcher {
     }
 
     /// Makes a new delivery wait, with one write and without a claim, if it must wait for another delivery or a reader.
-    /// Returns false otherwise, and if the delivery already has a head.
+    /// Returns false if it need not wait, or if it already has a head.
     async fn waits_without_claim(&self, facts: &Facts<'_>) -> Result<bool, TableError> {
         let (Some(event), Some(webhook)) = (facts.event, facts.webhook) else { return Ok(false) };
         let id = &facts.head.delivery.id;

@@ -107,7 +107,7 @@ impl Dispatcher {
         // The end is measured here, since setting the mark may take longer than the exchange.
         let mut exchange = pin!(async { (prepared.send(&self.outbound, entity.id()).await, self.clock.now()) });
         match timeout(SLOW_EXCHANGE, exchange.as_mut()).await {
-            // A webhook's timeout may be no longer than the time after which an exchange counts as slow.
+            // A webhook's timeout may be shorter than `SLOW_EXCHANGE`, so a timeout always counts as slow.
             Ok((outcome @ Err(AttemptError::Timeout(_)), ended)) => {
                 self.note_slow(entity, webhook).await;
                 (outcome, ended, true)

@@ -29,8 +29,8 @@ use base::WebhookId;
 const MAX_PERMITS: usize = 50;
 /// Maximum number for one entity.
 const MAX_OF_ENTITY: usize = 40;
-// A batch must not announce more: the other attempts of a burst would have to wait for a permit, and would move to the
-// slow lane.
+// A batch must not announce more attempts than this: the other attempts of a burst would have to wait for a permit, and
+// would move to the slow lane.
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
 /// Maximum number for one webhook: half, so that the entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
@@ -58,7 +58,7 @@ struct PermitCounts {
     /// How long the last attempt of each webhook held its permit.
     kept_for: HashMap<WebhookId, Duration>,
     waiting: usize,
-    /// How many of each entity's deliveries were sent back to the queue, less the entity's attempts that have ended
+    /// How many of each entity's deliveries were sent back to the queue, minus the entity's attempts that have ended
     /// since.
     sent_back: HashMap<EntityId, usize>,
 }
@@ -152,7 +152,7 @@ impl ConcurrencyLimiter {
     }
 
     /// Counts a delivery that is sent back to the queue. Returns how many of its entity's deliveries were sent back
-    /// before, less the entity's attempts that have ended since. If that is `most`, returns `None` and does not count
+    /// before, minus the entity's attempts that have ended since. If that is `most`, returns `None` and does not count
     /// the delivery.
     pub fn send_back(&self, entity: &EntityId, most: usize) -> Option<usize> {
         let mut counts = self.counts();
@@ -286,7 +286,7 @@ mod tests {
         let hook = webhook();
         let mut permit = limiter.take(&owner("busy", &hook), true).expect("nothing is under way");
         assert!(!limiter.is_quick(&hook), "nothing is known yet");
-        // In the future, so that a pause of the machine cannot make this attempt slow.
+        // A time in the future, so that a paused machine cannot make this attempt look slow.
         permit.since = Instant::now() + Duration::from_secs(60);
         drop(permit);
         assert!(limiter.is_quick(&hook));

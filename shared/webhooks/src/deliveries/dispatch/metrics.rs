@@ -11,8 +11,8 @@ use crate::deliveries::{queue::Lane, state::schedule::Next, store::claim::Claime
 use base::Time;
 use base::metric::{Metrics, Name, Number};
 
-/// Counts the attempts of all runs in this process. A run that ends also publishes the numbers of concurrent runs; the
-/// total stays the same.
+/// Counts the attempts of all runs in this process. A run that ends also publishes the counts of concurrent runs; the
+/// total is unaffected.
 #[derive(Debug)]
 pub(crate) struct Meter {
     environment: String,

@@ -5,7 +5,7 @@
 //!    first claim follows the prefetch, since it inserts the head from the event; a later one runs at the same time.
 //! 3. `act`: carries out what `state::decide` says; its larger actions are in `order`, `pulled`,
 //!    `probe`, `rate` and `unknown_outcome`.
-//! 4. `exchange`: `request` and `signature` build the request, and the endpoint answers.
+//! 4. `exchange`: `request` and `signature` build the request, and the endpoint responds.
 //! 5. `counting` and `metrics` count the attempt for its webhook's health and statistics, and for the metrics.
 
 mod act;

@@ -15,8 +15,8 @@ use storage::{TableError, table::Transaction};
 const PUTTING: &str = "putting a delivery into a feed";
 
 impl Dispatcher {
-    /// Puts a claimed delivery into its webhook's feed. If the delivery has been there unread for a long time, this
-    /// publishes an event.
+    /// Puts a claimed delivery into its webhook's feed. Publishes an event if the delivery has been unread for a long
+    /// time.
     pub(super) async fn put_into_feed(
         &self,
         claimed: &Claimed,
@@ -45,4 +45,5 @@ impl Dispatcher {
         // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
     }
+
 }

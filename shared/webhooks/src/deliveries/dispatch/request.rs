@@ -74,10 +74,10 @@ impl Prepared {
         SentTo { url: webhook.webhook.endpoint.shown_url(), headers, payload: webhook.webhook.payload }
     }
 
-    /// Exchanges a request and a response with the endpoint, on a connection that only this entity uses.
+    /// Sends the request and receives the response, on a connection that only this entity uses.
     pub(crate) async fn send(self, outbound: &Outbound, entity: &EntityId) -> Result<HttpResponse, AttemptError> {
         let Request { timeout, url, headers, body } = self.request?;
-        // A clone shares the kept connections.
+        // A clone shares the pooled connections.
         let outbound =
             outbound.clone().limited_to(Limits { whole: timeout.min(outbound.limits.whole), ..outbound.limits });
         outbound.send_for(entity.as_str(), Method::POST, &url, &headers, body).await
@@ -96,7 +96,7 @@ pub(crate) fn signed_headers(
     let event = delivery.event();
     let own = [
         (header::CONTENT_TYPE, "application/json".to_owned()),
-        // The first 4 096 bytes of the response's body are kept as text, so the body must not be compressed.
+        // The first 4 096 bytes of the response's body are stored as text, so the body must not be compressed.
         (header::ACCEPT_ENCODING, "identity".to_owned()),
         (header::USER_AGENT, USER_AGENT.to_owned()),
         (HeaderName::from_static("service-delivery-id"), delivery.to_string()),

@@ -53,8 +53,8 @@ const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: 
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
 /// returning deliveries per entity and second.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
-/// How many of an entity's deliveries may wait like this, for up to half a minute. The sweep announces the others. It
-/// would also announce deliveries that waited longer, and they would have several messages.
+/// How many of an entity's deliveries may wait like this, for up to half a minute. The sweep announces the others.
+/// Deliveries that waited longer would have several messages, since the sweep would announce them too.
 const MAX_SENT_BACK: usize = 600;
 /// How long a delivery of the quick lane waits in memory for a permit. If exchanges are fast, it gets one; otherwise,
 /// it moves to the slow lane.
@@ -88,7 +88,7 @@ enum Step {
 }
 
 impl Step {
-    /// The identifier of a message of the batch that was not handled. Errors with any message are logged.
+    /// The identifier of a message of the batch that was not handled. An error in handling any message is logged.
     fn not_handled(self) -> Option<String> {
         let (message_id, handled) = match self {
             Self::BatchMessage(message_id, handled) => (Some(message_id), handled),

@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use crate::subscriptions::endpoint::secret::SigningSecret;
 use base::{EventId, Time};
 
-/// The value of `webhook-signature`: each live secret's signature and the key pairs', separated by spaces.
+/// The value of `webhook-signature`: the signatures of all live secrets and key pairs, separated by spaces.
 pub fn sign<'a>(
     secrets: impl IntoIterator<Item = &'a SigningSecret>,
     event: &EventId,

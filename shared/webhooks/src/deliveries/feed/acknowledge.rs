@@ -1,8 +1,8 @@
-//! The answers of readers: each answer confirms a delivery, or reports why it failed.
+//! Readers' answers: each one confirms a delivery, or reports why it failed.
 //!
 //! A request has a few seconds to record its answers, which leaves its function time to count them and to wake the
-//! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request, which
-//! counts the answers that were already recorded, with the same result.
+//! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request. Answers
+//! that were already recorded get the same result.
 
 use std::time::Duration;
 
@@ -141,8 +141,8 @@ struct Answered {
     result: AnswerResult,
     /// The delivery before the answer, and its attempt, if this request recorded it.
     recorded: Option<(Delivery, AttemptOutcome)>,
-    /// The delivery, if this answer or an earlier one made it final: repeating the request completes one that died
-    /// after its record.
+    /// The delivery, if this answer or an earlier one made it final: a repeated request completes one that died after
+    /// recording the answer.
     ended: Option<Head>,
 }
 

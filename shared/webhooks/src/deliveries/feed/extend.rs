@@ -19,7 +19,7 @@ use base::{DeliveryId, Time, WebhookId};
 use problem::{JsonBody, Pointer, Problem, Rule};
 use storage::TableError;
 
-/// Time limit for a request's writes, which has 12 s in total.
+/// Time limit for the writes of a request, which has 12 s in total.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// A request to extend the leases of deliveries.

@@ -31,8 +31,8 @@ const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// JSON string within a response that is itself a JSON string. A function's response has at most 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
 /// How many waiting or held deliveries each look reads again, at half a read unit each: a resend or their reader's
-/// answer may have made them due earlier. At two looks a second, twice as many are read per second. The number is small
-/// because a managing entity may have two hundred waiting requests.
+/// answer may have made them due earlier. At two looks a second, a request reads twice this number per second. It is
+/// small because a managing entity may have two hundred waiting requests.
 const MAX_READ_AGAIN: usize = 8;
 
 /// The deliveries that a request skips, so that not every look at the feed reads all of them again.

@@ -45,8 +45,8 @@ pub struct FeedRequest {
 
 /// The client that reads a feed.
 pub trait Reader: Sync {
-    /// Whether it may still be waiting for the response. A delivery that is given to a disconnected client returns only
-    /// after the visibility timeout.
+    /// Whether the client may still be waiting for the response. A delivery given to a disconnected client returns to
+    /// the feed only after the visibility timeout.
     fn may_wait(&self) -> impl Future<Output = bool> + Send;
 }
 
@@ -107,8 +107,8 @@ impl Feeds {
         loop {
             let found = self.readable(webhook, request.limit, &mut passed).await?;
             let Free { free, unreadable } = self.free(entity, &signing.webhook.webhook, found, request.limit).await?;
-            // Checked right before they are handed out: if the reader leaves later, it holds them for the visibility
-            // timeout.
+            // Checked just before the deliveries are handed out: a reader that disconnects later holds them for the
+            // visibility timeout.
             if !reader.may_wait().await {
                 return Ok(FeedPage::default());
             }

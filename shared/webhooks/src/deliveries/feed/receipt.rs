@@ -16,7 +16,7 @@ pub struct Receipt {
 const MAX_LEASE: usize = 36;
 
 impl Receipt {
-    /// Reads a receipt; `None` if the string has another form.
+    /// Reads a receipt; `None` if the string is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '.');
         let delivery = DeliveryId::parse(parts.next()?)?;

@@ -47,7 +47,7 @@ const ENDING: &str = "ending an entity's turn";
 #[serde(rename_all = "camelCase")]
 pub(super) struct Turn {
     pk: String,
-    /// The time since when sweeps have found no job for the entity.
+    /// When sweeps stopped finding jobs for the entity.
     #[serde(default)]
     idle_since: Option<Time>,
     /// The end of the sweep's lease.
@@ -65,7 +65,7 @@ impl Jobs {
         Ok(self.0.page(Query::due_by(SHARD, now).limit(limit), "looking for jobs").await?.entries)
     }
 
-    /// Takes a turn. Lost if another sweep has taken it, or it was requested again in the meantime.
+    /// Takes a turn. Returns `Lost` if another sweep has taken it, or if it was requested again in the meantime.
     pub(super) async fn take_turn(&self, due: &DueJob, now: Time) -> Result<Written<Turn>, TableError> {
         let taken = Change::of((due.pk.clone(), due.sk.clone()));
         let taken = taken.set("dueAt", now + LEASE).only_if(is("dueAt", due.due_at));

@@ -75,7 +75,7 @@ pub(super) enum Work {
     /// Take the deliveries out of a feed that can no longer be read, so that the dispatcher decides what to do with
     /// them.
     Release(Passes),
-    /// Make the deliveries waiting for the end of their owner's pause due.
+    /// Make due the deliveries that are waiting for their owner's pause to end.
     Resume(Passes),
     /// Remove a temporary webhook when its feed has not been read for a long time.
     Expire,
@@ -88,7 +88,7 @@ pub(super) enum Work {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Erasure {
     pub(super) event: EventId,
-    /// The number of the first delivery that remains.
+    /// The number of the first remaining delivery.
     pub(super) next: usize,
 }
 
@@ -205,7 +205,7 @@ pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
 }
 
 impl JobItem {
-    /// Whether the item lacks a webhook even though its work needs one: a later release wrote it in another form.
+    /// Whether the item lacks a webhook even though its work needs one: a later release wrote it in another format.
     pub(super) fn lacks_webhook(&self) -> bool {
         self.webhook.is_none() && !self.is_done() && !matches!(self.work, Work::Erase(_))
     }
@@ -295,7 +295,7 @@ impl JobItem {
     }
 }
 
-/// Changes deliveries and returns how many changes were not lost.
+/// Changes deliveries and returns how many of the changes took effect.
 pub(super) async fn count_done<F: Future<Output = Result<bool, TableError>>>(
     found: Vec<DeliveryId>,
     change: impl Fn(DeliveryId) -> F,

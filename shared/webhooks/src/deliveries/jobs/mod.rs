@@ -5,8 +5,8 @@
 //! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `REPLAY`, `CANCEL`,
 //! `RELEASE`, `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes the job with a
 //! lease. With every page, the sweep renews the lease and stores its position. After a crash, another sweep continues
-//! there. A repeated page changes nothing twice: a change to a delivery is conditional on its state, and adding one on
-//! its event. Writing the item itself is conditional on its version.
+//! there. A repeated page changes nothing twice: a change to a delivery is conditional on its state, and adding one is
+//! conditional on its event. Writing the item itself is conditional on its version.
 //!
 //! A sweep postpones a job that its release cannot read, such as a job of a later release, and leaves the rest of the
 //! item unchanged.

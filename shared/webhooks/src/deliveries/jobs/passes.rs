@@ -25,7 +25,7 @@ pub(super) enum Pass {
     /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
     /// at the end of its lease, unless the reader answers before.
     Release,
-    /// Make the deliveries waiting for the end of their owner's pause due.
+    /// Make due the deliveries that are waiting for their owner's pause to end.
     Resume,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
-/// How many ranges a webhook may have. A later end of an existing range does not add one.
+/// How many ranges a webhook may have. Extending an existing range does not add one.
 pub const MAX_RANGES: usize = 50;
 
 /// A webhook's ranges; no two overlap.

@@ -28,7 +28,7 @@ pub struct ReplayScope {
     pub types: Vec<String>,
 }
 
-/// The webhook already has a replay with another scope.
+/// The webhook already has a replay with a different scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a replay of the events from {since} until {until} is under way")]
 pub struct ReplayUnderWay {
@@ -108,8 +108,8 @@ impl Replay {
         if settled.is_empty() { Step::Wait(self.until + SETTLED) } else { Step::Work(settled) }
     }
 
-    /// Records that a part was processed up to a position, or to its end. No effect if the replay started over in the
-    /// meantime.
+    /// Records that a part was processed up to a position, or to its end. Has no effect if the replay started over in
+    /// the meantime.
     pub(super) fn done(&mut self, worked_on: &Self, part: &KeyRange, position: Option<&ListPosition>) {
         if self.scope != worked_on.scope || self.webhook_version != worked_on.webhook_version {
             return;
@@ -139,7 +139,7 @@ mod tests {
         ReplayScope { since: ago(since), until: until.map(ago), types: vec!["booking.*".to_owned()] }
     }
 
-    /// A replay that is requested at this time, of a webhook with this version.
+    /// A replay of a webhook with this version, requested at this time.
     fn asked(scope: ReplayScope, webhook_version: u64, now: Time) -> Replay {
         Replay::new(scope, webhook_version, DAY, now)
     }

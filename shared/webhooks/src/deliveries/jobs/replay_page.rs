@@ -1,5 +1,5 @@
-//! Replays a range of events to a webhook: each event that matches the webhook in its present form, and has no delivery
-//! to it, gets one that is due now, oldest first.
+//! Replays a range of events to a webhook. Oldest first, each event that matches the webhook as it is now, and has no
+//! delivery to it, gets a delivery that is due now.
 
 use std::time::Duration;
 

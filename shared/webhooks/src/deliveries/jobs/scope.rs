@@ -1,4 +1,4 @@
-//! The scope of a recovery: a webhook's deliveries that it includes.
+//! The scope of a recovery: which of a webhook's deliveries it includes.
 
 use base::Time;
 

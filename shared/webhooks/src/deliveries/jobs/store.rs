@@ -93,9 +93,9 @@ impl Jobs {
         self.job(entity, webhook, Work::Expire, now + TEMPORARY, now)
     }
 
-    /// The writes of a new job that is due at this time. It replaces an earlier job of its kind and includes that job's
-    /// work. A sweep may hold the earlier job, so the new version differs from all of its versions. The turn is due
-    /// now: a later one would postpone the entity's other jobs.
+    /// The writes for a new job that is due at this time. It replaces an earlier job of its kind and includes that
+    /// job's work. A sweep may hold the earlier job, so the new version differs from all of its versions. The turn is
+    /// due now: a later one would postpone the entity's other jobs.
     fn job(
         &self,
         entity: &AuthorizedEntity,
@@ -207,8 +207,8 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// Schedules all of a webhook's postponed deliveries for now, in one transaction with these writes, and with the
-    /// request's record, if it has an idempotency key. Lost if one of the writes is.
+    /// Adds all of a webhook's postponed deliveries to its recovery, in one transaction with these writes and, if the
+    /// request has an idempotency key, its record. Returns `Lost` if one of the writes is lost.
     pub(crate) async fn expedite_put_off(
         &self,
         entity: &AuthorizedEntity,
@@ -253,7 +253,7 @@ impl Jobs {
         self.0.get((pk.to_owned(), sk.to_owned()), true, TAKING).await
     }
 
-    /// Postpones a job that cannot be read. Lost if another sweep has taken it.
+    /// Postpones a job that cannot be read. Returns `Lost` if another sweep has taken it.
     pub(super) async fn postpone_unreadable(&self, job: &DueJob, now: Time) -> Result<Written<()>, TableError> {
         self.0.write(postponing(job, now), POSTPONING).await
     }
@@ -276,7 +276,7 @@ fn postponing(job: &DueJob, now: Time) -> Change {
     change.only_if(is("dueAt", job.due_at))
 }
 
-/// The write of an item, on condition that it still has the version that was read.
+/// The write of an item's next version, on condition that it still has the version that was read.
 fn next_version(item: &mut JobItem) -> Result<Put, TableError> {
     let read = item.version;
     item.version += 1;

@@ -30,7 +30,7 @@ const AT_ONCE: u8 = 8;
 /// The time after which a turn begins no new page.
 const TURN: Duration = Duration::from_secs(1);
 
-/// The sweep's worker on jobs.
+/// The sweep's job worker.
 pub struct Worker {
     /// The jobs.
     pub jobs: Jobs,

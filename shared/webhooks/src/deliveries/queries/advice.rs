@@ -52,11 +52,11 @@ pub enum Cause {
     TooLarge,
     /// 429.
     TooMany,
-    /// Another status from 400 to 499.
+    /// Any other status from 400 to 499.
     Rejected,
     /// 502, 503 or 504.
     Unavailable,
-    /// Another status from 500 on.
+    /// Any other status from 500 to 599.
     Broken,
     /// Any other status.
     Unusual,

@@ -1,4 +1,4 @@
-//! A webhook's deliveries of an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
+//! A webhook's deliveries in an [`IndexGroup`], in the order of creation. Each group is a separate partition of the
 //! index `byWebhook`. A delivery is in its partition once the sweep opens it, if not before. Until then, its event
 //! counts as new (`store::sweep_positions`).
 
@@ -78,7 +78,7 @@ impl Deliveries {
         Ok(page.found.first().map(|id| id.event().time()))
     }
 
-    /// Counts deliveries of a group in a range, up to `limit` and within the reach of one call to the table.
+    /// Counts deliveries of a group in a range, up to `limit` as far as one call to the table reaches.
     pub(crate) async fn count_group(
         &self,
         webhook: &WebhookId,

@@ -75,7 +75,7 @@ pub struct FilterCheck {
 
 /// An entry of the index, and the result for its event.
 enum Read {
-    /// The event has another type.
+    /// The event has a different type.
     Unwanted,
     /// Its retention is over.
     Gone,

@@ -58,7 +58,7 @@ impl Cursor {
         text.map(|text| Self::parse(text).ok_or_else(|| NotACursor.into())).transpose()
     }
 
-    /// `None` if the string has another form.
+    /// `None` if the string is malformed.
     fn parse(text: &str) -> Option<Self> {
         let sealed = (text.len() <= MAX_LENGTH).then(|| BASE64_URL_SAFE_NO_PAD.decode(text).ok())??;
         String::from_utf8(sealed).ok().filter(|sealed| is_sealed(sealed)).map(Self)

@@ -65,7 +65,7 @@ impl Filters {
         self.last_error_code.is_some() || self.last_http_status.is_some_and(|status| !(200..300).contains(&status))
     }
 
-    /// Unless the list names states, limits it to those of deliveries whose last attempt failed. These states have
+    /// Unless the list names states, limits it to the states of deliveries whose last attempt failed. These states have
     /// indexes in which such deliveries can be found without reading all others.
     fn without_delivered(mut self) -> Self {
         if self.statuses.is_empty() {
@@ -112,7 +112,7 @@ fn http_status(text: &str) -> Option<u16> {
     digits.then(|| text.parse().ok())?.filter(|status| *status >= 100)
 }
 
-/// Takes the inclusive start and the exclusive end of the requested time.
+/// Takes the inclusive start and the exclusive end of the requested range of times.
 fn take_times(query: &mut Query<'_>) -> (Option<Time>, Option<Time>) {
     let from = query.optional_time("createdFrom");
     let to = query.optional_time("createdUntil");

@@ -183,7 +183,7 @@ impl Deliveries {
                 return Ok(Some(end));
             }
             range = range.before(&end);
-            // A narrow filter lets few events through, so the calls grow.
+            // A narrow filter lets few events through, so each call reads more.
             look = (look * 4).min(MAX_ENTRIES_READ - entries);
         }
     }

@@ -134,7 +134,7 @@ impl Deliveries {
                 break Some(end);
             }
             range = range.before(&end);
-            // A narrow filter lets few events through, so the calls grow.
+            // A narrow filter lets few events through, so each call reads more.
             look = (look * 4).min(MAX_ENTRIES_READ - entries);
         };
         // An event may have 200 deliveries, so a page may have fewer events.

@@ -36,7 +36,8 @@ use storage::{Allowance, TableError};
 const LOOKING: &str = "looking through deliveries";
 
 /// The maximum number of webhooks whose open deliveries are listed without a limit: a page then makes up to nine
-/// queries. An index by entity would cost two write units for each waiting delivery, for a list that few request.
+/// queries. An index by entity would cost two write units for each waiting delivery, to serve a list that few clients
+/// request.
 const UNLIMITED_WEBHOOKS: usize = 2;
 
 impl Filters {
@@ -131,7 +132,7 @@ impl Deliveries {
         let filters = filling.filters;
         let open = filters.any_of(&[Status::Pending, Status::Retrying]);
         let undelivered = filters.any_of(&[Status::Failed, Status::Cancelled]);
-        // Only an open delivery may be in no index.
+        // Only open deliveries may be missing from every index.
         let new = async || match open {
             true => Ok(Some(Source::New(self.opened_eventual().await?.new_events()))),
             false => Ok(None),

@@ -33,7 +33,7 @@ impl Postponed {
         Self { events, before, indexed_until, is_reached: false }
     }
 
-    /// The events, after everything else is listed.
+    /// These events, once everything else is listed.
     pub(super) fn reached(&self) -> Self {
         Self { is_reached: true, ..self.clone() }
     }

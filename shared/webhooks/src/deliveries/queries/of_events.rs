@@ -109,8 +109,8 @@ impl Deliveries {
     }
 }
 
-/// The result of reading an event; `None` if it or its body cannot be read, which is logged: a later read would be no
-/// different, and the event must not hold up others.
+/// The result of reading an event; `None` if it or its body cannot be read, which is logged: a later read would fail
+/// too, and the event must not hold up others.
 pub(super) fn skip_unreadable_event<T>(read: Result<T, TableError>, id: &EventId) -> Result<Option<T>, TableError> {
     match read {
         Err(error @ (TableError::Missing(_) | TableError::Item { .. })) => {
@@ -135,7 +135,7 @@ pub(super) fn position(event: &EventId) -> ListPosition {
     ListPosition::of(&DeliveryId::of(event, 0))
 }
 
-/// One page of several partitions, down to the position that all of them were read to.
+/// One page merged from several partitions, down to the position to which all of them were read.
 fn merged(pages: Vec<Page<Vec<Entry>>>, reading: Reading) -> Page<Vec<Entry>> {
     let looked_at = pages.iter().map(|page| page.looked_at).sum();
     let ends = pages.iter().filter_map(|page| page.end.clone());

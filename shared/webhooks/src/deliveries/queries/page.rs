@@ -89,7 +89,7 @@ impl<'a> Filling<'a> {
 }
 
 /// Whether a delivery was certainly in the index `byWebhook` at this time, in its present state. The sweep puts a
-/// delivery into the group `Open` without changing `lastUpdate`, so the time is unknown there.
+/// delivery into the group `Open` without changing `lastUpdate`, so for that group the time is unknown.
 fn was_indexed(head: &Head, at: Time) -> bool {
     let waits_for_retry = head.index.group == Some(IndexGroup::Waiting) && head.delivery.attempt_count > 0;
     head.delivery.last_update < at && (head.is_final() || waits_for_retry)

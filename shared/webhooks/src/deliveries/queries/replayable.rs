@@ -91,8 +91,8 @@ impl Wanted<'_> {
             && self.includes_type(&event.r#type)
     }
 
-    /// Whether an event with this body passes the filter. An event with too many values passes, as it did at its
-    /// publication.
+    /// Whether an event with this body passes the filter. An event with too many values passes, as it did when it was
+    /// published.
     fn passes(self, body: &str) -> bool {
         let filter = self.webhook.event_filter.as_ref();
         filter.is_none_or(|filter| filter.compare(&EventData::of_body(body), &mut Steps(MAX_STEPS)).delivers())
@@ -133,7 +133,7 @@ impl Deliveries {
         Ok(Compared { matching: passing.map(|stored| stored.item), body_bytes })
     }
 
-    /// Counts the events of a range that a replay would deliver, as far as the time of a request allows.
+    /// Counts the events of a range that a replay would deliver, as far as a request's time allows.
     pub(crate) async fn count_to_replay(
         &self,
         entity: &EntityId,
@@ -190,7 +190,7 @@ mod tests {
     use base::{WebhookId, testing::CountingRandom};
     use problem::{InputPart, Violations};
 
-    /// A webhook of the event's entity, and an event that it did not get.
+    /// A webhook of the event's entity, and an event that it did not receive.
     fn webhook_and_event() -> (Webhook, EventItem) {
         let (event, head) = event_and_head("{}");
         let target = Target::of(head.delivery.webhook_identifier, String::new());

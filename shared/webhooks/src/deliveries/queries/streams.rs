@@ -20,7 +20,7 @@ use base::{DeliveryId, WebhookId};
 /// How many new events, or how many of their deliveries, a page examines before it postpones the others. Each costs up
 /// to a read unit.
 pub(super) const MAX_NEW_READ: usize = 200;
-/// The minimum number of entries in the first read of a source. Fewer cost the same.
+/// The minimum number of entries in the first read of a source. Reading fewer costs the same.
 const MIN_LOOK: usize = 10;
 
 /// An index that lists matching deliveries, in order of creation.
@@ -169,7 +169,7 @@ mod tests {
         Source::New(KeyRange::since(Time::from_millis(0)))
     }
 
-    /// A read of a source, as the table would answer it.
+    /// A read of a source, as the table would return it.
     fn listed(contents: &Contents, range: &KeyRange, look: usize) -> Listed {
         let read: Vec<_> = contents.iter().filter(|id| range.holds(id)).take(look).cloned().collect();
         let end = read.last().filter(|_| read.len() == look).map(ListPosition::of);

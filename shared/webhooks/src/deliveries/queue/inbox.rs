@@ -9,8 +9,8 @@ use crate::deliveries::queue::{
 use base::batcher::{Batcher, Calls};
 use storage::aws::Aws;
 
-/// How long a receive call waits for messages: less than the timeout of a call, and short, since a run cannot end
-/// during the call.
+/// How long a receive call waits for messages: less than a call's timeout, and short, since a run cannot end during the
+/// call.
 const WAIT_SECONDS: i32 = 1;
 
 /// A message of the batch that Lambda passed to the dispatcher.

@@ -33,7 +33,7 @@ pub(crate) const MESSAGES_AT_ONCE: usize = 10;
 /// Time limit for calls to the queue during a client's request.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The two queues, by how fast their deliveries' responses are expected to be.
+/// The two queues, by the expected speed of their deliveries' responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
     /// Deliveries with quick responses.
@@ -83,7 +83,7 @@ impl Queue {
         Self::over(aws.sqs(), settings)
     }
 
-    /// The queues at these addresses, by this client.
+    /// The queues at these addresses, called through this client.
     pub fn over(client: Client, settings: &QueueSettings) -> Self {
         let lane = |url: &str| Batcher::new(Messages { client: client.clone(), url: url.to_owned() });
         let quick = lane(&settings.url);
@@ -104,8 +104,8 @@ impl Queue {
         .boxed()
     }
 
-    /// Announces an attempt that is due at this time, unless that is beyond the longest delay. Errors are logged, and
-    /// the sweep announces the delivery instead.
+    /// Announces an attempt that is due at this time, unless that time is beyond the longest delay. Errors are logged,
+    /// and the sweep announces the delivery instead.
     pub async fn announce(&self, lane: Lane, message: AttemptMessage, due: Time, now: Time) {
         let delivery = message.due.delivery.clone();
         let entity = message.entity.clone();

@@ -20,8 +20,8 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a claim, a
-/// record or another request.
+/// How many times a change to a delivery is tried while the delivery changes concurrently. Each concurrent change is a
+/// claim, a record or another request.
 const TRIES: usize = 5;
 
 /// The longest time until the sweep finds the delivery of a reader that did not answer, or of a worker that died, and
@@ -32,7 +32,7 @@ const RECORDED_WITHIN: Duration = Duration::from_secs(60);
 pub struct Cancelling {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// The webhooks. Ordered ones hold their next delivery.
+    /// The webhooks. Ordered webhooks hold their next delivery.
     pub webhooks: Webhooks,
     /// Where the next delivery is announced.
     pub queue: Queue,
@@ -91,7 +91,8 @@ impl Cancelling {
                 self.deliveries.set_due_at_lease_end(&read.head).await?;
                 return Err(DeliveryError::AttemptUnderWay(now + RECORDED_WITHIN));
             }
-            // Lost if a worker has claimed the delivery in the meantime, or another request has changed it.
+            // The write is lost if a worker has claimed the delivery in the meantime, or another request has changed
+            // it.
             if let Written::Done(head) = self.deliveries.cancel_open(&read, now).await? {
                 tracing::info!(deliveryId = %id, "cancelled by its owner");
                 if let Some(cancelled) = read.with_head(head) {

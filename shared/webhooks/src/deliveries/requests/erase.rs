@@ -114,13 +114,13 @@ impl Erasing {
         let now = self.clock.now();
         let job = self.jobs.erasure(entity, event.id(), now)?;
         let writes = Transaction::new().with_all(self.deliveries.events.erasing(event, now)).with_all(job);
-        // Lost if another request has erased it in the meantime.
+        // The write is lost if another request has erased the event in the meantime.
         let written = self.deliveries.table.until(until).write_recorded(writes, record, ERASING).await?;
         tracing::info!(eventId = %event.id(), entity = %entity.id(), done = written.is_done(), "erased an event");
         Ok(())
     }
 
-    /// Erases the content in an event's deliveries if that was not done yet. Returns whether none is left.
+    /// Erases the content in an event's deliveries, unless that is already done. Returns whether no content is left.
     async fn erase_deliveries(&self, event: &EventItem) -> Result<bool, TableError> {
         if !self.jobs.is_erasing(event.id()).await? {
             return Ok(true);

@@ -82,7 +82,7 @@ impl ErrorCode {
         matches!(self, Self::Unconfirmed | Self::Interrupted)
     }
 
-    /// Whether it is an error of a feed's reader.
+    /// Whether the error concerns a feed's reader.
     pub const fn is_of_reader(self) -> bool {
         matches!(self, Self::Reported | Self::Unconfirmed)
     }
@@ -194,8 +194,8 @@ impl Attempt {
         Self { url, request_headers, ..self }
     }
 
-    /// The attempt without the parts of the answer that may repeat the event's content: the body, a redirect's target,
-    /// and a reader's reason.
+    /// The attempt without the parts of the response that may repeat the event's content: the body, a redirect's
+    /// target, and a reader's reason.
     pub(crate) fn without_answer(self) -> Self {
         let error = self.error_without_reason().map(str::to_owned);
         Self { location: None, response_body: None, error, ..self }

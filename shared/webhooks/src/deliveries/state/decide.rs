@@ -46,7 +46,7 @@ pub(crate) struct Facts<'a> {
 /// The decision on a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Nothing: it is final.
+    /// The delivery is final, so nothing is done.
     Drop,
     /// An earlier attempt without a known outcome is recorded first.
     RecordUnknownOutcome,
@@ -70,7 +70,7 @@ pub(crate) enum Decision {
 impl Facts<'_> {
     /// The delivery that precedes this one in its subject's line, if `decide` needs to know whether it is final. A
     /// delivery in a feed was checked before it was put there. Requested attempts are not held, nor are retries, unless
-    /// the attempt before was interrupted: its request may not have been sent.
+    /// the previous attempt was interrupted: its request may not have been sent.
     pub(crate) fn before(&self) -> Option<&DeliveryId> {
         let open = self.head.state.open()?;
         let is_first = self.head.delivery.may_be_first() && open.asked_at.is_none();
@@ -124,8 +124,9 @@ impl Facts<'_> {
         asked_at.is_some_and(|asked| self.now < asked + REQUESTED_RECENTLY)
     }
 
-    /// A late publication opens its deliveries before it writes the event. If it died in between, it was never
-    /// acknowledged, and the client may repeat it while the idempotency key is stored.
+    /// The decision on a delivery without an event. A late publication opens its deliveries before it writes the event.
+    /// If the publication died in between, it was never acknowledged, and the client may repeat it while the
+    /// idempotency key is stored.
     fn without_event(&self) -> Decision {
         let created = self.head.delivery.created_date;
         if self.now.since(created) > idempotency::RETENTION {

@@ -35,7 +35,7 @@ fn open_breaker(until: Time) -> HealthItem {
     HealthItem { open_until: Some(until), opens: 1, ..HealthItem::default() }
 }
 
-/// The decision on a delivery of an event with a webhook, changed as the test says.
+/// The decision on a delivery, after this change to its head, webhook and health.
 fn decided(change: impl FnOnce(&mut Head, &mut Webhook, &mut Option<HealthItem>)) -> Decision {
     let (mut head, mut webhook, mut health, event) = (head(), webhook(), None, event());
     change(&mut head, &mut webhook, &mut health);

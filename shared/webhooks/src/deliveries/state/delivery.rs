@@ -14,7 +14,7 @@ pub const MAX_ATTEMPTS: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// No attempt was made yet.
+    /// No attempt has been made yet.
     Pending,
     /// The last attempt failed, and another is due.
     Retrying,

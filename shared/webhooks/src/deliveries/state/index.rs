@@ -1,6 +1,6 @@
-//! The positions of a delivery in two indexes. In `byDue`, the sweep finds it. In `byWebhook`, each group of a
-//! webhook's deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and
-//! state reads little more than it shows.
+//! The positions of a delivery in two indexes. The sweep finds it in `byDue`. In `byWebhook`, each group of a webhook's
+//! deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and state reads
+//! little more than it shows.
 //!
 //! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, postponed, put into a feed,
 //! recorded or ended. An early retry changes no index.
@@ -89,7 +89,7 @@ pub(crate) struct Index {
     /// When the sweep checks it; `None` if it is final, or if nothing has needed a due time yet.
     pub(crate) due_at: Option<Time>,
     /// How often the sweep has postponed the due time since it was set. Starts at 1 if no message announces the
-    /// attempt, so that the sweep does not expect a message on a crowded queue.
+    /// attempt, so that the sweep does not expect one on a crowded queue.
     pub(crate) sweeps: u32,
 }
 
@@ -117,14 +117,14 @@ fn next_look(created: Time, now: Time) -> Time {
 }
 
 /// The time of the dispatcher's next check of a held delivery. Usually, the end of the preceding delivery makes it due.
-/// The checks are for crashes, and for preceding deliveries cancelled by a removed webhook's job. So a line that lost
-/// its wake-ups continues within a minute while it is young, and a long wait costs few checks.
+/// The checks cover crashes, and preceding deliveries cancelled by a removed webhook's job. So a line that lost its
+/// wake-ups continues within a minute while it is young, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }
 
 impl Index {
-    /// The positions of a delivery whose next attempt was made due now.
+    /// The positions of a delivery whose next attempt becomes due now.
     pub(crate) fn due_now(announced_by: AnnouncedBy, now: Time) -> Self {
         Self { group: Some(IndexGroup::Open), ..Self::announced(now, announced_by, now) }
     }

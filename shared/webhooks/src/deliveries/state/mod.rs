@@ -52,10 +52,10 @@ pub(crate) enum State {
 /// A delivery that has a next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
-    /// When the next attempt is due. If it is waiting for something whose time is unknown, when the dispatcher checks
-    /// the delivery.
+    /// When the next attempt is due or, if it is waiting for something whose time is unknown, when the dispatcher
+    /// checks the delivery.
     pub(crate) next: Time,
-    /// Whether an attempt of the current schedule was made.
+    /// Whether an attempt of the current schedule has been made.
     pub(crate) is_retry: bool,
     pub(crate) wait: Wait,
     /// When the schedule continues, if the next attempt was requested in between.
@@ -68,7 +68,7 @@ pub(crate) struct Open {
 /// Who may make or record the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claim {
-    /// The worker or reader that has it, until the end of its lease.
+    /// The worker or reader that holds it, until the end of its lease.
     pub(crate) lease: Option<Lease>,
     /// The attempt that has already been made, to be recorded before another one is made. If it has a lease, its reader
     /// still holds it, or a worker is about to record it.

@@ -263,7 +263,7 @@ mod tests {
             ("Fri, 20 Nov 2020 09:47:00 GMT", 5),
             ("Fri, 20 Nov 2099 09:47:00 GMT", 86_400),
             ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400),
-            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's form, which recipients must accept as well
+            ("Friday, 20-Nov-26 09:47:00 GMT", 120), // RFC 850's format, which recipients must accept too
         ] {
             for status in [429, 503] {
                 assert_eq!(

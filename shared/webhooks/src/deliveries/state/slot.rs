@@ -1,4 +1,4 @@
-//! The slot of a delivery of a webhook with a rate limit.
+//! A delivery's slot, if its webhook has a rate limit.
 
 use std::time::Duration;
 

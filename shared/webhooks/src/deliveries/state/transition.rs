@@ -63,8 +63,8 @@ impl Requester {
     }
 }
 
-/// The delivery after an event. An event that its state rules out has no effect: a final delivery is not claimed, and
-/// an open one is not reopened.
+/// The delivery after an event. An event that the delivery's state rules out has no effect: a final delivery is not
+/// claimed, and an open one is not reopened.
 pub(crate) fn apply(head: &Head, transition: Transition<'_>, now: Time) -> Head {
     let updated = || head.clone().updated(now);
     match (transition, head.state.clone()) {
@@ -116,7 +116,7 @@ impl Open {
         self
     }
 
-    /// Claimed, with the abandoned attempt yet to be recorded.
+    /// The state after a claim, with the abandoned attempt yet to be recorded.
     fn taken_over(self, lease: &str, now: Time) -> Self {
         let began = self.claim.lease.as_ref().map(|former| Unknown::Worker(former.until - LEASE));
         let mut open = self.leased(lease, now + LEASE);
@@ -124,7 +124,7 @@ impl Open {
         open
     }
 
-    /// Unclaimed and waiting. A request to attempt it now waits as well.
+    /// The state, unclaimed and waiting. If someone requested the attempt, it waits too.
     fn put_off(self, wait: Wait, until: Time) -> Self {
         Self { wait, next: until, claim: Claim::default(), ..self }
     }
@@ -133,8 +133,8 @@ impl Open {
         Self { asked_at: None, ..self.put_off(Wait::Reader, now) }
     }
 
-    /// Due now. Its scheduled time is kept, unless this is the schedule's own attempt, which was postponed or is
-    /// already due.
+    /// The state with the attempt due now. The scheduled time is kept, unless this is the schedule's own attempt, which
+    /// was postponed or is already due.
     fn expedited(self, requester: Requester, now: Time) -> Self {
         let is_in_between = now < self.next && self.resume_at.is_none() && !self.is_put_off();
         let resume_at = if is_in_between { Some(self.next) } else { self.resume_at };
@@ -156,8 +156,8 @@ fn reopened(head: &Head, requester: Requester, now: Time) -> Head {
     }
 }
 
-/// The delivery after an attempt. If its event was erased in the meantime, the attempt has no answer, and no other
-/// follows.
+/// The delivery after an attempt. If its event was erased in the meantime, the attempt's response is left out, and no
+/// other attempt follows.
 fn recorded(head: &Head, open: &Open, attempt: &Attempt, next: Next, now: Time) -> Head {
     let attempt = if head.is_erased() { attempt.clone().without_answer() } else { attempt.clone() };
     let last_error = attempt.error.as_deref().and_then(ErrorCode::of);

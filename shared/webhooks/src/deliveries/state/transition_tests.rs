@@ -155,7 +155,8 @@ struct AnyEvent {
     flag: bool,
 }
 
-/// A delivery after any events, each of them possible in the state before it, as the table's conditions require.
+/// A delivery after a series of events, each of them possible in the state before it, as the table's conditions
+/// require.
 pub(crate) fn heads() -> impl Strategy<Value = Head> {
     histories().prop_map(|events| events.into_iter().fold(head(), |head, event| step(&head, event)))
 }

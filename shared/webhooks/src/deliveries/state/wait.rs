@@ -16,11 +16,12 @@ use crate::deliveries::state::{delivery::WaitingFor, index::IndexGroup, slot::Sl
 /// | `Content` | nothing: the dispatcher reads it again at its time |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The time of the schedule; nothing once it has passed.
+    /// The scheduled time; nothing once that has passed.
     Schedule,
     /// Its webhook's breaker.
     Breaker,
-    /// The end of its owner's pause, when a job makes the delivery due; the time given here is that of the next check.
+    /// The end of its owner's pause, when a job makes the delivery due. Until then, the time of the next attempt is
+    /// only that of the next check.
     Pause,
     /// A slot under its webhook's rate limit.
     Slot(Slot),
@@ -64,7 +65,8 @@ impl Wait {
         }
     }
 
-    /// Whether a message announces the end of the wait. Content and a pause have none, since their times are guesses.
+    /// Whether a message announces the end of the wait. The waits for content and for the end of a pause have no
+    /// message, since their times are guesses.
     pub(crate) fn is_announced(&self) -> bool {
         match self {
             Self::Schedule | Self::Breaker | Self::Slot(_) => true,
@@ -82,8 +84,8 @@ impl Wait {
     }
 
     /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
-    /// overdue attempt is waiting for a permit, which writes nothing: its time on the queue is over, and the sweep
-    /// announces it again.
+    /// overdue attempt counts as waiting for a permit, since that wait is not stored: its time on the queue is over,
+    /// and the sweep announces it again.
     pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
         let is_early = now < next;
         match self {

@@ -305,7 +305,7 @@ impl HeadChange {
         )
     }
 
-    /// A claim of a delivery that was not read, until this time.
+    /// A claim, until this time, of a delivery that was not read.
     pub(super) fn claiming(id: &DeliveryId, lease: &str, until: Time) -> Self {
         Self(Change::of(head_key(id)).set("lease", lease).set("claimableAt", until))
     }
@@ -353,17 +353,17 @@ impl HeadChange {
         Self(open.into_iter().fold(change, Change::remove))
     }
 
-    /// Another due time.
+    /// A new due time.
     pub(super) fn due_at(id: &DeliveryId, due: Time) -> Self {
         Self(Change::of(head_key(id)).set("dueAt", due))
     }
 
-    /// Another due time, after this number of postponements.
+    /// A new due time, after this number of postponements.
     pub(super) fn postponed(id: &DeliveryId, due: Time, sweeps: u32) -> Self {
         Self(Change::of(head_key(id)).set("dueAt", due).set("sweeps", sweeps))
     }
 
-    /// Another group in its webhook's index.
+    /// A new group in the webhook's index.
     pub(super) fn in_group(id: &DeliveryId, group: IndexGroup, webhook: &WebhookId) -> Self {
         Self(Change::of(head_key(id)).set("webhookKey", group.key(webhook)))
     }
@@ -375,7 +375,7 @@ impl HeadChange {
         Self(self.0.only_if(condition))
     }
 
-    /// No claim, record or request has changed the delivery since it was read.
+    /// Requires that no claim, record or request has changed the delivery since it was read.
     pub(super) fn if_as_read(self, read: &Head) -> Self {
         let lease = read.lease().map(|lease| lease.id.as_str());
         self.if_attempts(read.delivery.attempt_count)
@@ -384,7 +384,7 @@ impl HeadChange {
             .if_claimable_at(read)
     }
 
-    /// The time when it becomes claimable has not changed since it was read.
+    /// Requires that the time at which it becomes claimable has not changed since it was read.
     pub(super) fn if_claimable_at(self, read: &Head) -> Self {
         let unchanged = read.claimable_at().map_or_else(|| absent("claimableAt"), |time| is("claimableAt", time));
         self.only_if(unchanged)
@@ -398,22 +398,22 @@ impl HeadChange {
         self.only_if(absent("lease"))
     }
 
-    /// It can be claimed by now.
+    /// Requires that it can be claimed by now.
     pub(super) fn if_claimable(self, now: Time) -> Self {
         self.only_if(at_most("claimableAt", now))
     }
 
-    /// It has no lease, or one that only serves to record an attempt without a known outcome.
+    /// Requires that it has no lease, or one that only serves to record an attempt without a known outcome.
     pub(super) fn if_unleased_or_unrecorded(self) -> Self {
         self.only_if(Condition::Any(vec![absent("lease"), present("handedOutAt"), present("interruptedAt")]))
     }
 
-    /// No reader's or worker's attempt has yet to be recorded.
+    /// Requires that no attempt by a reader or worker has yet to be recorded.
     pub(super) fn if_nothing_to_record(self) -> Self {
         self.if_unleased().only_if(absent("handedOutAt")).only_if(absent("interruptedAt"))
     }
 
-    /// A reader holds it.
+    /// Requires that a reader holds it.
     pub(super) fn if_handed_out(self) -> Self {
         self.only_if(present("handedOutAt"))
     }
@@ -422,7 +422,7 @@ impl HeadChange {
         self.only_if(is("attemptCount", made))
     }
 
-    /// Any time matches, since only a final delivery has none.
+    /// Requires a time at which it can be claimed, which only a final delivery lacks.
     pub(super) fn if_open(self) -> Self {
         self.only_if(more("claimableAt", Time::from_millis(0)))
     }
@@ -488,7 +488,7 @@ impl AttemptItem {
         Self { pk, sk: format!("{ATTEMPT}{:04}", attempt.attempt_number), attempt, expires_at }
     }
 
-    /// The write that removes the parts of a stored answer that may repeat the event's content; `None` if there are
+    /// The write that removes the parts of a stored response that may repeat the event's content; `None` if there are
     /// none.
     pub(super) fn erasing(id: &DeliveryId, sort_key: &str, attempt: &Attempt) -> Option<Change> {
         let change = Change::of((partition(id), sort_key.to_owned()));

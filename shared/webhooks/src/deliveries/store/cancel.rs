@@ -17,8 +17,8 @@ use storage::table::{TableError, Written};
 const CANCELLING: &str = "cancelling a delivery";
 
 impl Deliveries {
-    /// Cancels an open delivery at its owner's request, with one write. Lost if the delivery has changed since it was
-    /// read.
+    /// Cancels an open delivery at its owner's request, with one write. Returns `Lost` if the delivery has changed
+    /// since it was read.
     pub(crate) async fn cancel_open(&self, read: &StoredDelivery, now: Time) -> Result<Written<Head>, TableError> {
         let read = &read.head;
         let cancelled = apply(read, Transition::Cancel(CancelReason::Owner), now);
@@ -28,7 +28,7 @@ impl Deliveries {
         self.write_head_and_read(read, &cancelled, index, unchanged, CANCELLING).await
     }
 
-    /// Cancels a removed webhook's waiting delivery. Lost if the delivery is claimed, in which case its worker cancels
+    /// Cancels a removed webhook's waiting delivery. Returns `Lost` if the delivery is claimed; its worker then cancels
     /// it.
     pub(crate) async fn cancel_waiting(
         &self,

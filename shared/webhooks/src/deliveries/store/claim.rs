@@ -3,7 +3,7 @@
 //!
 //! Every attempt is claimed before it is sent. A claim is one write of one item, as is the record of a small attempt;
 //! such writes share calls with those for other deliveries. The record is retried until shortly before the lease ends,
-//! so that throttling does not cause a second request after an answered attempt.
+//! so that throttling does not cause a second request after an attempt that got a response.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) struct Claimed {
 pub(crate) enum ClaimOutcome {
     /// The attempt belongs to the caller.
     Done(Box<Claimed>),
-    /// The attempt was made already, another worker is making it, it is not due yet, or its event is gone.
+    /// The attempt has already been made, another worker is making it, it is not due yet, or its event is gone.
     Refused,
     /// The delivery is final. Its last worker may have died before it woke the next delivery in the line.
     Ended(Box<Head>),
@@ -67,7 +67,7 @@ pub(crate) enum ClaimOutcome {
     NoHead,
 }
 
-/// A delivery that a reader of a feed holds, as its receipt says.
+/// A delivery that a reader of a feed holds, as named by its receipt.
 pub(crate) struct ReaderLease<'a> {
     pub(crate) owner: &'a EntityId,
     pub(crate) webhook: &'a WebhookId,
@@ -92,7 +92,7 @@ impl Claimed {
         Self { head, lease, began: Instant::now(), until: None }
     }
 
-    /// The claim of a reader's request, which has to end by this time.
+    /// The claim made by a reader's request, which has to end by this time.
     pub(crate) fn until(self, end: Instant) -> Self {
         Self { until: Some(end), ..self }
     }
@@ -178,7 +178,7 @@ impl Claimed {
         if self.until.is_some() { AnnouncedBy::Sweep } else { AnnouncedBy::Message }
     }
 
-    /// The change from a head, as it was read (`read`), to its new form. Lost if the claim is.
+    /// The change from a head, as it was read (`read`), to its new form. The write is lost if the claim was lost.
     fn change(&self, read: &Head, new: &Head, now: Time, doing: &'static str) -> Result<HeadChange, TableError> {
         let index = Index::after(read, new, self.announced_by(), now);
         Ok(HeadChange::between(read, new, index, doing)?.if_leased(&self.lease))
@@ -268,8 +268,8 @@ impl Deliveries {
 
     /// Claims an attempt of a delivery that has a head. If the caller dies, the sweep finds the delivery after the
     /// lease. The due time does not change, which saves two write units in the index, since most attempts end long
-    /// before it. If it passes during an attempt, the sweep announces the delivery. The claim for that announcement is
-    /// refused, and moves the due time to the end of the lease.
+    /// before it. If the due time passes during an attempt, the sweep announces the delivery. The claim for that
+    /// announcement is refused, and moves the due time to the end of the lease.
     pub(crate) async fn claim(
         &self,
         id: &DeliveryId,
@@ -442,8 +442,8 @@ impl Deliveries {
         self.table.until(claimed.deadline()).write_together(change, RELEASING).await.map(drop)
     }
 
-    /// The change that puts a claimed delivery into its webhook's feed, or back into it. Lost if the event was erased
-    /// in the meantime.
+    /// The change that puts a claimed delivery into its webhook's feed, or back into it. The write is lost if the event
+    /// was erased in the meantime.
     pub(crate) fn into_feed(claimed: &Claimed, now: Time) -> Result<Change, TableError> {
         let in_feed = apply(&claimed.head, Transition::PutIntoFeed, now);
         Ok(claimed.change(&claimed.head, &in_feed, now, RELEASING)?.if_not_erased().into())

@@ -83,7 +83,7 @@ async fn erase_delivery(table: &Table, event: &EventItem, id: &DeliveryId, now: 
     Err(TableError::code(ERASING, "TransactionConflict"))
 }
 
-/// The change to a head. Lost if the delivery has changed since it was read.
+/// The change to a head. The write is lost if the delivery has changed since it was read.
 fn erasing(head: &Head, event: &EventItem, now: Time) -> Result<Write, TableError> {
     let erased = event.erased_date.map_or_else(|| head.clone(), |date| apply(head, Transition::Erase(date), now));
     let index = match erased.state.open() {

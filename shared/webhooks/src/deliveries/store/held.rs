@@ -26,7 +26,7 @@ use crate::{
 use base::{DeliveryId, Time, WebhookId, logging};
 use storage::table::{TableError, Written};
 
-/// The maximum number of deliveries of a line that are skipped because they ended out of turn.
+/// The maximum number of deliveries in a line that are skipped because they ended out of turn.
 const LONGEST_WALK: usize = 200;
 
 const WAKING: &str = "waking a held delivery";
@@ -60,7 +60,7 @@ pub(crate) struct Waker<'a> {
 }
 
 impl<'a> Ended<'a> {
-    /// A delivery whose last attempt was made.
+    /// A delivery whose last attempt has been made.
     pub(crate) fn attempted(last: &'a Head) -> Self {
         Self { last, in_turn: !last.out_of_turn, announced_by: AnnouncedBy::Message }
     }
@@ -75,13 +75,13 @@ impl<'a> Ended<'a> {
         Self { last, in_turn: false, announced_by: AnnouncedBy::Message }
     }
 
-    /// A delivery that another worker had ended.
+    /// A delivery that another worker ended earlier.
     pub(crate) fn before(last: &'a Head) -> Self {
         if last.status() == Status::Cancelled { Self::cancelled(last) } else { Self::attempted(last) }
     }
 }
 
-/// A delivery's state, in what matters to the next one in its line.
+/// A delivery's state, as far as it matters to the next one in its line.
 enum StateInLine {
     /// The next one waits for it.
     Open,
@@ -116,8 +116,8 @@ impl Wake {
 }
 
 impl Deliveries {
-    /// The delivery that the next one in its line is waiting for: `before`, unless it is final. If that ended out of
-    /// turn, an open one before it. `None` if the next one may be sent.
+    /// The delivery that the next one in its line is waiting for: `before`, unless it is final. If `before` ended out
+    /// of turn, an open delivery before it. `None` if the next one may be sent.
     pub(crate) async fn open_before(&self, before: &DeliveryId, now: Time) -> Result<Option<DeliveryId>, TableError> {
         let mut looked_at = before.clone();
         for _ in 0..LONGEST_WALK {

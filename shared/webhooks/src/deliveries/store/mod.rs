@@ -84,7 +84,7 @@ impl StoredDelivery {
     }
 }
 
-/// The result of reading or changing a delivery. Returns `None` if its item cannot be read, and logs that with the
+/// The result of reading or changing a delivery. Returns `None` if its item cannot be read, and logs that, with the
 /// consequence. This is not an error: the item stays unreadable, and an error would block other deliveries.
 pub(crate) fn skip_unreadable<T>(
     result: Result<T, TableError>,
@@ -208,15 +208,15 @@ impl Deliveries {
         self.table.read(head_key(id), "reading a delivery").await
     }
 
-    /// The states of an event's deliveries, in the order of their numbers, by an eventually consistent read. A delivery
-    /// that cannot be read is left out.
+    /// The states of an event's deliveries, in the order of their numbers, from an eventually consistent read. A
+    /// delivery that cannot be read is left out.
     pub(crate) async fn of_event(&self, event: &EventItem) -> Result<Vec<Head>, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
         let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;
         Ok(heads.into_iter().flatten().collect())
     }
 
-    /// The heads of these deliveries by an eventually consistent read, stored or derived from their event, if it is
+    /// The heads of these deliveries, from an eventually consistent read: stored, or derived from the event if one is
     /// given. `None` for a delivery with neither, and for a head that cannot be read, which does not hold up the
     /// others.
     pub(crate) async fn heads(
@@ -243,7 +243,8 @@ impl Deliveries {
         self.table.page(query, "looking for overdue deliveries").await
     }
 
-    /// Writes a delivery's new form, like [`head_write`], and returns it. Lost if it has changed since it was read.
+    /// Writes a delivery's new form, like [`head_write`], and returns it. Returns `Lost` if it has changed since it was
+    /// read.
     async fn write_head_and_read(
         &self,
         read: &Head,
@@ -262,8 +263,8 @@ impl Deliveries {
         Ok(if written.is_done() { Written::Done(stored) } else { Written::Lost(None) })
     }
 
-    /// Postpones a delivery's due time before it is announced and returns its head. Lost if the delivery is no longer
-    /// due, or another sweep has moved the time.
+    /// Postpones a delivery's due time before it is announced and returns its head. Returns `Lost` if the delivery is
+    /// no longer due, or another sweep has moved the time.
     pub(crate) async fn postpone_sweep(&self, entry: &DueEntry, until: Time) -> Result<Written<Head>, TableError> {
         let sweeps = entry.sweeps.saturating_add(1);
         let postponed = HeadChange::postponed(&entry.delivery, until, sweeps)

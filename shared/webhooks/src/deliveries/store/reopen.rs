@@ -37,7 +37,8 @@ impl<'a> Request<'a> {
         Self { read, new: apply(read, transition, now), due: Some(Index::due_now(announced_by, now)), now }
     }
 
-    /// The retention does not change, so the change is lost for an expired delivery.
+    /// Requires the delivery to be as it was read, unleased, and neither expired nor erased: a request does not extend
+    /// the retention.
     fn unchanged(&self, change: HeadChange) -> HeadChange {
         change.if_as_read(self.read).if_unleased().if_kept(self.now).if_not_erased()
     }
@@ -49,8 +50,8 @@ impl<'a> Request<'a> {
 
 impl Deliveries {
     /// Attempts a delivery again at a person's request, and writes the request's record as well; the caller announces
-    /// the attempt. Without a record, the head is read back. Lost if the delivery has changed since it was read; then
-    /// nothing is written.
+    /// the attempt. Without a record, the head is read back. Returns `Lost`, and writes nothing, if the delivery has
+    /// changed since it was read.
     pub(crate) async fn request(
         &self,
         read: &Head,

@@ -32,7 +32,7 @@ pub(crate) struct SweepPositions {
 pub(crate) enum Look {
     /// Soon after its publication.
     First,
-    /// When even its publication's slowest write has arrived.
+    /// Once even the slowest write of its publication has arrived.
     Second,
 }
 

@@ -1,5 +1,5 @@
-//! Key pairs of webhooks whose deliveries are also signed with Ed25519, in the form of Standard Webhooks: `whpk_` and
-//! Base64 for a public key. The private key never leaves the service, so it has no such form here.
+//! Key pairs of webhooks whose deliveries are also signed with Ed25519, in the format of Standard Webhooks: `whpk_` and
+//! Base64 for a public key. The private key never leaves the service, so it has no such format here.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 
 use std::fmt;

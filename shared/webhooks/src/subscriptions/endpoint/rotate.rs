@@ -66,7 +66,7 @@ impl RotationRequest {
     /// Reads the request from a body. An empty body means the defaults.
     ///
     /// # Errors
-    /// A `Problem` for a body with other members or values.
+    /// A `Problem` if the body has unknown members or invalid values.
     pub fn read(body: &[u8]) -> Result<Self, Problem> {
         let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
         let mut body = JsonBody::read(body)?;

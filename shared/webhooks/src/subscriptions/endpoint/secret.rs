@@ -1,4 +1,4 @@
-//! Signing secrets of webhooks, in the form of Standard Webhooks: `whsec_` and Base64. A webhook that signs with
+//! Signing secrets of webhooks, in the format of Standard Webhooks: `whsec_` and Base64. A webhook that signs with
 //! Ed25519 has a key pair for each secret, which begins and ends with the secret.
 //! <https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>
 

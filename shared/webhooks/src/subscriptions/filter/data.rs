@@ -36,8 +36,8 @@ pub enum Leaf<'a> {
     Text(Cow<'a, str>),
 }
 
-/// A leaf of the data, with its conversions for some conditions. Each is made once for all filters: a hundred
-/// conditions in each of two hundred filters may meet fifty thousand values.
+/// A leaf of the data, with its conversions for some conditions. Each conversion is made once for all filters: a
+/// hundred conditions in each of two hundred filters may meet fifty thousand values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataLeaf<'a> {
     pub(super) leaf: Leaf<'a>,

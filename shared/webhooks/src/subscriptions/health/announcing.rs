@@ -72,7 +72,7 @@ impl AnnouncedItem {
         Time::from_millis((self.expires_at - 1 - HOUR) * 1000)
     }
 
-    /// The write of the mark. Lost while an earlier mark is valid.
+    /// The write of the mark, which is lost while an earlier mark is valid.
     fn put(&self, now: Time) -> Result<Put, TableError> {
         Ok(Put::item(self, DOING)?.only_if(is_new().or(at_most("expiresAt", now.as_seconds()))))
     }
@@ -90,7 +90,7 @@ fn key_of_count(entity: &EntityId, kind: &str, now: Time) -> (String, String) {
     key_of_entity(entity, &format!("{kind}#{}", now.as_seconds().div_euclid(HOUR)))
 }
 
-/// The write that counts an event. Lost if the entity has reached this hour's limit.
+/// The write that counts an event. It is lost if the entity has reached this hour's limit.
 fn count(outbox_event: &OutboxEvent, now: Time) -> Change {
     Change::of(key_of_count(&outbox_event.owner_identifier, &outbox_event.kind, now))
         .set("expiresAt", now.as_seconds() + 2 * HOUR)
@@ -136,8 +136,8 @@ impl Announcer {
         Ok(vec![mark.into(), count(outbox_event, now).into(), self.outbox.put(outbox_event)?.into()])
     }
 
-    /// Makes a change and announces it atomically, or makes the change alone if a limit is reached. Lost if a condition
-    /// of the change fails.
+    /// Makes a change and announces it atomically, or makes the change alone if a limit is reached. Returns `Lost` if a
+    /// condition of the change fails.
     pub async fn change(
         &self,
         change: Transaction,
@@ -163,8 +163,8 @@ impl Announcer {
         Ok(mark.filter(|mark| mark.is_valid(now)).map(|mark| mark.announced()))
     }
 
-    /// The writes that announce an event to the entity. Lost if an event of its type was announced within the last
-    /// hour.
+    /// The writes that announce an event to the entity. They are lost if an event of its type was announced within the
+    /// last hour.
     pub(in crate::subscriptions) fn writes_to_entity(
         &self,
         outbox_event: &OutboxEvent,

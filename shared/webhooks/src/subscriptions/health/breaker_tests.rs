@@ -35,7 +35,7 @@ fn broken() -> AttemptOutcome {
     }
 }
 
-/// Does what the table does with the update of `Healths::add`.
+/// Mimics how the table applies the update of `Healths::add`.
 fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     if tally.succeeded {
         item = HealthItem::default();
@@ -54,7 +54,7 @@ fn counted(mut item: HealthItem, tally: &Tally, now: Time) -> HealthItem {
     item
 }
 
-/// Does what the table does with a consequence. Returns whether its condition held.
+/// Mimics how the table applies a consequence. Returns whether its condition held.
 fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSettings) -> bool {
     let holds = match consequence {
         Consequence::Open { .. } => item.open_until.is_none() && item.incomplete_in_row >= settings.threshold,
@@ -81,7 +81,7 @@ fn applied(item: &mut HealthItem, consequence: Consequence, settings: &BreakerSe
     holds
 }
 
-/// Does what the table does with `Healths::take_probe`.
+/// Mimics how the table applies `Healths::take_probe`.
 fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
     let free = item.open_until == seen && item.probe_until.is_none_or(|end| end <= now);
     if free {
@@ -90,7 +90,7 @@ fn probe_taken(item: &mut HealthItem, seen: Option<Time>, now: Time) -> bool {
     free
 }
 
-/// A single dispatcher makes an attempt if it may.
+/// Makes an attempt as the only dispatcher, if the breaker admits it.
 fn attempt(item: &mut HealthItem, outcome: AttemptOutcome, now: Time) -> BreakerDecision {
     let was = item.clone();
     let decision = was.decision(now);

@@ -39,7 +39,7 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether the webhook has not been failing for too long since its owner last paused it.
+    /// Whether the owner's last pause is too recent: `after` has not yet passed since its end.
     fn is_of_a_pause(self, webhook: &Webhook, now: Time) -> bool {
         let Self::Failing { after, .. } = self else { return false };
         webhook.pause.is_some_and(|pause| now.since(pause.last_moment(now)) < after)
@@ -65,8 +65,8 @@ impl Disabler {
         Self { announcer: Announcer::new(table.clone()), webhooks: Webhooks::new(table), random }
     }
 
-    /// Disables a webhook, and puts an event about it into the outbox unless the limits are reached. Lost if the
-    /// webhook is already disabled, has another URL or is gone, or if the streak of failures behind this has ended.
+    /// Disables a webhook, and puts an event about it into the outbox unless the limits are reached. Returns `Lost` if
+    /// the webhook is already disabled, has another URL or is gone, or if the streak of failures has ended.
     pub(crate) async fn disable(
         &self,
         entity: &AuthorizedEntity,

@@ -1,6 +1,6 @@
 //! Failing webhooks of all managing entities, for a deployment's operator. They are found by a scan, since an index
-//! would cost something with every change to a healthy webhook. A webhook is failing if its health says so, or if the
-//! service has disabled it.
+//! would add a cost to every change to a healthy webhook. A webhook is failing if its health says so, or if the service
+//! has disabled it.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ pub struct FailingWebhook {
     pub disabled_reason: Option<String>,
 }
 
-/// A scan for the items of webhooks that may fail.
+/// A scan for the items of webhooks that may be failing.
 pub fn trace() -> Scan {
     let failing = is("failing", true).or(present("openUntil"));
     let health = begins_with("sk", health::PREFIX).and(failing);

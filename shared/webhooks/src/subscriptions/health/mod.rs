@@ -5,8 +5,8 @@
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
 //! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item, so that a
 //! healthy webhook costs no write. Without attempts, the item is kept for at least as long as the statistics shown with
-//! it: a webhook whose attempts shown there have all failed is not healthy. Whether the webhook is disabled depends on
-//! the *streak*; a long silence ends it.
+//! it, so that no webhook appears healthy if all of its attempts shown have failed. Whether the webhook is disabled
+//! depends on the *streak*; a long silence ends it.
 
 pub mod announcing;
 pub mod breaker;
@@ -82,7 +82,7 @@ impl Healths {
         self.0.read(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// A webhook's health by an eventually consistent read, at half the cost.
+    /// A webhook's health from an eventually consistent read, at half the cost.
     pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
@@ -91,9 +91,9 @@ impl Healths {
         self.0.read_eventual(Self::key(entity.id(), webhook), READING).await
     }
 
-    /// Makes the caller's attempt the probe for the pause that it read, with a lease until this time. Lost if another
-    /// attempt is the probe, or the breaker has changed. A probe that is never counted blocks others only until the end
-    /// of its lease.
+    /// Makes the caller's attempt the probe for the pause that it read, with a lease until this time. Returns `Lost` if
+    /// another attempt is the probe, or the breaker has changed. A probe that is never counted blocks others only until
+    /// the end of its lease.
     pub(crate) async fn take_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -155,7 +155,7 @@ impl Healths {
         }
     }
 
-    /// Opens the breaker. Lost if another dispatcher opened it, or an exchange completed in between.
+    /// Opens the breaker. Returns `Lost` if another dispatcher opened it, or an exchange completed in between.
     pub(in crate::subscriptions) async fn open(
         &self,
         entity: &AuthorizedEntity,
@@ -171,7 +171,7 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker").await
     }
 
-    /// Opens the breaker again after a failed probe. Lost if the breaker has changed.
+    /// Opens the breaker again after a failed probe. Returns `Lost` if the breaker has changed.
     pub(in crate::subscriptions) async fn reopen(
         &self,
         entity: &AuthorizedEntity,
@@ -188,8 +188,8 @@ impl Healths {
         self.0.write(opening, "opening a webhook's breaker again").await
     }
 
-    /// Ends a probe that failed before the end of the pause, which continues. Lost if its lease has expired and another
-    /// attempt is the probe.
+    /// Ends a probe that failed before the end of the pause, which continues. Returns `Lost` if its lease has expired
+    /// and another attempt is the probe.
     pub(in crate::subscriptions) async fn end_probe(
         &self,
         entity: &AuthorizedEntity,
@@ -202,7 +202,8 @@ impl Healths {
 }
 
 /// The write that closes a breaker before the end of its pause. The failures are kept, so that a webhook that fails for
-/// a long time is still disabled; only the count of incomplete attempts starts again. Lost if the breaker is closed.
+/// a long time is still disabled; only the count of incomplete attempts starts again. It is lost if the breaker is
+/// closed.
 pub(in crate::subscriptions) fn closing(entity: &AuthorizedEntity, webhook: &WebhookId) -> Change {
     let closed = change(entity, webhook).set("incompleteInRow", 0_u32);
     ["openUntil", "opens", "probeUntil"].into_iter().fold(closed, Change::remove).only_if(present("openUntil"))
@@ -250,8 +251,8 @@ pub(in crate::subscriptions) fn still_failing(health: Change, since: Time) -> Ch
     health.set("failing", true).only_if(is("streakSince", since))
 }
 
-/// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. Lost if another
-/// dispatcher did so, or a success came in between.
+/// Marks a webhook as failing, with the time at which that may be announced if it is not announced now. The write is
+/// lost if another dispatcher did so, or a success came in between.
 pub(in crate::subscriptions) fn failing(health: Change, streak: FailureStreak, announce_after: Option<Time>) -> Change {
     let health = health.set("failing", true).set_or_remove("tellAfter", announce_after);
     let health = health.only_if(match streak.announce_after {

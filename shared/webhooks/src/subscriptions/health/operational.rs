@@ -51,7 +51,7 @@ pub struct FailingError {
 }
 
 impl FailingError {
-    /// The text of an attempt's error, with its parts.
+    /// Splits the text of an attempt's error into its parts.
     pub fn of(text: &str) -> Self {
         Self { text: text.to_owned(), parts: LastError::of(text) }
     }
@@ -197,7 +197,7 @@ mod tests {
     fn an_event_about_failing_webhooks_lists_all_and_is_sent_to_none() {
         let random = CountingRandom::default();
         let ids: Vec<_> = (0..250).map(|number| WebhookId::new(NOW + Duration::from_millis(number), &random)).collect();
-        // As long as they can be.
+        // Values as long as they can be.
         let name = "\u{1f3e8}".repeat(200);
         let detail = "e".repeat(130);
         let error = format!("timeout: {detail}");

@@ -38,7 +38,7 @@ struct World {
     random: CountingRandom,
     webhooks: Vec<Webhook>,
     healths: BTreeMap<usize, HealthItem>,
-    /// By webhook; without one, those of the whole entity.
+    /// By webhook; `None` for the whole entity.
     announced: BTreeMap<(Option<usize>, String), Time>,
     /// By type and clock hour.
     counts: BTreeMap<(String, i64), u32>,

@@ -9,7 +9,7 @@ pub struct AttemptOutcome {
     pub http_status: Option<u16>,
     /// Whether a reader of the webhook's feed confirmed it.
     pub confirmed: bool,
-    /// Whether it is the attempt of a reader of the webhook's feed.
+    /// Whether a reader of the webhook's feed made it.
     pub of_reader: bool,
     /// Whether its worker died before it recorded the outcome, which says nothing about the endpoint.
     pub interrupted: bool,

@@ -194,8 +194,8 @@ impl HealthTracker {
     }
 }
 
-/// Whether an event announced at this time lists the webhook, which was found failing an hour before `announce_after`.
-/// Within a minute of that, it is not certain, since clocks differ.
+/// Whether an event announced at this time certainly lists the webhook, which was found failing an hour before
+/// `announce_after`. The first minute after that does not count, since clocks differ.
 fn is_listed(streak: FailureStreak, announced: Time) -> bool {
     streak.announce_after.is_some_and(|time| time + UNCERTAIN <= announced + ANNOUNCEMENT_INTERVAL)
 }

@@ -75,7 +75,7 @@ struct Summary {
     /// From 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     success_rate: Option<f64>,
-    /// The median of the answered attempts, in milliseconds, to within a tenth.
+    /// The median of the attempts that got a response, in milliseconds, to within a tenth.
     #[serde(skip_serializing_if = "Option::is_none")]
     p50_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]

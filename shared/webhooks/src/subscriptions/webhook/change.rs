@@ -98,7 +98,7 @@ impl Changing {
         Err(WebhookError::NeverStill)
     }
 
-    /// Writes a change. Lost if an attribute that it depends on has changed since it was read.
+    /// Writes a change. Returns `Lost` if an attribute that it depends on has changed since it was read.
     async fn write(
         &self,
         entity: &AuthorizedEntity,

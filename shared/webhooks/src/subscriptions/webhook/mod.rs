@@ -306,7 +306,7 @@ impl WebhookView {
     /// When the oldest delivery in its feed was published, if the feed has not been read since.
     pub(crate) fn without_reader_since(&self, now: Time) -> Option<Time> {
         let oldest = self.oldest_unread_date?;
-        // A reader that comes often may have read up to a few minutes after the noted time.
+        // A frequent reader may have read up to a few minutes after the recorded time.
         let has_reader = |read: Time| oldest <= read || now.since(oldest) < READER_GRACE;
         (!self.last_read_date.is_some_and(has_reader)).then_some(oldest)
     }

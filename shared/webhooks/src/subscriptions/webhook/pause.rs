@@ -16,12 +16,12 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Whether it is still under way.
+    /// Whether the pause is still in effect.
     pub(crate) fn lasts(self, now: Time) -> bool {
         self.until.is_none_or(|until| now < until)
     }
 
-    /// Its end, or now while it is under way.
+    /// Its end, or now while it is in effect.
     pub(crate) fn last_moment(self, now: Time) -> Time {
         self.until.map_or(now, |until| until.min(now))
     }

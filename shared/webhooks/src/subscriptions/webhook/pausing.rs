@@ -28,7 +28,7 @@ impl PauseRequest {
     /// Reads the request from a body. An empty body means a pause without an end.
     ///
     /// # Errors
-    /// A `Problem` for a body with other members or values, and for a time in the past.
+    /// A `Problem` if the body has unknown members or invalid values, or a time in the past.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
         let mut body = JsonBody::read(body)?;
@@ -95,7 +95,7 @@ impl Pausing {
                 return Ok(self.showing.read(entity, &webhook, now).await?);
             };
             let job = Some(self.pauses.jobs.resumption(entity, id, now, now)?);
-            // The time of the pause must not count as failing, which would disable the webhook.
+            // The time spent paused must not count as failing, which would disable the webhook.
             let reset = Reset { failures: true, job, ..Reset::default() };
             let change = revision::resume(&webhook, pause, now);
             let written = self.pauses.change_and_reset(entity, id, &change, reset, now).await?;

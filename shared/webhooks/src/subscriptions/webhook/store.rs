@@ -55,7 +55,7 @@ impl SigningWebhook {
         Self { secrets, webhook: with_key(item.into(), entity, webhook) }
     }
 
-    /// The URL that its events go to, and the headers that are sent along.
+    /// The URL that its events go to, and the headers that are sent with them.
     pub(crate) async fn endpoint(&self, rings: &KeyRings) -> Result<(String, Headers), SealError> {
         let context = self.webhook.seal_context();
         let url = self.webhook.endpoint.url().open(rings, context).await?;
@@ -116,7 +116,7 @@ impl Webhooks {
         Ok(item.map(|item| SigningWebhook::of(item, entity, webhook)))
     }
 
-    /// A webhook with its signing secrets by an eventually consistent read, at half the cost.
+    /// A webhook with its signing secrets from an eventually consistent read, at half the cost.
     pub(crate) async fn read_eventual(
         &self,
         entity: &AuthorizedEntity,
@@ -132,7 +132,8 @@ impl Webhooks {
         if webhook.enabled { Ok(webhook) } else { Err(WebhookError::Disabled) }
     }
 
-    /// Changes a webhook and returns the new state. Lost if a condition of the change fails, or the webhook is gone.
+    /// Changes a webhook and returns the new state. Returns `Lost` if a condition of the change fails, or the webhook
+    /// is gone.
     pub(in crate::subscriptions) async fn change(
         &self,
         entity: &AuthorizedEntity,
@@ -143,7 +144,7 @@ impl Webhooks {
         Ok(changed.map(|item| with_key(item.into(), entity, webhook)))
     }
 
-    /// Changes a webhook in a transaction. Lost like [`Self::change`].
+    /// Changes a webhook in a transaction. Returns `Lost` as [`Self::change`] does.
     pub(in crate::subscriptions) async fn change_in_transaction(
         &self,
         change: Change,
@@ -151,8 +152,8 @@ impl Webhooks {
         self.0.write_all(Transaction::new().with(change), "changing a webhook").await
     }
 
-    /// Changes a webhook, atomically with the request's record, if it has an idempotency key. Lost like
-    /// [`Self::change`].
+    /// Changes a webhook, atomically with the request's record, if it has an idempotency key. Returns `Lost` as
+    /// [`Self::change`] does.
     pub(in crate::subscriptions) async fn change_once(
         &self,
         change: Change,
@@ -161,14 +162,14 @@ impl Webhooks {
         self.0.write_recorded(Transaction::new().with(change), record, "changing a webhook").await
     }
 
-    /// Notes that a webhook's feed was read, writing at most once in five minutes.
+    /// Notes that a webhook's feed was read, writing at most once every five minutes.
     pub(crate) async fn note_read(
         &self,
         entity: &AuthorizedEntity,
         read: &Webhook,
         now: Time,
     ) -> Result<(), TableError> {
-        /// How old the noted time may become.
+        /// How old the recorded time may become.
         const INTERVAL: Duration = Duration::from_secs(5 * 60);
         if read.read_at.is_some_and(|noted| now.since(noted) < INTERVAL) {
             return Ok(());
@@ -186,7 +187,7 @@ impl Webhooks {
     }
 
     /// Removes a webhook, atomically with these writes and with the request's record, if it has an idempotency key.
-    /// Lost if there is no such webhook.
+    /// Returns `Lost` if there is no such webhook.
     pub(in crate::subscriptions) async fn remove(
         &self,
         entity: &AuthorizedEntity,
