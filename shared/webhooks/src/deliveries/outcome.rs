@@ -18,8 +18,8 @@ use crate::{
 use base::{Random, Time, random};
 use storage::TableError;
 
-/// The longest wait during which a failed delivery stays in the feed. For a longer wait, it leaves the feed, so that
-/// readers need not skip it, and the sweep puts it back.
+/// The longest wait during which a failed delivery stays in the feed. For a longer wait, the delivery leaves the feed,
+/// so that readers need not skip it; the sweep puts it back.
 const STAYS_IN_FEED: Duration = Duration::from_secs(60);
 
 /// The outcome of an attempt.

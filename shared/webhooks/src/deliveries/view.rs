@@ -35,7 +35,7 @@ pub struct DeliveryView {
     pub held_by: Option<DeliveryId>,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// Why the last attempt never completed, or failed in a feed's reader.
+    /// Why the last attempt never completed, or why it failed at a feed's reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error_code: Option<ErrorCode>,
     /// The HTTP status of the last attempt; null before the first attempt, or if the last one got no response.

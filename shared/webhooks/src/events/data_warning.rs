@@ -11,7 +11,7 @@ const MAX_STORED_DETAIL: usize = 80;
 /// The maximum length of a warning in a response, in bytes.
 const MAX_DETAIL: usize = 250;
 
-/// A warning about a value of the data.
+/// A warning about a value in the data.
 pub(super) fn warning(pointer: Pointer, rule: Rule, detail: &str) -> Violation {
     Violation::new(InputPart::Data, pointer, rule, cut(detail, MAX_DETAIL))
 }

@@ -94,7 +94,7 @@ impl Event {
             .event(kind.value)
     }
 
-    /// An event without a subject whose body says that it is a test.
+    /// A test event without a subject. Its body says that it is a test.
     pub fn test(
         id: EventId,
         kind: &EventType,

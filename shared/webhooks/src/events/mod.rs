@@ -1,4 +1,4 @@
-//! Events: the catalogue of their types with the schemas of their data, publishing, and the outbox.
+//! Events: the catalogue of types with the schemas of their data, publishing, and the outbox.
 
 pub mod asyncapi;
 pub mod catalogue;

@@ -114,7 +114,7 @@ pub(super) fn take_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     take_object(body, expected)
 }
 
-/// Takes the data of a test event, if given. The rules are those of published data.
+/// Takes a test event's data, if present, by the rules for published data.
 pub(crate) fn take_test_data<'a>(body: &mut JsonBody<'a>) -> Option<&'a RawValue> {
     take_object(body, "must be an object")
 }

@@ -105,7 +105,7 @@ impl PublishingShare {
         Self { table, clock, counts: Mutex::new(Counts::new(settings.per_minute)) }
     }
 
-    /// Runs a publication of a body of this many bytes, or refuses it if the entity has used up its share of the
+    /// Runs a publication whose body has this many bytes, or refuses it if the entity has used up its share of the
     /// minute. A repeated request counts like any other, since it costs as much.
     ///
     /// If the table cannot count, the publication still runs, and this process counts only its own publications.
@@ -160,7 +160,7 @@ impl PublishingShare {
     async fn add(&self, entity: &EntityId, minute: i64, publications: u32) -> Result<u32, TableError> {
         const DOING: &str = "counting publications";
         let key = (format!("PUBLISHED#{entity}"), format!("{:010}", minute * MINUTE));
-        // One minute after its end, for processes whose clocks are slow.
+        // A minute after the end of the counted minute, for processes whose clocks are slow.
         let change = Change::of(key).set("expiresAt", (minute + 2) * MINUTE).add("count", publications);
         match self.table.write_and_read(change, DOING).await? {
             Written::Done(Total { count }) => Ok(count),
@@ -186,7 +186,7 @@ impl AdmittedPublication<'_> {
     }
 }
 
-/// How many times each delivery of a body of this many bytes counts.
+/// How many times each delivery of a body this long counts.
 fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }

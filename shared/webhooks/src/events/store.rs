@@ -62,7 +62,7 @@ pub(crate) struct EventItem {
     /// Whether it was sent as a test of one webhook.
     #[serde(rename = "askedFor", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_test: bool,
-    /// The publisher's header of this name; absent if it sent none.
+    /// The publisher's header with this name; absent if it sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,8 +388,8 @@ impl Events {
     }
 
     /// The writes that erase an event's content, for one transaction: the body, wherever it is stored, the subject with
-    /// its entry in the index, and the warnings, which contain names of members of the data. They are lost if the event
-    /// is already erased.
+    /// its entry in the index, and the warnings, which name members of the data. They are lost if the event is already
+    /// erased.
     pub(crate) fn erasing(&self, item: &EventItem, now: Time) -> Vec<Change> {
         let event = Change::of(event_key(&item.sk))
             .set("erasedDate", now)

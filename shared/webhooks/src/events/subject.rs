@@ -8,7 +8,7 @@ use crate::subscriptions::filter::decimal::Decimal;
 use base::{Environment, FromEnvironment};
 use problem::{JsonBody, Rule};
 
-/// The maximum number of characters of a subject.
+/// The maximum number of characters in a subject.
 pub const MAX_CHARACTERS: usize = 256;
 
 /// The members of an event's data that may contain its subject; the first one that is a string or a number counts. The

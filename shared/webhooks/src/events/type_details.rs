@@ -70,7 +70,7 @@ impl EventTypeDetails {
         Self::within(OWN_SCHEMAS, OWN_SAMPLES, kind)
     }
 
-    /// The details of a type of the catalogue with these schemas and samples.
+    /// The details of a type in the catalogue with these schemas and samples.
     pub(super) fn within(schemas: Schemas, samples: Samples, kind: &'static EventType) -> Self {
         let described = schemas.description(kind);
         let schema = RawValue::from_string(schemas.whole(kind)).expect("the build composes it of JSON");

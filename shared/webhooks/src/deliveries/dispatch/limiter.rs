@@ -82,7 +82,7 @@ impl ConcurrencyLimiter {
         MAX_PERMITS.saturating_sub(self.counts().all)
     }
 
-    /// Whether the quick lane has a permit for one attempt of each message of a receive call, regardless of entity and
+    /// Whether the quick lane has a permit for one attempt per message in a receive call, regardless of entity and
     /// webhook.
     pub fn have_room(&self) -> bool {
         let counts = self.counts();

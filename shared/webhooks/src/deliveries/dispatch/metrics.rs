@@ -83,8 +83,8 @@ impl Meter {
         self.counted().breakers_opened += opened;
     }
 
-    /// Publishes the numbers at the end of a run of this lane, with its highest number of concurrent attempts, and
-    /// resets them.
+    /// Publishes the numbers at the end of a run of this lane, including the run's highest number of concurrent
+    /// attempts, and resets them.
     pub(crate) fn publish(&self, lane: Lane, in_flight: usize, at: Time) {
         let counted = mem::take(&mut *self.counted());
         Metrics { environment: &self.environment, by: &[], numbers: &counted.numbers(lane, in_flight), at }.publish();

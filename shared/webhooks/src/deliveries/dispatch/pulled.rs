@@ -42,7 +42,7 @@ impl Dispatcher {
         } else if self.deliveries.table.until(claimed.deadline()).write_together(change, PUTTING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
+        // If the claim was lost, this write fails too. Otherwise, the event was erased in the meantime.
         self.deliveries.cancel_erased(claimed, now).await
     }
 

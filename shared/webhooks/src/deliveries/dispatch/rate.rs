@@ -2,8 +2,8 @@
 //!
 //! A slot is a moment; slots are as far apart as the limit requires (`store::rate`). An attempt waits for up to a
 //! second in memory. For a longer wait, its claim is released, so that it holds neither a permit nor a worker and does
-//! not delay other webhooks. A delivery keeps its slot, and thus its turn; it reserves another one if it missed the
-//! slot, or if the limit was changed. A test event does not wait for its slot.
+//! not delay other webhooks. A delivery keeps its slot, and so its turn, unless it misses the slot or the limit
+//! changes; it then reserves another. A test event does not wait for its slot.
 
 use std::time::Duration;
 

@@ -88,7 +88,7 @@ enum Step {
 }
 
 impl Step {
-    /// The identifier of a message of the batch that was not handled. An error in handling any message is logged.
+    /// The identifier of a batch message that was not handled. An error in handling any message is logged.
     fn not_handled(self) -> Option<String> {
         let (message_id, handled) = match self {
             Self::BatchMessage(message_id, handled) => (Some(message_id), handled),

@@ -22,7 +22,7 @@ pub(super) struct Ready {
     pub(super) health: Option<HealthItem>,
 }
 
-/// A claimed delivery, with the entity that owns it, and its message with the lane that it came from.
+/// A claimed delivery with its owner, and its message with the lane that it came from.
 #[derive(Clone, Copy)]
 pub(super) struct Turn<'a> {
     pub(super) entity: &'a AuthorizedEntity,

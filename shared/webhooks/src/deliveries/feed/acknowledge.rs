@@ -1,6 +1,6 @@
 //! Readers' answers: each one confirms a delivery, or reports why it failed.
 //!
-//! A request has a few seconds to record its answers, which leaves its function time to count them and to wake the
+//! A request has a few seconds to record its answers, so that its function has time left to count them and to wake the
 //! deliveries behind them. If the table throttles for longer, the reader gets an error and repeats the request. Answers
 //! that were already recorded get the same result.
 

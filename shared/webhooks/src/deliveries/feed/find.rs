@@ -134,7 +134,7 @@ fn pages(limit: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Feeds {
-    /// Whether a reader of this entity may get a delivery of this event.
+    /// Whether this entity's readers may get a delivery of this event.
     pub(super) fn is_readable(entity: &AuthorizedEntity, head: &Head, event: &StoredEvent) -> bool {
         head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
     }

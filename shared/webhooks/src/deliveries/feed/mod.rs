@@ -89,7 +89,7 @@ impl Feeds {
         }
     }
 
-    /// Puts the delivery that was held by `last`, which is final, into the feed.
+    /// Puts the delivery that was held by `last`, now final, into the feed.
     async fn wake_next(&self, last: &Head, webhook: &Webhook, now: Time) {
         // The sweep announces the delivery if its webhook was disabled or changed in the meantime.
         let _woken = self.deliveries.wake_next_or_log(Ended::read(last), webhook, now).await;

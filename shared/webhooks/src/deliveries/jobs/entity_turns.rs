@@ -1,10 +1,10 @@
 //! Entities' turns. Every entity with jobs has one turn, regardless of how many jobs it has, so that one entity's jobs
 //! delay another's only briefly.
 //!
-//! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: it has 256 MB, and so a
-//! seventh of a processor, and one webhook's deliveries share a key of the index `byWebhook`, for which DynamoDB
-//! accepts a thousand writes a second. An entity may have 200 webhooks. Recovering 10 000 deliveries of each takes more
-//! than half an hour of work, and thus more than an hour of sweeps. If jobs ran in the order of their due times,
+//! One sweep per minute has 30 s for all jobs. It changes about a thousand deliveries a second: its 256 MB come with a
+//! seventh of a processor, and DynamoDB accepts a thousand writes a second for one key of an index, such as that of one
+//! webhook's deliveries in `byWebhook`. An entity may have 200 webhooks. Recovering 10 000 deliveries of each takes
+//! more than half an hour of work, and so more than an hour of sweeps. If jobs ran in the order of their due times,
 //! another entity would wait that long for a recovery of ten deliveries. If single jobs took turns, eight at once for a
 //! second each, it would wait 25 s for each of its turns. With turns for entities, it waits a second for every eight
 //! entities ahead of it. A queue with one page per message cannot replace the turns: a FIFO queue cannot delay a single
@@ -12,8 +12,8 @@
 //! sweep would have to look for jobs anyway.
 //!
 //! A turn is an item, `TURN#{entity}` / `JOBS`, in the shard `JOBS` of the index `byDue`. An entity's jobs are in a
-//! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one of each
-//! entity's jobs, and puts each turn behind all others, or at the time when the entity's next job is due. A turn is
+//! separate shard, `JOBS#{entity}`. A sweep takes the turns that have been due longest, works briefly on one job of
+//! each entity, and puts each turn behind all others, or at the time when the entity's next job is due. A turn is
 //! written in its job's transaction, and deleted only when sweeps have found no job for a minute. So neither a sandbox
 //! that freezes before the transaction nor a lagging index leaves a job without a turn.
 

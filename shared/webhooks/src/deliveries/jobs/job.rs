@@ -95,7 +95,7 @@ pub(super) struct Erasure {
 /// The progress of a page of work. It is applied to the job's current state, since requests may have added to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// A part was recovered up to a position or, if there is none, up to its end when the page was read.
+    /// A part was recovered up to a position or, if there is none, up to the end that it had when the page was read.
     Recovered { part: Part, up_to: Option<ListPosition> },
     /// A part of a replay was processed up to a position, or to its end.
     Replayed { replay: Replay, part: KeyRange, up_to: Option<ListPosition> },
@@ -148,7 +148,7 @@ pub(super) enum PageResult {
 }
 
 impl PageResult {
-    /// The result of one page of a pass: whether it found deliveries, and the position that it reached, or the end.
+    /// The result of one page of a pass that may have found deliveries, and that reached this position or the end.
     pub(super) fn of_pass(pass: Passes, found: bool, end: Option<&ListPosition>, now: Time) -> Self {
         let pass = pass.after_page(found, end);
         let is_over = pass.left.is_empty() && !pass.is_done();

@@ -1,6 +1,6 @@
-//! The progress of a job on all of a changed webhook's waiting deliveries. The index does not show all of them at once:
-//! it lags, and a delivery whose attempt is under way may begin to wait later. So the sweep makes further passes, until
-//! one that began a few minutes after the change finds none.
+//! The progress of a job that goes through all of a changed webhook's waiting deliveries. The index does not show all
+//! of them at once: it lags, and a delivery whose attempt is under way may begin to wait later. So the sweep makes
+//! further passes, until one that began a few minutes after the change finds none.
 
 use std::time::Duration;
 

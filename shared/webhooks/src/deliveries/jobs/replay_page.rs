@@ -72,7 +72,7 @@ impl Worker {
     }
 }
 
-/// The minimum time in which a job may write this many units of events.
+/// The minimum time for a job to write this many units of events.
 fn pace(units: usize) -> Duration {
     UNIT_TAKES.saturating_mul(u32::try_from(units).unwrap_or(u32::MAX))
 }

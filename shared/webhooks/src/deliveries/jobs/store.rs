@@ -129,7 +129,7 @@ impl Jobs {
         Ok(self.get(&partition_of_event(event), ERASE).await?.is_some())
     }
 
-    /// Removes the job of an event once all of its deliveries are erased. A sweep working on the job finds it gone.
+    /// Removes an event's erasure job once all of its deliveries are erased. A sweep working on the job finds it gone.
     pub(in crate::deliveries) async fn end_erasure(&self, event: &EventId) -> Result<(), TableError> {
         let job = Delete::of((partition_of_event(event), ERASE.to_owned())).only_if(exists());
         self.0.write(job, REMOVING).await.map(drop)

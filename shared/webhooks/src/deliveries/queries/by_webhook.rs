@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub(super) id: DeliveryId,
 }
 
-/// A page of results of a range.
+/// A page of results from a range.
 #[derive(Debug, Default)]
 pub(crate) struct Page<T> {
     pub(crate) found: T,

@@ -182,7 +182,7 @@ impl Diagnosing {
     }
 }
 
-/// The outcome of a dry run of a filter, in a sentence.
+/// A sentence with the outcome of a filter's dry run.
 fn outcome(unmatched: usize, wanted: usize) -> String {
     match (unmatched, wanted) {
         (_, 0) => "No recent event of this webhook's types is stored, so the filter could not be tried.".to_owned(),

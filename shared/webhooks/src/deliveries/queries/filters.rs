@@ -83,7 +83,7 @@ impl Filters {
         Self { kind, subject, created_from, created_until, ..Self::default() }
     }
 
-    /// Whether a delivery matches, except for its event and its time.
+    /// Whether a delivery matches, apart from its event and its time.
     pub(crate) fn wants(&self, head: &Head) -> bool {
         let delivery = &head.delivery;
         (self.statuses.is_empty() || self.statuses.contains(&head.status()))

@@ -1,11 +1,11 @@
-//! The start of the next page of a list, as its cursor stores it.
+//! The start of a list's next page, as its cursor stores it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deliveries::queries::range::{KeyRange, ListPosition};
 use base::Time;
 
-/// The start of the next page of a list.
+/// The start of a list's next page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextPage {
     /// The page begins before this position.

@@ -45,7 +45,7 @@ pub(super) enum Reading {
 }
 
 impl Deliveries {
-    /// The newest events of a range with the requested type and subject, among `limit` entries of each partition of the
+    /// The newest events of a range with the requested type and subject, among `limit` entries per partition of the
     /// index. The index may lag.
     pub(super) async fn events_of(
         &self,

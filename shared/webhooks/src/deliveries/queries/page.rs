@@ -1,4 +1,4 @@
-//! Filling a page with deliveries, and limiting what it costs.
+//! Fills a page with deliveries, and limits what it costs.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -96,7 +96,7 @@ fn was_indexed(head: &Head, at: Time) -> bool {
 }
 
 impl Filters {
-    /// These events' deliveries that may match, newest first.
+    /// The deliveries of these events that may match, newest first.
     pub(super) fn candidates(&self, events: Vec<EventItem>, range: &KeyRange) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for event in events.into_iter().map(Arc::new) {

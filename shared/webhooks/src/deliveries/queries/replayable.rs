@@ -65,7 +65,7 @@ struct LookedAt {
 }
 
 impl LookedAt {
-    /// Whether one count may examine no more.
+    /// Whether this is as much as one count may examine.
     fn is_enough(&self) -> bool {
         self.events >= MAX_EVENTS || self.body_bytes >= MAX_BODY_BYTES
     }
@@ -100,7 +100,7 @@ impl Wanted<'_> {
 }
 
 impl Deliveries {
-    /// The first events of a range with a requested type, oldest first, among `limit` entries of each partition of the
+    /// The first events of a range with a requested type, oldest first, among `limit` entries per partition of the
     /// index. The index may lag.
     pub(crate) async fn events_of_types(
         &self,

@@ -186,7 +186,7 @@ mod tests {
         end: Option<ListPosition>,
     }
 
-    /// Merges sources until a page has `limit` deliveries. The new events are for other webhooks, unless `wants` them.
+    /// Merges sources until a page has `limit` deliveries. New events match only if `wants` accepts them.
     fn merged(
         sources: &[(Source, Contents)],
         limit: usize,

@@ -236,7 +236,7 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
-    /// The addresses of the quick lane and of the slow lane.
+    /// The addresses of the quick lane and the slow lane.
     pub fn new(url: impl Into<String>, slow_url: impl Into<String>) -> Self {
         Self { url: url.into(), slow_url: slow_url.into() }
     }

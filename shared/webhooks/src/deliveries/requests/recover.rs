@@ -23,7 +23,7 @@ use base::{Time, WebhookId};
 use problem::{JsonBody, Problem, Rule};
 use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableError};
 
-/// The maximum number of deliveries of a kind that are counted, in a few calls to the table. Deliveries beyond that are
+/// The maximum number of deliveries counted per kind, in a few calls to the table. Deliveries beyond that are
 /// recovered, too.
 const MAX_COUNT: usize = 10_000;
 

@@ -121,7 +121,7 @@ pub struct Attempt {
     /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome. 0 if
     /// the attempt was interrupted and its duration is unknown.
     pub duration_ms: u64,
-    /// A stable code and a sentence, if the attempt never completed, or failed in a feed's reader.
+    /// A stable code and a sentence, if the attempt never completed or failed at a feed's reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The kind of the request's body: `thin` if it had no data. Not recorded for attempts of readers.

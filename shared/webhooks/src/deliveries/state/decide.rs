@@ -1,4 +1,4 @@
-//! The decision on a delivery whose turn it is: before its first claim, after a claim, and once more if a webhook was
+//! The decision on a delivery whose turn it is: before its first claim, after a claim, and once more if the webhook was
 //! read again.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 /// The longest pause of a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
-/// The shortest and longest interval at which a delivery checks a webhook that its owner paused. A job ends the wait;
+/// The shortest and longest interval between checks of a delivery whose webhook its owner paused. A job ends the wait;
 /// the checks notice if the webhook was removed or disabled.
 const LOOKS_AT_PAUSED: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(24 * 60 * 60)];
 
@@ -110,8 +110,7 @@ impl Facts<'_> {
         Ok(webhook)
     }
 
-    /// When a delivery of a paused webhook checks it again: after about the delivery's age, and at the end of its
-    /// retention.
+    /// When a paused webhook's delivery is checked again: after about its age, and at the end of its retention.
     fn next_look(&self) -> Time {
         let [least, most] = LOOKS_AT_PAUSED;
         let look = self.now + self.now.since(self.head.delivery.created_date).clamp(least, most);

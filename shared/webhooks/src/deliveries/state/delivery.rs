@@ -122,7 +122,7 @@ pub struct Delivery {
     pub erased_date: Option<Time>,
     /// The delivery's identifier.
     pub id: DeliveryId,
-    /// Why the last attempt never completed, or failed in a feed's reader; `None` otherwise.
+    /// Why the last attempt never completed, or why it failed at a feed's reader; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<ErrorCode>,
     /// The HTTP status of the last attempt; `None` before the first attempt, or if the last one got no response.

@@ -68,7 +68,7 @@ impl IndexGroup {
         })
     }
 
-    /// The partition key of a webhook's deliveries of this group.
+    /// The partition key of a webhook's deliveries in this group.
     pub fn key(self, webhook: &WebhookId) -> String {
         match self {
             Self::Open => format!("OPEN#{webhook}"),
@@ -109,16 +109,16 @@ const LONGEST_LOOK: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time between two checks of a held delivery.
 pub(super) const LONGEST_LOOK_AT_HELD: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The time of the dispatcher's next check of a delivery in a feed: when its age has doubled, and at least daily. Its
-/// webhook may have been removed, disabled or changed by then.
+/// When the dispatcher next checks a delivery in a feed: when its age has doubled, and at least daily. Its webhook may
+/// have been removed, disabled or changed by then.
 fn next_look(created: Time, now: Time) -> Time {
     let age = now.since(created);
     if age < UNREAD_LIMIT { created + UNREAD_LIMIT } else { now + age.min(LONGEST_LOOK) }
 }
 
-/// The time of the dispatcher's next check of a held delivery. Usually, the end of the preceding delivery makes it due.
-/// The checks cover crashes, and preceding deliveries cancelled by a removed webhook's job. So a line that lost its
-/// wake-ups continues within a minute while it is young, and a long wait costs few checks.
+/// When the dispatcher next checks a held delivery. Usually, the end of the preceding delivery makes it due. The checks
+/// cover crashes, and preceding deliveries cancelled by a removed webhook's job. So a line that lost its wake-ups
+/// continues within a minute while it is young, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }

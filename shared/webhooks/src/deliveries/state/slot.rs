@@ -22,7 +22,7 @@ const _: () = assert!(EARLIER.as_secs() < MAX_DELAY.as_secs());
 pub(crate) struct Slot {
     /// The earliest time of its attempt.
     pub(crate) at: Time,
-    /// When the rate limit under which the slot was reserved was set.
+    /// When the rate limit was set under which the slot was reserved.
     pub(crate) since: Time,
     /// By how many seconds the attempt missed its previous slot, up to the maximum that counts.
     pub(crate) missed_by: u32,

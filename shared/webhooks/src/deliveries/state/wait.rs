@@ -55,8 +55,8 @@ impl Wait {
         }
     }
 
-    /// The group in the webhook's index. For a delivery waiting for its breaker, its owner, a slot or another delivery,
-    /// the length of the wait does not matter, since the job that ends the wait must find it.
+    /// The group in the webhook's index. If a delivery is waiting for its breaker, its owner, a slot or another
+    /// delivery, the length of the wait does not matter: the job that ends the wait must find the delivery.
     pub(crate) fn group(&self, claimable_at: Time, now: Time) -> IndexGroup {
         match self {
             Self::Reader => IndexGroup::Unread,

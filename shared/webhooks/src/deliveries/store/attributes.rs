@@ -79,7 +79,7 @@ struct Attributes {
     out_of_turn: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<Attempt>,
-    /// The partition of the index `byEntity`, in which a delivery is while it has failed or is cancelled.
+    /// The partition of the index `byEntity`; present while the delivery is failed or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entity_key: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -520,7 +520,7 @@ pub(crate) fn undelivered(entity: &EntityId) -> Query {
     Query::index("byEntity", "entityKey", undelivered_key(entity))
 }
 
-/// The entries of an index with one of these states and this type.
+/// The index entries with one of these states and this type.
 pub(crate) fn filtered(query: Query, statuses: &[Status], kind: Option<&str>) -> Query {
     let statuses = statuses.iter().map(|status| is("status", status.as_str())).reduce(Condition::or);
     let kind = kind.map(|kind| is("type", kind));
@@ -541,7 +541,7 @@ pub(super) fn head_key(id: &DeliveryId) -> (String, String) {
     (format!("EVT#{}", id.event()), id.to_string())
 }
 
-/// The key of a shard of the index of due deliveries.
+/// The key of this shard in the index of due deliveries.
 pub(super) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }

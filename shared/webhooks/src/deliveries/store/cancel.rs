@@ -1,5 +1,5 @@
 //! Cancels open deliveries without an attempt. The change requires the delivery to be unchanged since it was read, so
-//! that only one of a concurrent cancellation and claim succeeds.
+//! that of a concurrent cancellation and claim, only one succeeds.
 
 use crate::deliveries::{
     state::{
@@ -23,7 +23,7 @@ impl Deliveries {
         let read = &read.head;
         let cancelled = apply(read, Transition::Cancel(CancelReason::Owner), now);
         let index = Index::after(read, &cancelled, AnnouncedBy::Sweep, now);
-        // Its content may have been erased since it was read.
+        // The content may have been erased since the delivery was read.
         let unchanged = |change: HeadChange| change.if_as_read(read).if_not_erased();
         self.write_head_and_read(read, &cancelled, index, unchanged, CANCELLING).await
     }

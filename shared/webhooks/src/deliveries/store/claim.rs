@@ -249,7 +249,7 @@ impl Deliveries {
         Ok(claimed.or_own(|head| is_own_claim(head, lease, made)).done())
     }
 
-    /// Extends the lease by which a reader holds a delivery of this webhook to `end`. Returns false if the lease was
+    /// Extends to `end` the lease with which a reader holds a delivery of this webhook. Returns false if the lease was
     /// lost, or the delivery is final or belongs to another webhook. Repeating it changes nothing.
     pub(crate) async fn extend_lease(
         &self,
@@ -431,7 +431,7 @@ impl Deliveries {
         if table.write_together(change.if_not_erased(), RELEASING).await?.is_done() {
             return Ok(());
         }
-        // Either the claim was lost, in which case this write fails as well, or the event was erased in the meantime.
+        // If the claim was lost, this write fails too. Otherwise, the event was erased in the meantime.
         self.cancel_erased(claimed, now).await
     }
 

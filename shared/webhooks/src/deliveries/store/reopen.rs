@@ -18,8 +18,8 @@ use storage::{IdempotencyError, Record};
 
 const REOPENING: &str = "reopening a delivery";
 
-/// A delivery as it was read, and in its new form after a request to attempt it now: a final one gets a new schedule,
-/// and an open one an additional attempt.
+/// A delivery before and after a request to attempt it now: a final one gets a new schedule, and an open one an
+/// additional attempt.
 struct Request<'a> {
     read: &'a Head,
     new: Head,

@@ -123,8 +123,8 @@ pub(crate) mod tests {
     use base::{SystemRandom, testing::CountingRandom};
     use storage::sealing::ring;
 
-    /// The key pair of `test_asymmetric_key_signing` in the server of Svix, whose signature is the example of `v1a` in
-    /// the specification. Its `whsk_` is the private key followed by the public one.
+    /// The key pair of `test_asymmetric_key_signing` in Svix's server, whose signature is the example of `v1a` in the
+    /// specification. Its `whsk_` is the private key followed by the public one.
     pub(crate) fn of_the_specification() -> SigningKeyPair {
         let seed = BASE64_STANDARD.decode("6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbc=").expect("base64");
         SigningKeyPair::of(SecretBytes::new(seed)).expect("32 bytes")

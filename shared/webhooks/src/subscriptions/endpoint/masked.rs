@@ -87,7 +87,7 @@ fn parameters(url: &str) -> impl Iterator<Item = &str> {
     query.split('&').filter(|parameter| !parameter.is_empty())
 }
 
-/// The name of a parameter of a query, if it has one.
+/// A query parameter's name, if it has one.
 fn name(parameter: &str) -> Option<Vec<u8>> {
     parameter.split_once('=').map(|(name, _)| percent_decode_str(name).collect())
 }

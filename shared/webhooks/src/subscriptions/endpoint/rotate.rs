@@ -177,8 +177,8 @@ impl PreviousSecret {
 }
 
 impl Webhooks {
-    /// Ends a webhook's previous signing secrets, once per idempotency key. Later attempts have a signature by the
-    /// current secret only.
+    /// Ends a webhook's previous signing secrets, once per idempotency key. Later attempts are signed only with the
+    /// current secret.
     pub async fn end_previous_secret(
         &self,
         entity: &AuthorizedEntity,

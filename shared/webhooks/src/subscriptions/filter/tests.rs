@@ -27,7 +27,7 @@ fn filter(json: &Value) -> EventFilter {
     EventFilter::read(&json.to_string()).expect("a filter")
 }
 
-/// The pointers of the faults of a filter.
+/// The pointers of a filter's faults.
 fn faults(filter: &str) -> Vec<String> {
     EventFilter::read(filter).expect_err(filter).into_iter().map(|fault| fault.pointer.as_str().to_owned()).collect()
 }

@@ -28,7 +28,7 @@ use storage::table::{Change, Put, Table, TableError, Transaction, Write, Written
 pub const ANNOUNCEMENT_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The time limit for reading the marks, since an attempt's record waits for them.
 const READ_LIMIT: Duration = Duration::from_secs(2);
-/// The maximum number of events of any other type for one entity in one clock hour.
+/// The maximum number of events of any other type per entity and clock hour.
 pub(in crate::subscriptions) const MAX_TO_ENTITY: u32 = 10;
 
 const HOUR: i64 = 60 * 60;

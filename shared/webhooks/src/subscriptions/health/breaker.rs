@@ -123,8 +123,8 @@ pub enum BreakerDecision {
 pub struct FailureStreak {
     /// The time of its first failure.
     pub since: Time,
-    /// The item's `announce_after` as read. It is a condition of the write, so that one of two concurrent dispatchers
-    /// loses.
+    /// The item's `announce_after` as it was read. It is a condition of the write, so that one of two concurrent
+    /// dispatchers loses.
     pub announce_after: Option<Time>,
 }
 

@@ -3,10 +3,10 @@
 //! | item | pk / sk |
 //! |---|---|
 //! | health | `ENT#{entity}` / `HLT#{webhook}` |
-//! The table adds up failures, so that concurrent dispatchers lose none, and a success removes the item, so that a
-//! healthy webhook costs no write. Without attempts, the item is kept for at least as long as the statistics shown with
-//! it, so that no webhook appears healthy if all of its attempts shown have failed. Whether the webhook is disabled
-//! depends on the *streak*; a long silence ends it.
+//! The table adds up failures, so that concurrent dispatchers lose none. A success removes the item, so that a healthy
+//! webhook costs no write. Without attempts, the item is kept for at least as long as the statistics shown with it, so
+//! that no webhook appears healthy if all of its attempts shown have failed. Whether the webhook is disabled depends on
+//! the *streak*; a long silence ends it.
 
 pub mod announcing;
 pub mod breaker;

@@ -10,8 +10,8 @@ pub(super) const LONGEST: u64 = 20_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Histogram(pub(super) BTreeMap<u64, u64>);
 
-/// The shortest duration of each range. A range ends at most a sixth above its shortest duration, so that its middle is
-/// within a tenth of all of its durations.
+/// The shortest duration of each range. A range ends at most a sixth above its shortest duration, so that the middle of
+/// a range is within a tenth of every duration in it.
 fn ranges() -> impl Iterator<Item = u64> {
     std::iter::successors(Some(0u64), |least| Some((*least + 1).max(*least * 7 / 6)).filter(|next| *next < LONGEST))
 }

@@ -61,8 +61,8 @@ pub struct WebhookStatus {
     /// When its owner paused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_since: Option<Time>,
-    /// The end of the pause of an enabled webhook, unless only its owner ends it. A time in the past means that a probe
-    /// is due or under way.
+    /// When an enabled webhook's pause ends, unless only its owner can end it. A time in the past means that a probe is
+    /// due or under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused_until: Option<Time>,
 }
