@@ -134,7 +134,7 @@ mod tests {
         let other = SigningSecret::new(&SystemRandom, SignatureScheme::Hmac);
         let event = EventId::new(NOW, &CountingRandom::default());
         let timestamp = NOW.as_seconds().to_string();
-        // A webhook whose secret was rotated signs with both.
+        // A webhook whose secret was rotated signs with both keys.
         let signatures = signature::sign([&other, &key], &event, NOW, BODY);
         let good =
             Received { id: event.as_str(), timestamp: &timestamp, signature: &signatures, body: BODY.as_bytes() };

@@ -123,8 +123,8 @@ impl Canary {
         }
     }
 
-    /// Sends an event through the deployment and publishes the outcome as a metric. Without the canary's secret it only
-    /// logs a warning.
+    /// Sends an event through the deployment and publishes the outcome as a metric. Without the canary's secret, it
+    /// only logs a warning.
     pub async fn run(&self) {
         let secret = match self.secrets.read::<CanarySecret>(SECRET).await {
             Err(SecretError::Missing { .. }) => {

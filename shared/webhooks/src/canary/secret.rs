@@ -32,7 +32,7 @@ pub struct CanarySecret {
     pub managing_entity_identifier: EntityId,
     /// Its receiver's webhook.
     pub webhook_identifier: WebhookId,
-    /// The key that signs the webhook's deliveries, in base 64.
+    /// The key that signs the webhook's deliveries, in Base64.
     pub signing_key: SecretBytes,
 }
 
@@ -40,7 +40,7 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretText, D::Err
     String::deserialize(deserializer).map(SecretText::new)
 }
 
-/// A new signing key for the webhook, in base 64.
+/// A new signing key for the webhook, in Base64.
 pub fn fresh_signing_key(random: &dyn Random) -> String {
     BASE64_STANDARD.encode(random::bytes::<32>(random))
 }

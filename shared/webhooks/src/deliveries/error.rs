@@ -1,4 +1,4 @@
-//! Errors of the use cases of deliveries.
+//! Errors of the delivery use cases.
 
 use crate::{
     deliveries::{
@@ -15,10 +15,10 @@ use storage::{IdempotencyError, SealError, TableError};
 /// Why deliveries were not shown, listed, recovered, replayed, cancelled or resent.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// The entity has no such delivery. Another entity's delivery gives the same error.
+    /// The entity has no such delivery. The error is the same for another entity's delivery.
     #[error("the entity has no such delivery")]
     NotFound,
-    /// The entity has no such event, or its retention is over. Another entity's event gives the same error.
+    /// The entity has no such event, or its retention is over. The error is the same for another entity's event.
     #[error("the entity has no such event")]
     EventNotFound,
     /// The event's content was erased, so there is nothing left to send.

@@ -2,7 +2,7 @@
 //! deliveries, publishes the outbox and works on jobs.
 //!
 //! A delivery is overdue if its message was lost, its worker died, or its wait exceeds the longest delay of a message.
-//! Before the sweep announces a delivery, it postpones the due time, twice as far each time, so that repeated
+//! Before the sweep announces a delivery, it postpones the due time, for twice as long each time, so that repeated
 //! announcements do not add to a backlog on the queue. While the queue is crowded, a delivery probably still has a
 //! message on it: the sweep opens it much later, or postpones it much further and sends no message yet.
 //!
@@ -154,7 +154,7 @@ pub enum SweepError {
     /// Overdue deliveries could not be announced.
     #[error("overdue deliveries could not be announced; the next sweep will try again")]
     Overdue(#[source] TableError),
-    /// A job could not be worked on.
+    /// Work on a job failed.
     #[error("a job failed; the next sweep will continue it")]
     Job(#[source] TableError),
     /// An event of the outbox could not be published.
@@ -204,7 +204,8 @@ impl Sweeper {
         Ok(published? + announced)
     }
 
-    /// Opens the deliveries of new events, and of events that an earlier sweep could not see. Returns how many.
+    /// Opens the deliveries of new events, and of events that an earlier sweep could not see. Returns how many it
+    /// opened.
     async fn open_new(&self, began: Time) -> Result<usize, TableError> {
         // First attempts are announced in the quick lane. The lane's length is read first, so that events that are too
         // young are not read.
@@ -215,14 +216,14 @@ impl Sweeper {
         Ok(opened? + opened_again?)
     }
 
-    /// Opens the deliveries of the events that have reached this age since the last pass of this kind. Returns how
-    /// many. A failing event does not block the others; the next sweep begins with it.
+    /// Opens the deliveries of the events that have reached this age since the last pass of this kind. Returns how many
+    /// it opened. A failing event does not block the others; the next sweep begins with it.
     async fn open_after(&self, look: Look, age: Duration, began: Time) -> Result<usize, TableError> {
         let mut before = self.deliveries.opened(look).await?;
         if look == Look::Second {
             let oldest = body_at(self.clock.now() - age * 2);
             if before.is_none() {
-                // The deployment has had no such pass yet: it begins now, not with the oldest stored event.
+                // The deployment has had no such pass yet: the pass begins now, not with the oldest stored event.
                 (0..SHARDS).for_each(|shard| before.advance(shard, &oldest));
                 self.deliveries.keep_opened(look, before.clone()).await?;
             }
@@ -288,8 +289,8 @@ impl Sweeper {
         }
     }
 
-    /// Opens an event's deliveries. Returns how many, or `None` if no time is left. After several errors for an entity,
-    /// its other events fail at once.
+    /// Opens an event's deliveries. Returns how many it opened, or `None` if no time is left. After several errors for
+    /// an entity, its other events fail at once.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
         let late = || TableError::code("opening an event's deliveries", "ThrottlingException");

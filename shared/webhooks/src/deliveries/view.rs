@@ -124,7 +124,7 @@ pub struct WholeDelivery {
     pub advice: Option<Advice>,
     /// All attempts, oldest first.
     pub attempts: Vec<AttemptView>,
-    /// The event, byte for byte as a webhook with `payload` `full` gets it.
+    /// The event, byte for byte as a webhook with `payload` `full` receives it.
     pub event: Box<RawValue>,
     /// Where the event's data violates the type's schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -221,7 +221,7 @@ fn titled(title: &str, schema: &str) -> String {
     format!("{{{}:{},{members}", json!("title"), json!(title))
 }
 
-/// A schema of the catalogue with references into this document.
+/// A schema from the catalogue with references into this document.
 fn with_references(schema: &str) -> String {
     schema.replace("\"#/$defs/", &format!("\"{COMPONENTS}"))
 }

@@ -97,7 +97,7 @@ pub fn find(value: &str) -> Option<&'static EventType> {
 /// The types of the service's events about webhooks.
 const OPERATIONAL: [&str; 4] = ["webhook.failing", "webhook.disabled", "webhook.unread", "webhook.delivery.exhausted"];
 
-/// Whether events of this type are operational, except for a test of a webhook.
+/// Whether events of this type are operational, unless sent as a test of a webhook.
 pub(crate) fn is_operational(kind: &str) -> bool {
     OPERATIONAL.contains(&kind)
 }

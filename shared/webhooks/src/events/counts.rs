@@ -244,7 +244,7 @@ mod tests {
             for (process, continues) in turns {
                 let (counts, under_way) = &mut processes[process];
                 match under_way.take() {
-                    // Its step waits for the table, or the total is on its way.
+                    // Its step is waiting for the table, or the total is on its way.
                     Some(waiting) if !continues => *under_way = Some(waiting),
                     Some(None) => {
                         table += step;

@@ -1,8 +1,8 @@
 //! Processes JSON text character by character, so that nothing but white space changes. The crate `event-catalogue`
 //! includes this file, so it must not use other files.
 
-/// The characters of JSON, each with a flag for whether it is within a string. The closing quote counts as within, but
-/// the opening one does not.
+/// The characters of JSON, each with a flag for whether it is within a string. The closing quote counts as within the
+/// string, but the opening one does not.
 pub(crate) fn letters(json: &str) -> impl Iterator<Item = (char, bool)> {
     let mut in_text = false;
     let mut escaped = false;

@@ -34,7 +34,7 @@ use storage::{Allowance, Allowances};
 
 /// How long a publication tries to join a line that others are moving at the same time.
 const LIMIT: Duration = Duration::from_secs(4);
-/// How long it tries before it counts as a waiting publication of its entity (`Allowance::LineWaits`).
+/// How long a publication tries before it counts as one of its entity's waiting publications (`Allowance::LineWaits`).
 const UNCOUNTED: Duration = Duration::from_millis(500);
 /// The longest pause before another try.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -76,7 +76,7 @@ pub(super) struct Content<'a> {
 
 impl Content<'_> {
     /// The event with this content. If the publisher provided no subject, it is taken from the data: from the members
-    /// that the deployment lists, or else from the JSON Pointer of the type.
+    /// that the deployment lists, or else from the value at the type's JSON Pointer.
     pub(super) fn event(
         &self,
         id: EventId,

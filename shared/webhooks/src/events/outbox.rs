@@ -10,8 +10,8 @@
 //! The oldest events of a shard are published first, without turns between entities. An entity puts at most 31
 //! operational events of webhooks into the outbox per hour (`health::announcing`), and one event for each payment
 //! connection that is established, broken or removed. A publication to 200 webhooks takes about a tenth of a second,
-//! and a shard has 32 under way at once. So an entity's events of an hour delay others by less than a second, which is
-//! little compared with waiting up to a minute for the sweep.
+//! and a shard has 32 under way at once. So the events that an entity adds in an hour delay others by less than a
+//! second, which is little compared with waiting up to a minute for the sweep.
 
 use std::time::Duration;
 

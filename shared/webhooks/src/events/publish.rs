@@ -44,7 +44,7 @@ use storage::{IdempotencyError, IdempotentRequest, Record, Table, TableError};
 
 /// A publication that takes longer opens its deliveries itself, since the sweep may already be past its timestamp.
 const LATE: Duration = Duration::from_secs(10);
-/// The maximum length of a target's address, in bytes: an event is read with the addresses of its targets, up to 200.
+/// The maximum length of a target's address, in bytes: an event is read with the addresses of up to 200 targets.
 const MAX_URL_LENGTH: usize = 256;
 
 /// Whether events that match no webhook are stored: `KEEP_UNMATCHED_EVENTS`. They can be replayed to a webhook that is

@@ -127,8 +127,8 @@ impl Message {
     }
 }
 
-/// JSON in the characters that SQS accepts, which are those of XML. U+FFFE and U+FFFF, which JSON allows in strings
-/// only, become escapes. Control characters are always escaped in JSON.
+/// JSON with only the characters that SQS accepts, which are those of XML. U+FFFE and U+FFFF, which JSON allows in
+/// strings only, become escapes. Control characters are always escaped in JSON.
 fn acceptable(json: &str) -> Cow<'_, str> {
     if json.contains(['\u{fffe}', '\u{ffff}']) {
         json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff").into()

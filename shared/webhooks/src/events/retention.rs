@@ -1,6 +1,6 @@
 //! How long an event is stored, if its publisher wants less than the deployment's retention: `retentionDays`. It
-//! determines the event's `expiresAt`, which body, heads and attempts copy. The table removes items days late, so reads
-//! and lists leave out expired ones.
+//! determines the event's `expiresAt`, which its body, heads and attempts copy. The table removes items days late, so
+//! reads and lists leave out expired ones.
 
 use std::time::Duration;
 

@@ -10,8 +10,8 @@
 //! A publication is counted by its size before its body is read, and by its webhooks once they are known, before the
 //! event is written. It is carried out even if its targets exceed the share.
 //!
-//! The window is a minute of the clock, because an item that only gets additions needs no condition. So an entity may
-//! publish twice its share around the turn of a minute.
+//! The window is a clock minute, because an item that is only added to needs no condition. So an entity may publish
+//! twice its share around the turn of a minute.
 //!
 //! Each process counts in memory, and adds the counts to the item in steps; the addition returns the total of all
 //! processes. An entity that publishes less than a step in a minute costs nothing, and an entity beyond its share is
@@ -38,10 +38,10 @@ const LIMIT: &str = "published-deliveries";
 /// Time limit for counting a step, which runs concurrently with the publication.
 const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
-/// The bytes of a body that count as one unit.
+/// How many bytes of a body count as one unit.
 const BYTES_OF_ONE: usize = 4 * 1024;
-/// The number of webhooks that count as one delivery if fewer webhooks than that share get the event: every webhook is
-/// read, and its filter compared.
+/// How many of an entity's webhooks count as one delivery even if they do not get the event: each is still read, and
+/// its filter compared.
 const WEBHOOKS_OF_ONE: usize = 10;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.
@@ -128,7 +128,7 @@ impl PublishingShare {
         self.counting(entity, &decision, publication(AdmittedPublication { share: self, entity, size })).await
     }
 
-    /// Runs the work, and concurrently adds the steps that this decision completes to the table's count. The addition
+    /// Runs the work, and concurrently adds to the table's count the steps that this decision completes. The addition
     /// begins first, so that it is under way if the work blocks this thread.
     async fn counting<T>(&self, entity: &EntityId, decision: &QuotaDecision, work: impl Future<Output = T>) -> T {
         match *decision {
@@ -191,7 +191,7 @@ fn size(bytes: usize) -> u32 {
     bytes.div_ceil(BYTES_OF_ONE).max(1).try_into().unwrap_or(u32::MAX)
 }
 
-/// How many deliveries an event to `targets` of its entity's `webhooks` counts as: at least one.
+/// The number of deliveries that an event counts as if it goes to `targets` of its entity's `webhooks`: at least one.
 fn fan_out(targets: usize, webhooks: usize) -> u32 {
     targets.max(webhooks.div_ceil(WEBHOOKS_OF_ONE)).max(1).try_into().unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! Shared reads of events: one event's deliveries are attempted at the same time, and each needs the event. It is read,
-//! decoded and unpacked once for all that are waiting for it.
+//! Shared reads of events: one event's deliveries are attempted at the same time, and each needs the event. The event
+//! is read, decoded and unpacked once for all attempts that are waiting for it.
 
 use std::{
     collections::HashMap,

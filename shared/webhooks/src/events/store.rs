@@ -22,7 +22,7 @@ pub(crate) const SHARDS: u8 = 16;
 /// The index by entity: its events, and its failed and cancelled deliveries.
 pub(crate) const BY_ENTITY: &str = "byEntity";
 
-/// The maximum number of targets of an event: those of its publication, and those that replays add.
+/// How many targets an event may have: those of its publication, and those that replays add.
 pub(crate) const MAX_TARGETS: usize = 2 * MAX_WEBHOOKS;
 
 const KEEPING: &str = "storing an event";

@@ -47,7 +47,7 @@ pub(super) const OWN_SCHEMAS: Schemas = Schemas { descriptions: DESCRIPTIONS, pa
 /// This deployment's samples.
 pub(super) const OWN_SAMPLES: Samples = Samples(SAMPLES);
 
-/// A type of event with the schema of its data and samples.
+/// An event type with the schema of its data, and samples.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventTypeDetails {

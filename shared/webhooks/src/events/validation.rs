@@ -90,8 +90,8 @@ impl DataValidator {
         Ok(())
     }
 
-    /// Checks the data of a test event and returns the warnings. The log and the metric do not count it, since it does
-    /// not come from a publisher.
+    /// Checks the data of a test event and returns the warnings. The log and the metric do not count the event, since
+    /// it does not come from a publisher.
     ///
     /// # Errors
     /// If the deployment is strict, a violation for each value that does not conform.

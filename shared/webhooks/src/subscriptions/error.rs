@@ -1,4 +1,4 @@
-//! Errors of the use cases of webhooks.
+//! Errors of the webhook use cases.
 
 use crate::events::event::TooLarge;
 use base::Time;
@@ -11,7 +11,7 @@ pub const MAX_WEBHOOKS: usize = 200;
 /// Why a webhook was not shown, created, changed, removed or sent to.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// The entity has no such webhook. Another entity's webhook gives the same error.
+    /// The entity has no such webhook. The error is the same for another entity's webhook.
     #[error("the entity has no such webhook")]
     NotFound,
     /// The webhook is disabled, so no event is sent to it.
@@ -121,7 +121,7 @@ impl From<WebhookError> for Problem {
     }
 }
 
-/// The allowance as the end of "A managing entity may".
+/// The allowance, worded to complete "A managing entity may".
 fn allowed(what: Allowance) -> String {
     let limit = what.limit();
     match what {

@@ -26,7 +26,7 @@ impl RequestLimits {
         self.count_many(what, 1, entity, now).await
     }
 
-    /// Counts a request that counts more than once, such as once for each webhook that it reads.
+    /// Counts a request several times, such as once for each webhook that it reads.
     pub(crate) async fn count_many(
         &self,
         what: Allowance,

@@ -1,4 +1,4 @@
-//! Counting attempts for their webhooks' health and statistics.
+//! Counts attempts for their webhooks' health and statistics.
 
 use std::collections::BTreeMap;
 

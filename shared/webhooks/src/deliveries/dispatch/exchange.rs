@@ -96,8 +96,9 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the request. Returns the outcome, when it was known, and whether the exchange was slow. A webhook is
-    /// marked as slow while the exchange is still running, so that its other attempts use the slow lane from then on.
+    /// Sends the request. Returns the outcome, the time at which it was known, and whether the exchange was slow. A
+    /// webhook is marked as slow while the exchange is still running, so that its other attempts use the slow lane from
+    /// then on.
     async fn exchange(
         &self,
         entity: &AuthorizedEntity,

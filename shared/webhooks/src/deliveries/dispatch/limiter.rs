@@ -24,8 +24,8 @@ use crate::deliveries::queue::{
 use auth::EntityId;
 use base::WebhookId;
 
-/// Maximum number of concurrent attempts of an invocation. Each has a connection, and up to several copies of a 256 KiB
-/// event in memory.
+/// Maximum number of concurrent attempts in an invocation. Each needs a connection, and memory for up to several copies
+/// of a 256 KiB event.
 const MAX_PERMITS: usize = 50;
 /// Maximum number for one entity.
 const MAX_OF_ENTITY: usize = 40;
@@ -187,7 +187,7 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// A delivery that is waiting for a permit, until it is dropped.
+/// A delivery that counts as waiting for a permit until this is dropped.
 #[derive(Debug)]
 pub struct Waiting<'a>(&'a ConcurrencyLimiter);
 

@@ -54,7 +54,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Wakes and announces the delivery held by one that has ended.
+    /// Wakes and announces the delivery held by another that has ended.
     pub(super) async fn wake_next(&self, ended: Ended<'_>, webhook: &Webhook, now: Time) {
         let woken = self.deliveries.wake_next_or_log(ended, webhook, now).await;
         self.announce_woken(woken, webhook, now).await;

@@ -40,14 +40,14 @@ impl Prefetch {
     }
 }
 
-/// A webhook, and when its read began.
+/// A webhook, and the time at which its read began.
 #[derive(Debug)]
 pub(crate) struct CurrentWebhook {
     pub(crate) webhook: SigningWebhook,
     pub(crate) read: Instant,
 }
 
-/// An attempt's inputs, other than its head. An attempt needs both webhook and event.
+/// An attempt's inputs, other than its head. An attempt needs both the webhook and the event.
 pub(crate) struct AttemptInputs {
     pub(crate) webhook: Option<CurrentWebhook>,
     pub(crate) event: Option<Arc<StoredEvent>>,
@@ -91,7 +91,7 @@ impl Sources<'_> {
     }
 
     /// The inputs of a claimed attempt: prefetched values where they are usable, and consistent reads of the others.
-    /// Entity, webhook and event come from the delivery, since a message is only a hint.
+    /// The entity, webhook and event come from the delivery, since a message is only a hint.
     pub(crate) async fn inputs(self, claimed: &Claimed, prefetch: Prefetch) -> Result<AttemptInputs, TableError> {
         let owner = DeliveryOwner::of(claimed.delivery());
         let entity = AuthorizedEntity::owning_delivery(owner.entity.clone());

@@ -48,7 +48,7 @@ const NOT_HANDLED: &str = "a message was not handled; the queue will deliver it 
 /// The pause after a failed receive call.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// The minimum time that a slow-lane delivery without a permit waits on the queue. The time is short because another
-/// run may have a free permit: the queue does not spread messages evenly over its receivers.
+/// run may have a free permit: the queue does not spread messages evenly across its receivers.
 const RETURNS_AFTER: Spread = Spread { least: Duration::from_millis(500), more: Duration::from_secs(1) };
 /// The additional wait for each delivery of the entity that the run sent back before. It limits each run to 20
 /// returning deliveries per entity and second.

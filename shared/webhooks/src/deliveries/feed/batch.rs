@@ -1,8 +1,8 @@
 //! The batch of a read with an idempotency key: repeating the read returns the same deliveries while their leases last.
 //!
 //! The batch is stored, with a receipt for each delivery, before its deliveries are handed out. A repeated read hands
-//! out all of them again, including those that the first request did not reach, except deliveries that were answered.
-//! The record ends with the leases, so a read that is repeated later gets a new batch.
+//! out all of them again, even those that the first request did not reach, except for answered ones. The record ends
+//! with the leases, so a read that is repeated later gets a new batch.
 
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ impl Batch {
         Self { receipts: receipts.into_iter().map(Receipt::to_string).collect(), visible_from }
     }
 
-    /// Stores the batch under the idempotency key of a request. If a concurrent request with the same key was first,
+    /// Stores the batch under the idempotency key of a request. If a concurrent request with the same key came first,
     /// returns its batch.
     pub(super) async fn claim(
         self,

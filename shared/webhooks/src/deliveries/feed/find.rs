@@ -20,19 +20,19 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, Time, WebhookId, logging, random};
 use storage::TableError;
 
-/// How many of a feed's deliveries a look reads, and thus how many its readers can hold at once.
+/// How many of a feed's deliveries a look reads, and so how many its readers can hold at once.
 const MAX_LOOKED_AT: usize = 1_000;
 /// The maximum number of deliveries that one call reads from a feed.
 const MAX_PAGE: usize = 200;
-/// Time limit for recording the attempt of an earlier reader that did not answer. After that, a later reader or the
-/// dispatcher records the attempt.
+/// Time limit for recording the attempt of an earlier reader that did not answer. If it takes longer, a later reader or
+/// the dispatcher records the attempt.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The maximum total size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a
 /// JSON string within a response that is itself a JSON string. A function's response has at most 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
 /// How many waiting or held deliveries each look reads again, at half a read unit each: a resend or their reader's
-/// answer may have made them due earlier. At two looks a second, a request reads twice this number per second. It is
-/// small because a managing entity may have two hundred waiting requests.
+/// answer may have made them due earlier. At two looks a second, a request reads twice this number per second. The
+/// number is small because a managing entity may have two hundred waiting requests.
 const MAX_READ_AGAIN: usize = 8;
 
 /// The deliveries that a request skips, so that not every look at the feed reads all of them again.
@@ -127,8 +127,8 @@ pub(super) fn without_failed<T>(all: Vec<Result<Option<T>, TableError>>) -> Resu
     }
 }
 
-/// Page sizes of a look at a feed. They grow: while readers hold the oldest deliveries, a look skips many, and each
-/// call costs at least half a read unit.
+/// Page sizes for a look at a feed. They grow because readers may hold the oldest deliveries: a look then skips many,
+/// and each call costs at least half a read unit.
 fn pages(limit: usize) -> impl Iterator<Item = usize> {
     iter::successors(Some(limit.max(DEFAULT_LIMIT)), |size| Some((size * 2).min(MAX_PAGE)))
 }
@@ -140,7 +140,7 @@ impl Feeds {
     }
 
     /// The oldest deliveries that no reader holds, possibly more than `limit`. Adds held, waiting and expired ones to
-    /// `passed`, and reads some again that an earlier look added.
+    /// `passed`, and reads again some that an earlier look added.
     pub(super) async fn readable(
         &self,
         webhook: &WebhookId,
@@ -171,7 +171,7 @@ impl Feeds {
                     _ if head.is_erased() => {}
                     Some(from) if from <= now => found.push(head),
                     Some(from) => passed.until(from, &head, now),
-                    // It is final: the index lags behind.
+                    // The delivery is final: the index lags behind.
                     None => {}
                 }
             }
@@ -252,7 +252,7 @@ impl Feeds {
         let claim = self.deliveries.claim(id, attempt, random::uuid(&*self.random), now).await?;
         let Some(claimed) = claim.done().map(|claimed| claimed.until(until)) else { return Ok(None) };
         if claimed.unknown().is_none() {
-            // Its worker has put the delivery back into the feed in the meantime.
+            // The delivery's worker has put it back into the feed in the meantime.
             self.deliveries.release(&claimed).await?;
             return Ok(None);
         }

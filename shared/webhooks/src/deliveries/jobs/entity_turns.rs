@@ -114,7 +114,7 @@ impl Turn {
     }
 }
 
-/// The next turn of an entity with this next job; `None` if no turn is needed.
+/// The time of an entity's next turn, given its next job; `None` if no turn is needed.
 fn next_turn(job: Option<Time>, idle_since: Option<Time>, worked: bool, now: Time) -> Option<Time> {
     match job {
         Some(due) => Some(due.max(if worked { now } else { now + PAUSE_WITHOUT_WORK })),

@@ -68,7 +68,7 @@ pub(super) struct JobItem {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Work {
     Recover(Ranges),
-    /// Add a delivery for each matching event that has none to the webhook.
+    /// Add a delivery to the webhook for each matching event that has none.
     Replay(Replay),
     /// Cancel a removed webhook's waiting deliveries.
     Cancel(Passes),
@@ -92,7 +92,8 @@ pub(super) struct Erasure {
     pub(super) next: usize,
 }
 
-/// The progress of a page of work. It is applied to the job's current state, since requests may have added to it.
+/// The progress that a page of work made. It is applied to the job's current state, since requests may have added to
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A part was recovered up to a position or, if there is none, up to the end that it had when the page was read.
@@ -158,7 +159,7 @@ impl PageResult {
     }
 }
 
-/// An entry of the index of due jobs and turns.
+/// An entry in the index of due jobs and turns.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DueJob {
@@ -198,7 +199,7 @@ impl Work {
     }
 }
 
-/// A turn of the entity, due at this time, for the transaction that writes a job.
+/// A turn for the entity, due at this time, for the transaction that writes a job.
 pub(super) fn turn(entity: &EntityId, due: Time) -> Change {
     let turn = Change::of((format!("{TURN}{entity}"), TURN_SORT.to_owned()));
     turn.set("dueShard", SHARD).set("dueAt", due).remove("idleSince")
@@ -235,7 +236,7 @@ impl JobItem {
         }
     }
 
-    /// A new and empty recovery.
+    /// A new, empty recovery.
     pub(super) fn recovery(entity: &EntityId, webhook: &WebhookId, now: Time) -> Self {
         Self::new(entity, webhook, Work::Recover(Ranges::default()), now)
     }
@@ -285,7 +286,7 @@ impl JobItem {
             (Work::Replay(replay), Progress::Replayed { replay: worked_on, part, up_to }) => {
                 replay.done(worked_on, part, up_to.as_ref());
             }
-            // They are replaced, since only the sweep that holds the job changes them.
+            // The passes are replaced, since only the sweep that holds the job changes them.
             (Work::Cancel(passes) | Work::Release(passes) | Work::Resume(passes), Progress::Passed(left)) => {
                 *passes = left.clone();
             }

@@ -74,7 +74,7 @@ impl Worker {
     }
 }
 
-/// Makes a delivery due now, unless it is not waiting for the end of a pause.
+/// Makes a delivery due now if it is waiting for the end of a pause.
 async fn resume(deliveries: &Deliveries, webhook: &WebhookId, id: &DeliveryId, now: Time) -> Result<bool, TableError> {
     let consequence = "the delivery's item cannot be read; the delivery is on hold until the dispatcher checks it";
     let head = skip_unreadable(deliveries.head(id).await, id, consequence)?.flatten();

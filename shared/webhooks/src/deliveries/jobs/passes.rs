@@ -23,7 +23,7 @@ pub(super) enum Pass {
     Cancel,
     /// Take the deliveries out of a feed whose webhook is removed, disabled or no longer pulled. Each becomes due, and
     /// the dispatcher sends it, cancels it, or puts it into the feed again. A delivery that a reader holds becomes due
-    /// at the end of its lease, unless the reader answers before.
+    /// at the end of its lease, unless the reader answers first.
     Release,
     /// Make due the deliveries that are waiting for their owner's pause to end.
     Resume,

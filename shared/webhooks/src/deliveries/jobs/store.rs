@@ -27,7 +27,7 @@ const POSTPONING: &str = "postponing a job";
 
 /// How long a temporary webhook exists after its feed was last read.
 pub(super) const TEMPORARY: Duration = Duration::from_secs(60 * 60);
-/// How long the job of an erasure waits for the request that wrote it.
+/// How long an erasure's job waits for the request that wrote it.
 const ERASURE_WAIT: Duration = Duration::from_secs(20);
 
 /// The remaining ranges of a recovery, for each kind.
@@ -49,7 +49,7 @@ impl Jobs {
         Self(table)
     }
 
-    /// Writes for the transaction that removes a webhook: the job that cancels its waiting deliveries, and a turn of
+    /// Writes for the transaction that removes a webhook: the job that cancels its waiting deliveries, and a turn for
     /// its entity.
     pub(crate) fn cancellation(
         &self,
@@ -61,7 +61,7 @@ impl Jobs {
     }
 
     /// Writes for the transaction that removes, disables or changes a webhook: the job that takes the deliveries out of
-    /// its feed, and a turn of its entity.
+    /// its feed, and a turn for its entity.
     pub(crate) fn release(
         &self,
         entity: &AuthorizedEntity,
@@ -72,7 +72,7 @@ impl Jobs {
     }
 
     /// Writes for the transaction that begins or ends an owner's pause: the job that makes the waiting deliveries due
-    /// at its end, and a turn of the entity.
+    /// at its end, and a turn for the entity.
     pub(crate) fn resumption(
         &self,
         entity: &AuthorizedEntity,
@@ -83,7 +83,7 @@ impl Jobs {
         self.job(entity, webhook, Work::Resume(Passes::new(end)), end, now)
     }
 
-    /// Writes for the transaction that adds a temporary webhook: the job that removes it, and a turn of its entity.
+    /// Writes for the transaction that adds a temporary webhook: the job that removes it, and a turn for its entity.
     pub(crate) fn expiry(
         &self,
         entity: &AuthorizedEntity,
@@ -110,7 +110,7 @@ impl Jobs {
     }
 
     /// Writes for the transaction that erases an event: the job that erases the content in its deliveries, and a turn
-    /// of its entity. The job begins when the request must have ended, since the request usually does the work itself
+    /// for its entity. The job begins when the request must have ended, since the request usually does the work itself
     /// and removes the job.
     pub(in crate::deliveries) fn erasure(
         &self,
@@ -135,7 +135,8 @@ impl Jobs {
         self.0.write(job, REMOVING).await.map(drop)
     }
 
-    /// The ranges of a scope that a recovery still has to process: less than the whole scope if one is in progress.
+    /// The ranges of a scope that a recovery still has to process: less than the whole scope if a recovery is in
+    /// progress.
     pub(in crate::deliveries) async fn left(
         &self,
         entity: &AuthorizedEntity,
@@ -235,7 +236,7 @@ impl Jobs {
         Err(conflict().into())
     }
 
-    /// A webhook's recovery, or a new and empty one.
+    /// A webhook's recovery, or a new, empty one.
     async fn recovery(&self, entity: &AuthorizedEntity, webhook: &WebhookId, now: Time) -> Result<JobItem, TableError> {
         let found = self.get(&partition(webhook), RECOVER).await?;
         Ok(found.unwrap_or_else(|| JobItem::recovery(entity.id(), webhook, now)))

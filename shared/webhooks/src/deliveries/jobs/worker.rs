@@ -247,7 +247,7 @@ impl Worker {
     }
 }
 
-/// Warns about a job that was postponed. The reason is left out, since it may contain values of the item.
+/// Warns about a job that was postponed. The reason is left out, since it may contain values from the item.
 fn warn_of_unreadable(pk: &str, sk: &str) {
     tracing::warn!(
         pk,

@@ -20,7 +20,7 @@ pub(crate) const INDEX_LAG: Duration = Duration::from_secs(60);
 
 const LOOKING: &str = "reading a webhook's deliveries";
 
-/// An entry of an index of deliveries.
+/// An entry in a delivery index.
 #[derive(Debug, Deserialize)]
 pub(super) struct Entry {
     #[serde(rename = "sk")]
@@ -37,7 +37,7 @@ pub(crate) struct Page<T> {
     pub(crate) end: Option<ListPosition>,
 }
 
-/// Where a query of an index of deliveries ended.
+/// Where a query on a delivery index ended.
 pub(super) fn position_of_end(end: Option<PageEnd>) -> Result<Option<ListPosition>, TableError> {
     let Some(end) = end else { return Ok(None) };
     let position = end.text("sk").and_then(ListPosition::parse);
@@ -78,7 +78,7 @@ impl Deliveries {
         Ok(page.found.first().map(|id| id.event().time()))
     }
 
-    /// Counts deliveries of a group in a range, up to `limit` as far as one call to the table reaches.
+    /// Counts deliveries of a group in a range, up to `limit` and as far as one call to the table reaches.
     pub(crate) async fn count_group(
         &self,
         webhook: &WebhookId,

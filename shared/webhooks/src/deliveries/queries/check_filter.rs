@@ -73,7 +73,7 @@ pub struct FilterCheck {
     is_incomplete: bool,
 }
 
-/// An entry of the index, and the result for its event.
+/// An index entry, and the result for its event.
 enum Read {
     /// The event has a different type.
     Unwanted,
@@ -172,7 +172,7 @@ impl Deliveries {
         let mut check = FilterCheck::default();
         let mut range = request.range.clone();
         let mut entries = 0;
-        // Reading one more than is compared shows whether there are more.
+        // Reading one more event than is compared shows whether there are more.
         let mut look = i32::from(request.limit) + 1;
         loop {
             let queries = partitions(entity.id(), Included::All);

@@ -1,6 +1,6 @@
 //! Cursors: where the next page of a list begins, as an opaque string that clients send back. A cursor is sealed for
 //! one entity and its list's filters: no client can forge or change it, or use it for another list. It contains the
-//! position of a delivery or an event, so that new ones do not shift the pages, and which events were postponed.
+//! position of a delivery or an event, so that new ones do not shift the pages, and identifies the postponed events.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 

@@ -123,7 +123,7 @@ impl Deliveries {
             let most = i32::try_from(look).unwrap_or(i32::MAX);
             let page = self.events_of(entity.id(), &range, filters, Included::All, most).await?;
             entries += page.looked_at;
-            // The range begins at the deployment's retention, but a single event may expire earlier.
+            // The range goes back as far as the deployment's retention, but a single event may expire earlier.
             found.extend(page.found.into_iter().filter(|event| event.is_kept(now)));
             if found.len() > limit {
                 found.truncate(limit);

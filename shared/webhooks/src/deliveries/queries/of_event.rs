@@ -37,7 +37,7 @@ pub struct EventWithDeliveries {
     /// When its content was erased, if it was; `data` is then empty.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     erased_date: Option<Time>,
-    /// One for each webhook that the event matched, newest first. Not part of the stored body.
+    /// A delivery for each webhook that the event matched, newest first. Not part of the stored body.
     #[serde(skip_deserializing)]
     deliveries: Vec<DeliveryView>,
 }

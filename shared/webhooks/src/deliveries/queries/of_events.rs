@@ -20,7 +20,7 @@ use storage::table::{Query, TableError, is};
 
 const LOOKING: &str = "reading an entity's events";
 
-/// An entry of an index of events.
+/// An entry in an event index.
 #[derive(Debug, Deserialize)]
 pub(super) struct Entry {
     #[serde(rename = "sk")]

@@ -76,7 +76,7 @@ impl<'a> Filling<'a> {
     fn add(&mut self, deliveries: impl Iterator<Item = Head>) -> Option<ListPosition> {
         let is_own = |head: &Head| head.delivery.owner_identifier == *self.entity;
         let is_repeated = |head: &Head| self.indexed_until.is_some_and(|until| was_indexed(head, until));
-        // The range begins at the deployment's retention, but a single event may expire earlier.
+        // The range goes back as far as the deployment's retention, but a single event may expire earlier.
         let is_listed =
             |head: &Head| is_own(head) && head.is_kept(self.now) && self.filters.wants(head) && !is_repeated(head);
         self.heads.extend(deliveries.filter(is_listed));

@@ -117,7 +117,7 @@ impl Merge {
         self.streams.iter().filter_map(|stream| stream.end.clone()).max()
     }
 
-    /// Takes the deliveries down to a position from all streams, newest first.
+    /// Takes from all streams the deliveries down to a position, newest first.
     pub(super) fn take_until(&mut self, end: Option<&ListPosition>) -> Vec<Candidate> {
         let mut merged: BTreeMap<DeliveryId, Option<Arc<EventItem>>> = BTreeMap::new();
         for stream in &mut self.streams {

@@ -13,7 +13,7 @@ use storage::aws::Aws;
 /// call.
 const WAIT_SECONDS: i32 = 1;
 
-/// A message of the batch that Lambda passed to the dispatcher.
+/// A message in the batch that Lambda passed to the dispatcher.
 #[derive(Debug)]
 pub struct BatchMessage {
     /// Identifies the message in the response to Lambda, which names the messages to deliver again.

@@ -41,7 +41,7 @@ pub struct DueAttempt {
     pub has_waited: bool,
 }
 
-/// Entity and webhook of a delivery.
+/// The entity and the webhook of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOwner {
     /// The entity.
@@ -83,12 +83,12 @@ impl AttemptMessage {
         Self { entity, due: DueAttempt { delivery, attempt, webhook, webhook_changed: None, has_waited: false } }
     }
 
-    /// Entity and webhook of the delivery.
+    /// The entity and the webhook of the delivery.
     pub fn owner(&self) -> DeliveryOwner {
         DeliveryOwner { entity: self.entity.clone(), webhook: self.due.webhook.clone() }
     }
 
-    /// The message with the webhook's last change.
+    /// The message with the time of the webhook's last change.
     pub fn since(self, webhook_changed: Time) -> Self {
         Self { due: DueAttempt { webhook_changed: Some(webhook_changed), ..self.due }, ..self }
     }

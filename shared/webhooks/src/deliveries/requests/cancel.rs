@@ -1,5 +1,5 @@
-//! Cancels one delivery at its owner's request. One conditional write ends an open delivery, regardless of why it
-//! waits. An attempt that is under way cannot be stopped.
+//! Cancels one delivery at its owner's request. One conditional write ends an open delivery, regardless of why it is
+//! waiting. An attempt that is under way cannot be stopped.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use auth::AuthorizedEntity;
 use base::{DeliveryId, SharedClock};
 use storage::table::{TableError, Written};
 
-/// How many times a change to a delivery is tried while the delivery changes concurrently. Each concurrent change is a
+/// How many times a change to a delivery is tried if the delivery changes concurrently. Each concurrent change is a
 /// claim, a record or another request.
 const TRIES: usize = 5;
 
@@ -53,7 +53,7 @@ impl Cancelling {
         Ok(cancelled.whole(self.clock.now()))
     }
 
-    /// Wakes the next delivery about the subject, if this one was holding it. It uses the quick lane, since a person is
+    /// Wakes the next delivery about the subject, if this one was holding it. Uses the quick lane, since a person is
     /// waiting.
     async fn wake_next(&self, entity: &AuthorizedEntity, cancelled: &Head) -> Result<(), TableError> {
         if cancelled.delivery.subject.is_none() {

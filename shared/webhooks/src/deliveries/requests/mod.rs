@@ -1,4 +1,4 @@
-//! An owner's requests: resending or recovering deliveries, replaying events, cancelling one, and erasing an event's
+//! An owner's requests: resending, recovering or cancelling deliveries, replaying events, and erasing an event's
 //! content.
 
 pub mod cancel;

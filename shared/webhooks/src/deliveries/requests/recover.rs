@@ -172,7 +172,8 @@ fn nothing_to_recover(
 }
 
 impl RecoveryScope {
-    /// Reads the scope in a request's body. It ends now at the latest, since only existing deliveries are recovered.
+    /// Reads the scope in a request's body. The scope ends now at the latest, since only existing deliveries are
+    /// recovered.
     pub fn read(body: &[u8], now: Time) -> Result<Self, Problem> {
         let mut body = JsonBody::read(body)?;
         let since = body.required_time("createdFrom");

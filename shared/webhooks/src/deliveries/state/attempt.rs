@@ -43,7 +43,7 @@ pub enum ErrorCode {
     Blocked,
     /// The reader of a feed reported a failure.
     Reported,
-    /// No reader of the feed answered for the delivery in time. Whether the response reached its reader is unknown.
+    /// No reader of the feed answered for the delivery in time. It is unknown whether the response reached the reader.
     Unconfirmed,
     /// The worker that sent the request died before it recorded the outcome, which is unknown.
     Interrupted,
@@ -71,7 +71,7 @@ impl ErrorCode {
         Self::parse(error.split(':').next()?)
     }
 
-    /// The code and the sentence of an error's text.
+    /// The code and the sentence in an error's text.
     pub fn split(error: &str) -> Option<(Self, &str)> {
         let (code, detail) = error.split_once(": ")?;
         Some((Self::parse(code)?, detail))
@@ -184,8 +184,8 @@ impl Attempt {
 
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        // A delivery that a reader got may have been sent to an address earlier, or may be sent later. The address of
-        // an interrupted request may have changed since the publication.
+        // A delivery that a reader got may have been sent to an address earlier, or may be sent to one later. The
+        // address of an interrupted request may have changed since the publication.
         let is_recorded = !self.is_of_reader() && !self.is_interrupted();
         let delivery_url = is_recorded.then(|| delivery_url.to_owned());
         let url = self.url.or(delivery_url).filter(|url| !url.is_empty());

@@ -17,11 +17,11 @@ use crate::{
 use base::{DeliveryId, Time};
 use storage::idempotency;
 
-/// How long an attempt that a person requested ignores a pause. After that it waits like any other, so that
-/// a thousand requests do not keep reading the breaker of an unresponsive endpoint.
+/// How long an attempt that a person requested ignores a pause. After that it waits like any other, so that a thousand
+/// requests do not keep reading an unresponsive endpoint's breaker.
 const REQUESTED_RECENTLY: Duration = Duration::from_secs(2 * 60);
 
-/// The longest pause of a delivery without content to send.
+/// The longest pause for a delivery without content to send.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 /// The shortest and longest interval between checks of a delivery whose webhook its owner paused. A job ends the wait;
@@ -134,8 +134,8 @@ impl Facts<'_> {
         Decision::Wait(Wait::Content, after_pause(created, self.now))
     }
 
-    /// The decision of the breaker. An operational event is sent in cases where another delivery would be the probe:
-    /// its outcome is not counted, and the webhook may get no other event.
+    /// The breaker's decision. An operational event is sent in cases where another delivery would be the probe: its
+    /// outcome is not counted, and the webhook may get no other event.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let decision =

@@ -30,7 +30,8 @@ pub struct Head {
     /// How many attempts had no known outcome and did not count in the schedule: those of readers that did not answer,
     /// and of workers that died.
     pub(crate) unanswered: u32,
-    /// Whether the first attempt was requested by a person or a replay, and does not wait for the preceding deliveries.
+    /// Whether the first attempt was requested by a person or a replay, and so does not wait for the preceding
+    /// deliveries.
     pub(crate) out_of_turn: bool,
     /// Attempts that are small enough for the head.
     pub(crate) attempts: Vec<Attempt>,
@@ -166,7 +167,7 @@ impl Head {
         Time::from_millis(self.expires_at.saturating_mul(1000))
     }
 
-    /// The head without its event's content, if that is erased and the erasure has not reached the head yet.
+    /// The head without its event's content, if the content is erased but the erasure has not reached the head yet.
     pub(crate) fn erased_with_its_event(self, erased: Option<Time>) -> Self {
         let Some(erased) = erased.filter(|_| !self.is_erased()) else { return self };
         let attempts = self.attempts.into_iter().map(Attempt::without_answer).collect();
@@ -196,8 +197,8 @@ impl Head {
         self.lease().map(|lease| lease.until).filter(|end| now < *end + CLOCK_SKEW)
     }
 
-    /// Whether the next attempt has already been made, by a reader or a worker whose outcome is unknown. It is recorded
-    /// before another attempt is made.
+    /// Whether a reader or a worker has already made the next attempt, with an unknown outcome. It is recorded before
+    /// another attempt is made.
     pub(crate) fn has_unknown_outcome(&self) -> bool {
         self.state.open().is_some_and(|open| open.claim.unknown.is_some())
     }

@@ -2,8 +2,8 @@
 //! deliveries is a separate partition, with the newest delivery at its end, so that a list by webhook and state reads
 //! little more than it shows.
 //!
-//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it was opened, postponed, put into a feed,
-//! recorded or ended. An early retry changes no index.
+//! A delivery is in `byDue` while it has a due time, and in `byWebhook` once it has been opened, postponed, put into a
+//! feed, recorded or ended. An early retry changes no index.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The positions of a delivery in the indexes, as a function of its state.
 //!
-//! The write units of the indexes, in addition to those of the items. An entry whose attributes change costs one more.
+//! Write units for the indexes, in addition to those for the items. An entry whose attributes change costs one more.
 //!
 //! | delivery | `byDue` | `byWebhook` | `byEntity` |
 //! |---|---|---|---|
@@ -52,8 +52,8 @@ impl Index {
     }
 
     /// The positions of a delivery in its new state; `None` if they do not change, which saves writes. An early retry
-    /// is left to the sweep that opens the delivery. A retry after a few seconds moves no due time, unless the attempt
-    /// before it was late.
+    /// is left to the sweep that opens the delivery. A retry after a few seconds does not move the due time, unless the
+    /// previous attempt was late.
     pub(crate) fn after(read: &Head, new: &Head, announced_by: AnnouncedBy, now: Time) -> Option<Self> {
         let group = Some(IndexGroup::of(new, now));
         let Some(open) = new.state.open() else { return Some(Self { group, due_at: None, sweeps: read.index.sweeps }) };

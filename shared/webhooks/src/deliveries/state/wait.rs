@@ -84,15 +84,14 @@ impl Wait {
     }
 
     /// The reason as the owner sees it, for an attempt at this time that is not under way; `None` if it is due now. An
-    /// overdue attempt counts as waiting for a permit, since that wait is not stored: its time on the queue is over,
-    /// and the sweep announces it again.
+    /// overdue attempt counts as waiting for a permit, since that wait is not stored: the grace period for its message
+    /// is over, and the sweep announces it again.
     pub(crate) fn shown(&self, next: Time, now: Time) -> Option<WaitingFor> {
         let is_early = now < next;
         match self {
             Self::Before(_) => Some(WaitingFor::Order),
             Self::Pause => Some(WaitingFor::Pause),
-            // After a failure that a reader reported, the feed offers the delivery again after the wait of the
-            // schedule.
+            // After a failure that a reader reported, the feed offers the delivery again after the schedule's wait.
             Self::Reader => Some(if is_early { WaitingFor::Schedule } else { WaitingFor::Reader }),
             _ if !is_early => (next + GRACE <= now).then_some(WaitingFor::Limit),
             Self::Breaker => Some(WaitingFor::Breaker),

@@ -1,6 +1,6 @@
-//! A delivery's head as an item in the table: how a state is stored, the writes of a change, and the condition that the
-//! item has not changed. No other file names the head's attributes; [`Delivery`] and [`Attempt`] are stored with the
-//! names of their members.
+//! A delivery's head as an item in the table: how a state is stored, how a change is written, and the condition that
+//! the item has not changed. No other file names the head's attributes; [`Delivery`] and [`Attempt`] are stored with
+//! the names of their members.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -481,7 +481,7 @@ pub(super) struct AttemptItem {
 }
 
 impl AttemptItem {
-    /// An attempt of a delivery, stored for as long as the delivery.
+    /// A delivery's attempt, stored for as long as the delivery.
     pub(super) fn new(head: &Head, attempt: Attempt) -> Self {
         let pk = partition(&head.delivery.id);
         let expires_at = head.expires_at;
@@ -546,8 +546,8 @@ pub(super) fn shard_key(shard: u8) -> String {
     format!("DUE#{shard}")
 }
 
-/// A delivery's shard. The characters before the last two are random. The sum of several characters spreads evenly over
-/// the shards, which a single one of 32 letters would not.
+/// A delivery's shard. The characters before the last two are random. The sum of several characters spreads evenly
+/// across the shards, which a single one of 32 letters would not.
 fn due_shard(id: &DeliveryId) -> String {
     let sum = id.as_str().bytes().rev().take(8).fold(0u8, u8::wrapping_add);
     shard_key(sum % DUE_SHARDS)

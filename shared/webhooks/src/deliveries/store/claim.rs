@@ -50,7 +50,8 @@ pub(crate) struct Claimed {
     /// Proves, when the attempt is recorded, that the claim is still valid.
     lease: String,
     began: Instant,
-    /// The latest time to write the outcome, if a reader's request made the claim: it has less time than the lease.
+    /// The latest time to write the outcome, if a reader's request made the claim: the request has less time than the
+    /// lease.
     until: Option<Instant>,
 }
 
@@ -111,7 +112,7 @@ impl Claimed {
         self.head.state.open()
     }
 
-    /// The attempt that has already been made, by a reader or a worker whose outcome is unknown.
+    /// The attempt that a reader or a worker has already made, with an unknown outcome.
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         self.open().and_then(|open| open.claim.unknown)
     }
@@ -147,15 +148,15 @@ impl Claimed {
         self.head.next_attempt()
     }
 
-    /// The number of the claimed attempt within the current schedule. A resend starts a new schedule, but the numbers
-    /// of attempts continue.
+    /// The number of the claimed attempt within the current schedule. A resend starts a new schedule, but the numbering
+    /// of attempts continues.
     pub(crate) fn attempt_in_schedule(&self) -> u32 {
         self.attempt().saturating_sub(self.head.schedule_base)
     }
 
     /// Applies the delivery's limits to the next step. A requested attempt neither uses up nor moves an attempt of the
     /// schedule, but a pause that the endpoint asked for is respected. No attempt is due after the end of the
-    /// retention: the last one before it makes the delivery final.
+    /// retention: the last attempt before then makes the delivery final.
     pub(crate) fn limited(&self, next: Next, asked: Duration, now: Time) -> Next {
         let resume_at = self.open().and_then(|open| open.resume_at);
         let next = match (resume_at, next) {
@@ -351,7 +352,7 @@ impl Deliveries {
         self.table.write_together(then, CLAIMING).await.map(drop)
     }
 
-    /// Records an attempt and the delivery's new state atomically, in one transaction with the writes of `along`. If a
+    /// Records an attempt and the delivery's new state atomically, in one transaction with the writes in `along`. If a
     /// condition in `along` fails, or the transaction is throttled, the attempt is recorded alone. Returns the next
     /// step; `None` if the lease was lost, in which case another worker makes the attempt as well. The record is
     /// retried until shortly before the lease ends, since an unrecorded attempt is made again.

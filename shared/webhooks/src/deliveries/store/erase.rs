@@ -35,7 +35,7 @@ const PAGE: usize = 10;
 const LIMIT: Duration = Duration::from_secs(5);
 /// How many of a delivery's large attempts are changed concurrently.
 const ATTEMPTS_AT_ONCE: usize = 25;
-/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a claim or a
+/// How many times a change to a delivery is tried if the delivery changes concurrently. Each change is a claim or a
 /// record.
 const TRIES: usize = 5;
 

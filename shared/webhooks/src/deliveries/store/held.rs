@@ -4,8 +4,8 @@
 //!
 //! The worker that holds a delivery first writes the hold, and then checks the preceding delivery again. The worker
 //! that ends the preceding delivery then looks for a held one. So at least one of the two sees that the held delivery
-//! can be sent. If that worker dies in between, its message is delivered again, and the dispatcher that finds the
-//! delivery final looks for a held one. An erasure does the same for the deliveries that it ends.
+//! can be sent. If the worker that ends it dies in between, its message is delivered again, and the dispatcher that
+//! finds the delivery final looks for a held one. An erasure does the same for the deliveries that it ends.
 
 use tokio::time::Instant;
 
@@ -151,8 +151,8 @@ impl Deliveries {
         Ok(before.map_or(StateInLine::EndedInTurn, |before| StateInLine::EndedEarly { before }))
     }
 
-    /// Wakes the delivery held by one that has ended. Returns `None` if none is held, since the next one's attempt will
-    /// find it final. Costs nothing for a webhook that is not ordered.
+    /// Wakes the delivery held by another that has ended. Returns `None` if none is held, since the next one's attempt
+    /// will find it final. Costs nothing for a webhook that is not ordered.
     pub(crate) async fn wake_next(
         &self,
         ended: Ended<'_>,

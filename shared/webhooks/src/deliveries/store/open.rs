@@ -1,5 +1,5 @@
-//! Opening deliveries: soon after an event's publication, the sweep gives each of its deliveries that is not final a
-//! due time. No due time is written before that, so that a delivery that arrives at once does not cost this write.
+//! Opening deliveries: soon after an event's publication, the sweep gives a due time to each of its deliveries that is
+//! not final. No due time is written before that, so that a delivery that arrives at once does not cost this write.
 //!
 //! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that is
 //! making the first attempts, or that has died. Once opened, a delivery has a due time until it is final: claims and
@@ -23,15 +23,15 @@ use storage::table::{Put, TableError};
 
 /// How many of an event's deliveries are opened concurrently.
 const AT_ONCE: usize = 32;
-/// How many times a change to a delivery is tried while the delivery changes concurrently. Each change is a record or a
+/// How many times a change to a delivery is tried if the delivery changes concurrently. Each change is a record or a
 /// claim.
 const TRIES: usize = 5;
 
 const OPENING: &str = "opening a delivery";
 
 impl Deliveries {
-    /// Gives an event's deliveries a due time if they are not final and have none. Returns how many. An unreadable
-    /// delivery is left out.
+    /// Gives an event's deliveries a due time if they are not final and have none. Returns how many it opened. An
+    /// unreadable delivery is left out.
     pub(crate) async fn open_missing(&self, event: &EventItem, now: Time) -> Result<usize, TableError> {
         let ids: Vec<_> = event.deliveries().map(|(id, _)| id).collect();
         let heads = self.heads(ids.iter().map(|id| (id, Some(event))).collect()).await?;
@@ -42,7 +42,7 @@ impl Deliveries {
             .await
     }
 
-    /// The writes of the heads for a new event's deliveries, with a due time.
+    /// The writes of heads with a due time, for a new event's deliveries.
     pub(crate) fn opened_heads(&self, event: &EventItem, now: Time) -> Result<Vec<Put>, TableError> {
         let heads = event.deliveries().filter_map(|(id, _)| Head::new(event, &id));
         heads.map(|head| insertion(&head, Some(Index::opened(&head, now)), OPENING)).collect()

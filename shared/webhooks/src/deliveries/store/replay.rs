@@ -20,7 +20,7 @@ use crate::{
 use base::{DeliveryId, EventId, Time};
 use storage::table::{TableError, Transaction};
 
-/// How many times a change to an event is tried while the event changes concurrently: other replays add targets.
+/// How many times a change to an event is tried if the event changes concurrently, since other replays add targets.
 const TRIES: usize = 5;
 
 const REPLAYING: &str = "adding a delivery to an event";

@@ -1,8 +1,9 @@
 //! New events: those whose deliveries the sweep has not opened yet. Their deliveries may be in no index.
 //!
 //! The sweep reads the events of each shard in order of creation, and stores how far it has opened all of them. The
-//! positions of all shards are one item, `SWEEP` / `OPENED`. It reads each event once more a few minutes later, with
-//! separate positions: an event's write may reach the table after its publisher gave up, and behind the first position.
+//! positions of all shards are one item, `SWEEP` / `OPENED`. The sweep reads each event once more a few minutes later,
+//! with separate positions: an event's write may reach the table after its publisher gave up, and behind the first
+//! position.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use storage::table::{Put, TableError, is, is_new};
 
 const READING: &str = "reading the sweep's positions";
 const WRITING: &str = "writing the sweep's positions";
-/// How often the positions are merged with those of another sweep.
+/// How many times the positions are merged with those of another sweep.
 const TRIES: usize = 5;
 
 /// The positions up to which the sweep has opened the deliveries of all events.
@@ -23,7 +24,7 @@ pub(crate) struct SweepPositions {
     pk: String,
     sk: String,
     version: u64,
-    /// The body of an identifier for each shard.
+    /// For each shard, the body of an identifier.
     bodies: Vec<String>,
 }
 

@@ -37,7 +37,7 @@ impl PublicKey {
     }
 }
 
-/// A public key of a webhook, and when it stops being used.
+/// A webhook's public key, and when it stops being used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PublishedKey {

@@ -4,7 +4,7 @@
 //! an endpoint can verify a signature with either one. At most two secrets sign at once. While two do, a rotation is
 //! refused unless the owner ends the older one, which would otherwise end earlier than promised. The webhook's version
 //! does not change: it guards the members that a change sets, and a new secret makes no change obsolete. If a webhook
-//! signs with Ed25519, its key pair is replaced, and ends, together with its secret.
+//! signs with Ed25519, its key pair is replaced and expires with its secret.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use base::{SharedClock, SharedRandom, Time, WebhookId};
 use problem::{JsonBody, Problem, Removed, overlap};
 use storage::{Answered, IdempotencyStore, IdempotentRequest, KeyRings, Once};
 
-/// How many times a change to the secrets is tried. A change is lost only to a concurrent change, or if the secrets are
-/// resealed with a new key.
+/// How many times a change to the secrets is tried. A change is lost only if another change is made concurrently, or if
+/// the secrets are resealed with a new key.
 const TRIES: usize = 10;
 
 /// Rotates signing secrets.

@@ -63,7 +63,7 @@ impl SigningSecret {
     ) -> Result<Self, SealError> {
         let key = rings.for_text(&kept.sealed).await?.open(&context(owner, webhook), &kept.sealed)?;
         let key_pair = match &kept.key_pair {
-            // The key pair may be newer than the secret, and thus sealed with a different key of the ring.
+            // The key pair may be newer than the secret, and so sealed with a different key of the ring.
             Some(pair) => Some(SigningKeyPair::open(pair, &*rings.for_text(&pair.sealed).await?, owner, webhook)?),
             None => None,
         };

@@ -1,6 +1,6 @@
 //! A webhook's filter: the members of an event's data that must match, in the syntax of EventBridge's event patterns.
-//! It is stored as its owner's JSON, so that numbers keep their digits, and parsed when an event is published, since
-//! the dispatcher reads the same item and needs no pattern. No maintained crate implements the syntax; AWS's
+//! It is stored as its owner's JSON, so that numbers keep their digits. It is parsed only when an event is published:
+//! the dispatcher reads the same item, but needs no pattern. No maintained crate implements the syntax; AWS's
 //! implementation is in Java.
 
 pub mod data;

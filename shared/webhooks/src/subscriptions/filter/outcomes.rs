@@ -1,5 +1,5 @@
-//! The filters of an entity's webhooks, compared with one event. All filters together have a limit of steps: otherwise,
-//! two hundred of the most expensive filters would take minutes for the largest event.
+//! The filters of an entity's webhooks, compared with one event. All filters together share a limit on steps:
+//! otherwise, two hundred of the most expensive filters would take minutes for the largest event.
 //!
 //! A filter that needs more steps lets the event pass, with a warning: a missing event is worse than one too many. Such
 //! filters are not refused when they are created, since even the most expensive ones are harmless for ordinary events.

@@ -1,5 +1,4 @@
-//! A plain evaluation of patterns: without a limit, a cache or a JSON parser written for it. Tests compare the filters
-//! with it.
+//! A plain evaluation of patterns, without a limit, a cache or a custom JSON parser. Tests compare the filters with it.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -252,7 +252,7 @@ fn deep_data() -> impl Strategy<Value = Value> {
     proptest::collection::btree_map("[a-e]", inner, 0..4).prop_map(|members| json!(members))
 }
 
-/// A filter that names every leaf of the data outside of arrays, and the first leaf of each array of leaves.
+/// A filter that names every leaf of the data outside arrays, and the first leaf of each array of leaves.
 fn filter_of(value: &Value) -> Option<Value> {
     match value {
         Value::Object(members) => {

@@ -6,12 +6,12 @@
 //! | `webhook.failing` announced to an entity | `ANNOUNCED#ENT#{entity}` / type of the event |
 //! | how many events of another type an entity had in an hour | `ANNOUNCED#ENT#{entity}` / `{type}#{hour}` |
 //! Each event goes to all webhooks of the entity except those that it is about. With limits per entity, the number of
-//! deliveries grows with the number of its webhooks; with limits per webhook alone, it would grow with the square of
-//! that. One transaction writes the items, the change and the event in the outbox, on condition that no earlier mark is
-//! valid and the count is below its limit. So if two dispatchers find the same change at once, it is announced once. A
-//! change never depends on its announcement: it is made alone if a limit is reached or the transaction is lost. If the
-//! outbox entry's identifier were derived from webhook, type and hour, it could replace a webhook's marks, but not its
-//! entity's limit.
+//! deliveries grows with the number of the entity's webhooks; with limits per webhook alone, it would grow with the
+//! square of that number. One transaction writes the items, the change and the event in the outbox, on condition that
+//! no earlier mark is valid and the count is below its limit. So if two dispatchers find the same change at once, it is
+//! announced once. A change never depends on its announcement: it is made alone if a limit is reached or the
+//! transaction is lost. If the outbox entry's identifier were derived from the webhook, the type and the hour, it could
+//! replace a webhook's marks, but not its entity's limit.
 
 use std::time::Duration;
 

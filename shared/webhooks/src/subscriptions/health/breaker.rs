@@ -92,7 +92,7 @@ pub struct HealthItem {
     pub streak_since: Option<Time>,
     /// Whether enough attempts have failed to call the webhook failing.
     pub failing: bool,
-    /// When the streak may be announced, if that was postponed because another one had just been announced.
+    /// When the streak may be announced, if that was postponed because another streak had just been announced.
     #[serde(rename = "tellAfter", skip_serializing_if = "Option::is_none")]
     pub announce_after: Option<Time>,
     /// The end of the breaker's pause; absent while the breaker is closed.
@@ -218,7 +218,7 @@ impl HealthItem {
             }
         }
         if let Some(since) = self.streak_since.filter(|_| tally.failures > 0) {
-            // A few failures that are far apart are no reason to disable it.
+            // A few failures that are far apart are no reason to disable the webhook.
             if since + settings.disable_after <= now && self.failures_in_row >= FAILING_AFTER {
                 consequences.push(Consequence::Disable { since });
             }

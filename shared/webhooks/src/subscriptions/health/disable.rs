@@ -1,4 +1,4 @@
-//! Disables webhooks on behalf of the service and announces it.
+//! Disables webhooks on behalf of the service, and announces this.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Disabler {
                 Some(sealed) => is("sealedEventUrl", sealed),
                 None => absent("sealedEventUrl"),
             });
-        // The owner may pause it in the meantime.
+        // The owner may pause the webhook in the meantime.
         let [since, until] = revision::of_pause(found.pause);
         let changes = Transaction::new().with(change.only_if(since).only_if(until));
         let changes = match reason {

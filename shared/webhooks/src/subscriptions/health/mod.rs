@@ -125,7 +125,8 @@ impl Healths {
     }
 
     /// In one write, adds a tally that ends with failures, and returns the new health; `last` is the last failure. A
-    /// tally more than `streak_timeout` after the previous one begins a new streak. An expired health is removed first.
+    /// tally more than `streak_timeout` after the previous one begins a new streak. An expired health item is removed
+    /// first.
     pub(in crate::subscriptions) async fn add(
         &self,
         entity: &AuthorizedEntity,
@@ -213,7 +214,7 @@ pub(in crate::subscriptions) fn change(entity: &AuthorizedEntity, webhook: &Webh
     Change::of(Healths::key(entity.id(), webhook))
 }
 
-/// Adds a tally that ends with failures to a health.
+/// Adds a tally that ends with failures to a health item.
 fn addition(health: Change, tally: &Tally, now: Time) -> Change {
     let &Tally { failures, incomplete, .. } = tally;
     match (tally.succeeded, tally.completed) {
@@ -245,7 +246,7 @@ fn beginning_streak(addition: Change, now: Time) -> Change {
     addition.set("streakSince", now).only_if(at_most("streakEnds", now))
 }
 
-/// A condition for a transaction: it is lost if a success, a new address or a long silence has ended this streak of
+/// A condition for a transaction, which is lost if a success, a new address or a long silence has ended this streak of
 /// failures.
 pub(in crate::subscriptions) fn still_failing(health: Change, since: Time) -> Change {
     health.set("failing", true).only_if(is("streakSince", since))

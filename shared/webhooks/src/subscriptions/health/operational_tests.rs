@@ -1,5 +1,5 @@
-//! Operational events remain few, with any subscriptions, any responses from endpoints, and in any order. The simulated
-//! world handles each attempt like the dispatcher and the table, and does nothing else.
+//! Operational events remain few, regardless of the subscriptions, the endpoints' responses and their order. The
+//! simulated world handles each attempt like the dispatcher and the table, and does nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -20,7 +20,7 @@ pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries waiting for an open breaker due now: past failures do not disable
     /// the webhook again, and no delivery waits because of the former address.
     pub(in crate::subscriptions) failures: bool,
-    /// Makes the deliveries waiting for a breaker, for their slot or for the preceding delivery due now.
+    /// Makes due now the deliveries waiting for a breaker, their slot or the preceding delivery.
     pub(in crate::subscriptions) put_off: bool,
     /// The job that takes deliveries out of a feed, or makes a paused webhook's deliveries due, and its turn.
     pub(in crate::subscriptions) job: Option<[Write; 2]>,

@@ -1,8 +1,8 @@
 //! Attempts that a process has counted for webhooks' statistics but not yet written, so that not every attempt of a
 //! busy webhook costs a write.
 //!
-//! Between two writes, a process holds at most a twentieth of the webhook's attempts that it has written in the hour,
-//! and never more than a hundred. A process that dies loses only these. So an hour's statistics lack at most a
+//! Between two writes, a process holds at most a twentieth as many of a webhook's attempts as it has written in the
+//! hour, and never more than a hundred. A process that dies loses only these. So an hour's statistics lack at most a
 //! twentieth of its attempts, and none from a process that made fewer than forty.
 
 use std::collections::HashMap;

@@ -218,7 +218,7 @@ impl Members {
     }
 }
 
-/// Refuses a member `entity` that differs from the managing entity of the path.
+/// Refuses a member `entity` that differs from the managing entity in the path.
 fn check_reference(reference: Option<Reference>, entity: &EntityId, violations: &mut Violations) {
     if reference.is_some_and(|Reference(reference)| reference.identifier != entity.as_str()) {
         let pointer = Pointer::from("entity").member("identifier");

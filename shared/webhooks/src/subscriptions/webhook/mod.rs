@@ -188,7 +188,7 @@ pub struct WebhookView {
     max_attempts_per_second: Option<u32>,
     metadata: Metadata,
     name: String,
-    /// When the oldest delivery in its feed was published; only shown with a single webhook.
+    /// When the oldest delivery in its feed was published; shown only for a single webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest_unread_date: Option<Time>,
     order: DeliveryOrder,

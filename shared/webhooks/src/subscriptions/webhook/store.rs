@@ -200,8 +200,8 @@ impl Webhooks {
     }
 }
 
-/// Owner and id come from the key, not from the item's attributes: secrets are sealed for the key, and a copied item
-/// must not change its owner.
+/// The owner and the id come from the key, not from the item's attributes: secrets are sealed for the key, and a copied
+/// item must not change its owner.
 fn with_key(found: Webhook, entity: &AuthorizedEntity, webhook: &WebhookId) -> Webhook {
     Webhook { id: webhook.clone(), owner_identifier: entity.id().clone(), ..found }
 }
