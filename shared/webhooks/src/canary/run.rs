@@ -22,7 +22,7 @@ use base::{EventId, SharedClock, logging, pause};
 use outbound::{AttemptError, Limits, Outbound, USER_AGENT, addresses::AddressRules};
 use storage::{SecretError, SecretText, Secrets, Table, TableError};
 
-/// A request's limits. `whole` exceeds the gate's deadline, and a response has at most a few kilobytes.
+/// A request's limits. `whole` exceeds the gate's deadline, and a response is at most a few kilobytes long.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(5), whole: Duration::from_secs(15), body: 64 * 1024 };
 /// The first pause between two polls for the arrival: a healthy arrival takes a tenth of a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

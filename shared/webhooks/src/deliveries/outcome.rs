@@ -88,8 +88,8 @@ impl OutcomeRecorder<'_> {
     }
 
     /// Decides on the next step. A delivery reported as failed waits according to the retry schedule. A delivery
-    /// without a known outcome is due again at once if the attempt does not use up the schedule, or if its webhook was
-    /// removed or disabled.
+    /// without a known outcome is due again immediately if the attempt does not use up the schedule, or if its webhook
+    /// was removed or disabled.
     fn next(&self, claimed: &Claimed, outcome: &Outcome, now: Time) -> Next {
         if *outcome == Outcome::Confirmed {
             return Next::Delivered;

@@ -290,7 +290,7 @@ impl Sweeper {
     }
 
     /// Opens an event's deliveries. Returns how many it opened, or `None` if no time is left. After several errors for
-    /// an entity, its other events fail at once.
+    /// an entity, its other events fail immediately.
     async fn open_event(&self, event: &EventItem, opening: &Opening) -> Result<Option<usize>, TableError> {
         let entity = &event.owner_identifier;
         let late = || TableError::code("opening an event's deliveries", "ThrottlingException");

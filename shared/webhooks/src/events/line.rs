@@ -1,4 +1,4 @@
-//! A subject's line: the last delivery to each webhook that gets the events about the subject one after another. A
+//! A subject's line: the last delivery to each webhook that receives the events about the subject one after another. A
 //! publication reads the line, and moves it in one transaction with its event. So each delivery knows the preceding
 //! one, and concurrent publications form one line.
 //!

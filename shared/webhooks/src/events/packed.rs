@@ -28,7 +28,7 @@ impl Packed {
         packed.ok().filter(|packed| packed.len() < text.len()).map(Self)
     }
 
-    /// Bytes that are not the compressed form of any text.
+    /// Bytes that do not decompress to any text.
     #[cfg(test)]
     pub(super) fn torn() -> Self {
         Self(vec![255, 255])

@@ -1,7 +1,7 @@
 //! Each managing entity's share of publishing over HTTP: a limit on the deliveries per minute that its events may
 //! cause, so that an entity that publishes as fast as it can leaves capacity for others. A publication counts once for
-//! each webhook that gets its event, multiplied by its size in units of 4 KiB, since each delivery reads and sends the
-//! body.
+//! each webhook that receives its event, multiplied by its size in units of 4 KiB, since each delivery reads and sends
+//! the body.
 //!
 //! | item | pk / sk |
 //! |---|---|
@@ -40,8 +40,8 @@ const COUNTING_LIMIT: Duration = Duration::from_secs(1);
 
 /// How many bytes of a body count as one unit.
 const BYTES_OF_ONE: usize = 4 * 1024;
-/// How many of an entity's webhooks count as one delivery even if they do not get the event: each is still read, and
-/// its filter compared.
+/// How many of an entity's webhooks count as one delivery even if they do not receive the event: each is still read,
+/// and its filter compared.
 const WEBHOOKS_OF_ONE: usize = 10;
 
 /// How much each entity may publish over HTTP: `PUBLISH_LIMIT`.

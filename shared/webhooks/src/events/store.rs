@@ -56,7 +56,7 @@ pub(crate) struct EventItem {
     /// Warnings about data that does not conform to the type's schema; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<Violation>,
-    /// When the first attempts are due; absent if they are due at once.
+    /// When the first attempts are due; absent if they are due immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first_attempt: Option<Time>,
     /// Whether it was sent as a test of one webhook.
@@ -297,7 +297,7 @@ impl Events {
     ) -> Result<(EventItem, Put), TableError> {
         let item = EventItem::new(event, targets, first_attempt, retention);
         let content = StoredBody::of(&event.body);
-        // Internal events are few, and none is large. A test event may contain large data from its sender.
+        // There are few internal events, and none is large. A test event may contain large data from its sender.
         let inline = content.size() <= MAX_INLINE || (event.is_internal() && !event.is_test);
         let mut whole = item.clone();
         if inline {

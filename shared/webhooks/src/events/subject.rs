@@ -57,7 +57,7 @@ impl FromEnvironment for SubjectMembers {
 
 impl SubjectMembers {
     /// The subject within the data: the first of these members that is a string or a number, or else the value at the
-    /// JSON Pointer of the event's type.
+    /// event type's JSON Pointer.
     pub(super) fn subject_of(&self, data: &RawValue, pointer: Option<&str>) -> Option<String> {
         let members = members_of(data)?;
         let listed = self.0.iter().find_map(|name| text_of(members.get(name.as_str())?));

@@ -119,7 +119,7 @@ impl DataValidator {
         }
         let text = data.get();
         let Ok(data) = serde_json::from_str::<Value>(text) else {
-            // RFC 8259 allows such JSON, and subscribers get it unchanged.
+            // RFC 8259 allows such JSON, and subscribers receive it unchanged.
             let detail = "cannot be validated: many programs cannot read a number or a string in it";
             return vec![warning(Pointer::default(), Rule::InvalidFormat, detail)];
         };

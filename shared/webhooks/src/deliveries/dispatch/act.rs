@@ -34,7 +34,7 @@ impl Dispatcher {
         Ok(decide(facts, open_before))
     }
 
-    /// Makes the attempt, or takes the other step that was decided on.
+    /// Makes the attempt, or carries out another decision.
     pub(super) async fn act(
         &self,
         turn: Turn<'_>,

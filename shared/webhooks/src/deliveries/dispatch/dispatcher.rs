@@ -132,7 +132,7 @@ impl Dispatcher {
         message: &AttemptMessage,
         lane: Lane,
     ) -> Result<Option<RecordedAttempt>, DispatchError> {
-        // Before the claim: a lease must not expire while the dispatcher waits for a secret.
+        // Before the claim: a lease must not expire while the dispatcher is waiting for a secret.
         self.rings.get().await?;
         let due = &message.due;
         let (claimed, prefetch) = self.claim(message, lane).await?;

@@ -36,8 +36,8 @@ impl Dispatcher {
         Ok(None)
     }
 
-    /// Closes the breaker if the probe succeeded. The probe is counted at once, since many deliveries may be waiting
-    /// for it and should not wait for the rest of this batch.
+    /// Closes the breaker if the probe succeeded. The probe is counted immediately, since many deliveries may be
+    /// waiting for it and should not wait for the rest of this batch.
     async fn end_pause(&self, probe: RecordedAttempt, pause_ends: Option<Time>) {
         let now = self.clock.now();
         let is_early = pause_ends.is_some_and(|end| now < end);

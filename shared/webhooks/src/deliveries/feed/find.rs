@@ -28,7 +28,7 @@ const MAX_PAGE: usize = 200;
 /// the dispatcher records the attempt.
 const RECORD_LIMIT: Duration = Duration::from_secs(5);
 /// The maximum total size of the bodies in one response, in bytes. A quote takes four bytes there, since the body is a
-/// JSON string within a response that is itself a JSON string. A function's response has at most 6 MB.
+/// JSON string within a response that is itself a JSON string. A function's response may be at most 6 MB.
 const MAX_BODIES: usize = 1024 * 1024;
 /// How many waiting or held deliveries each look reads again, at half a read unit each: a resend or their reader's
 /// answer may have made them due earlier. At two looks a second, a request reads twice this number per second. The
@@ -134,7 +134,7 @@ fn pages(limit: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Feeds {
-    /// Whether this entity's readers may get a delivery of this event.
+    /// Whether this entity's readers may receive a delivery of this event.
     pub(super) fn is_readable(entity: &AuthorizedEntity, head: &Head, event: &StoredEvent) -> bool {
         head.delivery.owner_identifier == *entity.id() && event.item.erased_date.is_none()
     }
@@ -239,8 +239,8 @@ impl Feeds {
     }
 
     /// Records the attempt of an earlier reader that did not answer in time, or of a worker that died before the
-    /// webhook became a pull webhook. Returns `None` if nothing is left to read, or another reader is about to get the
-    /// delivery.
+    /// webhook became a pull webhook. Returns `None` if nothing is left to read, or another reader is about to receive
+    /// the delivery.
     async fn without_former_reader(&self, webhook: &Webhook, head: Head) -> Result<Option<Head>, TableError> {
         if !head.has_attempt_to_record() {
             return Ok(Some(head));

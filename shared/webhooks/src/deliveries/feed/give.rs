@@ -41,7 +41,7 @@ pub struct FeedDelivery {
 #[derive(Debug, Default, Serialize)]
 pub struct FeedPage {
     pub(super) items: Vec<FeedDelivery>,
-    /// Whether an earlier request with the idempotency key got these deliveries.
+    /// Whether an earlier request with the idempotency key received these deliveries.
     #[serde(skip)]
     pub is_repeated: bool,
 }

@@ -1,10 +1,10 @@
 //! A pull webhook's feed: its subscriber fetches events instead of receiving requests.
 //!
-//! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader gets the oldest
-//! deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The reader's
-//! answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's response. A reader
-//! can extend its lease. When the lease is over, another reader gets the delivery, and the unanswered attempt is
-//! recorded as `unconfirmed`.
+//! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader receives the
+//! oldest deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The
+//! reader's answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's response.
+//! A reader can extend its lease. When the lease is over, another reader receives the delivery, and the unanswered
+//! attempt is recorded as `unconfirmed`.
 
 pub mod acknowledge;
 mod batch;
@@ -36,7 +36,7 @@ use base::{SharedClock, SharedRandom, Time};
 use problem::{JsonBody, Rule};
 use storage::Table;
 
-/// The default maximum number of deliveries that a reader gets.
+/// The default maximum number of deliveries that a reader receives.
 const DEFAULT_LIMIT: usize = 10;
 /// The maximum number of deliveries that one request reads or answers.
 pub(crate) const MAX_AT_ONCE: usize = 100;

@@ -188,7 +188,7 @@ impl Feeds {
         Ok(Signing { webhook, secrets, read })
     }
 
-    /// The receipt for a reader that is about to get this delivery.
+    /// The receipt for a reader that is about to receive this delivery.
     fn receipt(&self, head: &Head) -> Receipt {
         Receipt { delivery: head.delivery.id.clone(), attempt: head.next_attempt(), lease: random::uuid(&*self.random) }
     }

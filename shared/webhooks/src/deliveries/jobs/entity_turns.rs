@@ -81,7 +81,7 @@ impl Jobs {
     /// Ends a turn. The entity's next turn is behind all others, or at the time when its next job is due: the first job
     /// in the index, or the job that this turn left unfinished. A turn that was requested in the meantime stays due.
     ///
-    /// Returns the entry of the next turn if it is due at once.
+    /// Returns the entry of the next turn if it is due immediately.
     pub(super) async fn end_turn(
         &self,
         turn: Turn,

@@ -17,9 +17,9 @@ use crate::deliveries::{
 use base::{DeliveryId, WebhookId, pause};
 use storage::TableError;
 
-/// How many events are read, and get their deliveries, concurrently.
+/// How many events are read and given their deliveries concurrently.
 const AT_ONCE: usize = 25;
-/// How many events are compared with a filter concurrently. Each may have a body of 256 KiB, and a sweep works on eight
+/// How many events are compared with a filter concurrently. Each may have a 256 KiB body, and a sweep works on eight
 /// jobs with 256 MB.
 const BODIES_AT_ONCE: usize = 5;
 /// The minimum time per write unit of an event. All entities publish to the same 16 partitions of events, which accept

@@ -54,7 +54,7 @@ struct DueTurn {
 struct Worked {
     /// How many deliveries it made due.
     made_due: usize,
-    /// The entity's next turn, if it is due at once.
+    /// The entity's next turn, if it is due immediately.
     next: Option<DueTurn>,
 }
 

@@ -20,7 +20,7 @@ pub enum Cause {
     Held,
     /// It is a pull webhook, and no reader fetches its deliveries.
     Unread,
-    /// The webhook gets more deliveries than its rate limit allows.
+    /// The webhook receives more deliveries than its rate limit allows.
     RateLimited,
     /// The webhook's filter excludes events.
     Filtered,

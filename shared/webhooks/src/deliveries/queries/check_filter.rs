@@ -34,7 +34,7 @@ use storage::{Allowance, TableError};
 const MAX_EVENTS: u16 = 100;
 /// How many events a dry run reads. Expired events count as well: the table may keep them for days.
 const MAX_READS: usize = 1_000;
-/// How many bodies are read concurrently: each may have 256 KiB.
+/// How many bodies are read concurrently: each may be 256 KiB long.
 const AT_ONCE: usize = 20;
 /// The number of steps after which a dry run reads no further events: five times the maximum that publishing allows for
 /// one event.

@@ -1,4 +1,4 @@
-//! Diagnosis of a webhook: its status, its statistics, its last failures, and how to remedy each cause.
+//! Diagnosis of a webhook: its status, its statistics, its latest failures, and how to remedy each cause.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -214,8 +214,8 @@ impl FailedDelivery {
     }
 }
 
-/// Findings about what blocks a webhook or its deliveries, about its failures, and about its filter. The last failure
-/// in its health may belong to a delivery that is not shown.
+/// Findings about what blocks a webhook or its deliveries, about its failures, and about its filter. The latest failure
+/// in its health data may belong to a delivery that is not shown.
 fn findings(
     obstacles: impl Iterator<Item = Obstacle>,
     last_failure: Option<Cause>,

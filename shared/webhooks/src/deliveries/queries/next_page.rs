@@ -50,7 +50,7 @@ impl NextPage {
         self.postponed.as_ref().is_some_and(|postponed| postponed.is_reached)
     }
 
-    /// Reads the text of a start; `None` if it is malformed.
+    /// Parses a start; `None` if it is malformed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         match ListPosition::parse(text) {
             Some(before) => Some(Self::before(before)),

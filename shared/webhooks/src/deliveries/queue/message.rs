@@ -31,8 +31,8 @@ pub struct DueAttempt {
     pub attempt: u32,
     /// The webhook.
     pub webhook: WebhookId,
-    /// The webhook's last change known to the sender. A dispatcher that reads an older version reads the webhook again.
-    /// `None` if the sender has not read the webhook.
+    /// The time of the webhook's last change, as known to the sender. A dispatcher that reads an older version reads
+    /// the webhook again. `None` if the sender has not read the webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_changed: Option<Time>,
     /// Whether the delivery has waited before, for a permit, a slot or another delivery, or is overdue. If so, it takes

@@ -27,7 +27,7 @@ use storage::{Allowance, Answered, IdempotencyStore, IdempotentRequest, TableErr
 /// recovered, too.
 const MAX_COUNT: usize = 10_000;
 
-/// How long the job of a recovery without counted deliveries waits for the index.
+/// How long a recovery's job waits for the index if no deliveries were counted.
 const INDEX_WAIT: Duration = Duration::from_secs(5);
 
 const KINDS: &str = "must be failed, waiting or both";
@@ -96,7 +96,7 @@ impl Recovery {
         )?;
         let count = failed.count + waiting.count;
         let is_future = asked.since >= asked.until;
-        // The index may lag: the range gets its job even if no delivery is counted.
+        // The index may lag: a job is written for the range even if no delivery is counted.
         let is_recent = !is_future && now.since(scope.until) < INDEX_LAG;
         let message = if count > 0 {
             None

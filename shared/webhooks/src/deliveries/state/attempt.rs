@@ -118,8 +118,8 @@ pub struct Attempt {
     /// Whether a reader of the webhook's feed confirmed it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
-    /// Duration in milliseconds: of the exchange, or from the moment a reader got the delivery until its outcome. 0 if
-    /// the attempt was interrupted and its duration is unknown.
+    /// Duration in milliseconds: of the exchange, or from the moment a reader received the delivery until its outcome.
+    /// 0 if the attempt was interrupted and its duration is unknown.
     pub duration_ms: u64,
     /// A stable code and a sentence, if the attempt never completed or failed at a feed's reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,7 +184,7 @@ impl Attempt {
 
     /// The attempt as its owner sees it, including the parts that the table leaves out.
     pub(crate) fn shown(self, delivery_url: &str) -> Self {
-        // A delivery that a reader got may have been sent to an address earlier, or may be sent to one later. The
+        // A delivery that a reader received may have been sent to an address earlier, or may be sent to one later. The
         // address of an interrupted request may have changed since the publication.
         let is_recorded = !self.is_of_reader() && !self.is_interrupted();
         let delivery_url = is_recorded.then(|| delivery_url.to_owned());
@@ -233,8 +233,8 @@ impl Attempt {
         NAMES_AND_NUMBERS + HEADERS + texts.map(String::len).sum::<usize>() + headers
     }
 
-    /// The attempt of a reader that got the delivery from its webhook's feed. `error` is a code and a sentence; `None`
-    /// if the reader confirmed the delivery.
+    /// The attempt of a reader that received the delivery from its webhook's feed. `error` is a code and a sentence;
+    /// `None` if the reader confirmed the delivery.
     pub(crate) fn of_reader(number: u32, began: Time, ended: Time, error: Option<String>) -> Self {
         Self {
             confirmed: error.is_none(),

@@ -135,7 +135,7 @@ impl Facts<'_> {
     }
 
     /// The breaker's decision. An operational event is sent in cases where another delivery would be the probe: its
-    /// outcome is not counted, and the webhook may get no other event.
+    /// outcome is not counted, and the webhook may receive no other event.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let decision =

@@ -57,7 +57,7 @@ pub enum WaitingFor {
     Limit,
     /// Its slot: its webhook has a rate limit.
     Rate,
-    /// The preceding delivery: the webhook gets the events about a subject one after another.
+    /// The preceding delivery: the webhook receives the events about a subject one after another.
     Order,
     /// The time of its next attempt.
     Schedule,

@@ -225,7 +225,7 @@ impl Head {
         usize::try_from(self.delivery.attempt_count).unwrap_or(usize::MAX) > self.attempts.len()
     }
 
-    /// Whether a further attempt fits into the head.
+    /// Whether another attempt fits into the head.
     pub(crate) fn has_room_for(&self, attempt: &Attempt) -> bool {
         self.attempts.iter().chain([attempt]).map(Attempt::size).sum::<usize>() <= MAX_INLINE
     }

@@ -20,8 +20,8 @@ pub enum IndexGroup {
     /// Open, and the next attempt is due now or within a minute.
     Open,
     /// Open, and the next attempt is more than a minute away, or is waiting for a breaker, its owner, a slot or the
-    /// preceding delivery. Removing the webhook cancels these; its other open deliveries are cancelled by their
-    /// attempts.
+    /// preceding delivery. Removing the webhook cancels these deliveries; its other open deliveries are cancelled by
+    /// their attempts.
     Waiting,
     /// Open, and waiting in the feed of a pull webhook, or with a reader of the feed.
     Unread,
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// The due time of an attempt at this time. A delayed message announces it before the sweep does. If the attempt is
-    /// beyond the longest delay, only the sweep announces it, at once.
+    /// beyond the longest delay, only the sweep announces it, immediately.
     pub(super) fn announced(next: Time, announced_by: AnnouncedBy, now: Time) -> Self {
         let by_message = announced_by == AnnouncedBy::Message && next.since(now) <= MAX_DELAY;
         let due_at = if by_message { next + GRACE } else { next };

@@ -86,7 +86,7 @@ pub(crate) struct Lease {
 /// An attempt whose outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unknown {
-    /// A reader of the webhook's feed got the delivery at this time.
+    /// A reader of the webhook's feed received the delivery at this time.
     Reader(Time),
     /// A worker claimed the attempt at this time, and died without recording the outcome.
     Worker(Time),

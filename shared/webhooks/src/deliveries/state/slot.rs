@@ -44,7 +44,7 @@ impl Slot {
         self.since == limit.since && now < self.at + LATENESS.max(lag * 2)
     }
 
-    /// When its delivery can be claimed, if it waits from now on.
+    /// When its delivery can be claimed, if its wait begins now.
     pub(crate) fn claimable_at(self, now: Time) -> Time {
         self.at - if self.at.since(now) > MAX_DELAY { EARLIER } else { WAITS_IN_MEMORY }
     }

@@ -20,7 +20,7 @@ pub(crate) enum Transition<'a> {
     Claim { lease: &'a str },
     /// A worker claims an attempt whose worker died without recording the outcome.
     TakeOver { lease: &'a str },
-    /// A reader of the feed gets the delivery until this time.
+    /// A reader of the feed receives the delivery until this time.
     HandOut { lease: &'a str, until: Time },
     /// The worker releases its claim without an attempt.
     Release,

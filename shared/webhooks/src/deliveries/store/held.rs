@@ -1,6 +1,6 @@
-//! Held deliveries: an ordered webhook gets the events about a subject one after another. A delivery is held until the
-//! preceding one in its subject's line (`events::line`) is final. If that one ended out of turn, the delivery waits for
-//! those before it.
+//! Held deliveries: an ordered webhook receives the events about a subject one after another. A delivery is held until
+//! the preceding one in its subject's line (`events::line`) is final. If that one ended out of turn, the delivery waits
+//! for those before it.
 //!
 //! The worker that holds a delivery first writes the hold, and then checks the preceding delivery again. The worker
 //! that ends the preceding delivery then looks for a held one. So at least one of the two sees that the held delivery

@@ -1,5 +1,5 @@
 //! Opening deliveries: soon after an event's publication, the sweep gives a due time to each of its deliveries that is
-//! not final. No due time is written before that, so that a delivery that arrives at once does not cost this write.
+//! not final. No due time is written before that, so that a delivery that arrives immediately does not cost this write.
 //!
 //! A delivery that no worker has claimed gets its head here. A head without a due time belongs to a worker that is
 //! making the first attempts, or that has died. Once opened, a delivery has a due time until it is final: claims and

@@ -26,7 +26,7 @@ pub enum SignatureScheme {
     Ed25519,
 }
 
-/// A public key as receivers get it.
+/// A public key as receivers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PublicKey(String);

@@ -1,10 +1,10 @@
 //! Rotates a signing secret, so that a receiver can verify every delivery throughout.
 //!
-//! The new secret signs at once. The previous secret continues to sign for the overlap that the owner chooses, so that
-//! an endpoint can verify a signature with either one. At most two secrets sign at once. While two do, a rotation is
-//! refused unless the owner ends the older one, which would otherwise end earlier than promised. The webhook's version
-//! does not change: it guards the members that a change sets, and a new secret makes no change obsolete. If a webhook
-//! signs with Ed25519, its key pair is replaced and expires with its secret.
+//! The new secret signs immediately. The previous secret continues to sign for the overlap that the owner chooses, so
+//! that an endpoint can verify a signature with either one. At most two secrets sign at once. While two do, a rotation
+//! is refused unless the owner ends the older one, which would otherwise end earlier than promised. The webhook's
+//! version does not change: it guards the members that a change sets, and a new secret makes no change obsolete. If a
+//! webhook signs with Ed25519, its key pair is replaced and expires with its secret.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub struct Rotated {
 pub struct RotationRequest {
     /// How long the previous secret continues to sign.
     pub overlap: Duration,
-    /// Whether a secret that was replaced earlier and is still active ends at once.
+    /// Whether a secret that was replaced earlier and is still active ends immediately.
     pub ends_previous: bool,
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// The maximum number of steps for comparing an event with all of an entity's filters, about 60 ms of processor time. A
-/// step compares one value of the data with one in a filter.
+/// step compares one value in the data with one in a filter.
 pub const MAX_STEPS: u32 = 10_000_000;
 
 /// The outcomes of an entity's filters for one event.

@@ -8,10 +8,10 @@
 //! Each event goes to all webhooks of the entity except those that it is about. With limits per entity, the number of
 //! deliveries grows with the number of the entity's webhooks; with limits per webhook alone, it would grow with the
 //! square of that number. One transaction writes the items, the change and the event in the outbox, on condition that
-//! no earlier mark is valid and the count is below its limit. So if two dispatchers find the same change at once, it is
-//! announced once. A change never depends on its announcement: it is made alone if a limit is reached or the
-//! transaction is lost. If the outbox entry's identifier were derived from the webhook, the type and the hour, it could
-//! replace a webhook's marks, but not its entity's limit.
+//! no earlier mark is valid and the count is below its limit. So if two dispatchers find the same change at the same
+//! time, it is announced once. A change never depends on its announcement: it is made alone if a limit is reached or
+//! the transaction is lost. If the outbox entry's identifier were derived from the webhook, the type and the hour, it
+//! could replace a webhook's marks, but not its entity's limit.
 
 use std::time::Duration;
 

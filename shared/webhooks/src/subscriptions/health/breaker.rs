@@ -71,13 +71,13 @@ pub enum Health {
     /// The endpoint accepts its events.
     #[default]
     Healthy,
-    /// The last attempts failed.
+    /// The latest attempts failed.
     Failing,
-    /// The last attempts never completed, and the breaker is open.
+    /// The latest attempts never completed, and the breaker is open.
     Open,
 }
 
-/// The failures of a webhook's last attempts. A webhook without such an item is healthy.
+/// The failures of a webhook's latest attempts. A webhook without such an item is healthy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthItem {

@@ -22,10 +22,10 @@ use storage::table::{Key, Scan, begins_with, is, present};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailingState {
-    /// Its last attempts failed, and further ones are made.
+    /// Its latest attempts failed, and more are being made.
     Failing,
-    /// Its last attempts never completed, and its deliveries are waiting for the breaker or for the end of its owner's
-    /// pause.
+    /// Its latest attempts never completed, and its deliveries are waiting for the breaker or for the end of its
+    /// owner's pause.
     Paused,
     /// The service has disabled it.
     Disabled,

@@ -25,7 +25,7 @@ const EXHAUSTED: &EventType = catalogue::own("webhook.delivery.exhausted");
 /// The maximum number of webhooks that one event lists: an entity may have this many, and they fit into an event.
 const MAX_LISTED: usize = 200;
 
-/// A webhook whose last attempts have all failed.
+/// A webhook whose latest attempts have all failed.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailingEntry {
@@ -40,7 +40,7 @@ pub struct FailingEntry {
     pub last_error: Option<FailingError>,
 }
 
-/// Why the last attempt at a failing webhook never completed.
+/// Why a failing webhook's last attempt never completed.
 #[derive(Debug, Clone, Serialize)]
 pub struct FailingError {
     /// The code, a colon, a space and the sentence.

@@ -2,8 +2,8 @@
 //! attempt that a person requested gets a response. The pause that an owner begins is in `webhook::pausing`.
 //!
 //! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
-//! that read the breaker just before may postpone its delivery after the job has passed it; that delivery is attempted
-//! at the end of the pause.
+//! that read the breaker just before that may postpone its delivery after the job has passed it; that delivery is
+//! attempted at the end of the pause.
 
 use crate::{
     deliveries::jobs::Jobs,
@@ -18,7 +18,7 @@ use storage::{IdempotencyError, Record, Table};
 #[derive(Default)]
 pub(in crate::subscriptions) struct Reset {
     /// Removes the failures, and makes the deliveries waiting for an open breaker due now: past failures do not disable
-    /// the webhook again, and no delivery waits because of the former address.
+    /// the webhook again, and no delivery is left waiting because of the former address.
     pub(in crate::subscriptions) failures: bool,
     /// Makes due now the deliveries waiting for a breaker, their slot or the preceding delivery.
     pub(in crate::subscriptions) put_off: bool,

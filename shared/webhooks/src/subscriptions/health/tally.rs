@@ -66,7 +66,7 @@ impl Tally {
         tally
     }
 
-    /// Whether no failures are left.
+    /// Whether the tally ends without failures.
     pub const fn is_clean(&self) -> bool {
         self.failures == 0
     }

@@ -134,7 +134,7 @@ impl Changing {
         let paced = revision::changed_limit(read, members).is_some();
         // The feed ends.
         let leaves_feed = read.is_pulled() && (!pulled || members.enabled == Some(false));
-        // Deliveries that are held until others are final become due at once.
+        // Deliveries that are held until others are final become due immediately.
         let ends_order = read.is_ordered() && members.order == Some(DeliveryOrder::None);
         let job = match (leaves_feed, revision::ends_pause(read, members)) {
             (true, _) => Some(self.pauses.jobs.release(entity, &read.id, now)?),
@@ -218,7 +218,7 @@ impl Changing {
                 let SealContext { owner, webhook } = found.webhook.seal_context();
                 let ring = self.rings.get().await?;
                 let pair = SigningKeyPair::new(&*self.random).seal(&ring, &*self.random, owner, webhook);
-                // The first one signs until it is replaced. A previous secret ends soon, and gets no new key.
+                // The first secret signs until it is replaced. A previous secret ends soon, and gets no new key.
                 secrets.iter_mut().take(1).for_each(|secret| secret.key_pair = Some(pair.clone()));
             }
         }

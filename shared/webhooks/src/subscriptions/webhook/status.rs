@@ -18,9 +18,9 @@ pub enum DeliveryState {
     /// The endpoint accepts its events.
     #[default]
     Active,
-    /// The last attempts failed, and further ones are made.
+    /// The latest attempts failed, and more are being made.
     Failing,
-    /// Deliveries are on hold: the owner paused the webhook, or the last attempts never completed.
+    /// Deliveries are on hold: the owner paused the webhook, or the latest attempts never completed.
     Paused,
     /// The webhook is disabled, so nothing is sent to it.
     Disabled,
