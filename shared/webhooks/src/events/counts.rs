@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
     use std::time::Duration;
 
-    /// 12.5 s into a minute.
+    /// A time 12.5 s into a minute.
     const NOW: Time = Time::from_millis(1_795_167_912_500);
     const THIS_MINUTE: i64 = 1_795_167_900 / MINUTE;
 
@@ -224,13 +224,14 @@ mod tests {
         assert_eq!((counts.entities.len(), counts.entities.capacity() < 100), (1, true));
     }
 
-    /// The next step of a process: it gets a request, the table counts its step, or it takes over the total.
+    /// The next step of a process: it gets a request, the table counts its step, or it adopts the total.
     fn steps(processes: usize) -> impl Strategy<Value = Vec<(usize, bool)>> {
         proptest::collection::vec((0..processes, any::<bool>()), 0..2_000)
     }
 
     proptest! {
-        /// On Lambda, a process has one request at a time, and may be at any point in it while others continue.
+        /// On Lambda, a process has one request at a time, and may be at any point in that request while others
+        /// continue.
         #[test]
         fn an_entity_publishes_its_share_and_at_most_a_step_more_per_process(
             limit in 1_u32..700,

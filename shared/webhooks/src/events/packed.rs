@@ -21,7 +21,7 @@ impl Packed {
         if text.len() < WORTHWHILE {
             return None;
         }
-        // A fast level, since the publisher is waiting, and a higher one would save only a few bytes on text this
+        // A fast level, since the publisher is waiting and a higher level would save only a few bytes on text this
         // short.
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let packed = encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish());

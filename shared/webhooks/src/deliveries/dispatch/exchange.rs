@@ -150,8 +150,8 @@ impl Dispatcher {
         Ok(Some((webhook, prepared)))
     }
 
-    /// Reads the webhook again. Returns `None` if the delivery may no longer be sent to it; the delivery was then
-    /// cancelled, put into a feed or postponed.
+    /// Reads the webhook again. Returns `None` if the delivery may no longer be sent to the webhook, in which case it
+    /// was cancelled, put into a feed or postponed.
     async fn current_webhook(
         &self,
         turn: Turn<'_>,
@@ -181,9 +181,9 @@ impl Dispatcher {
         Prepared::new(claimed, webhook, event, trace, &self.rings, &self.outbound, &self.clock).await
     }
 
-    /// Disables a webhook whose endpoint responded with 410, before the attempt is recorded: after a crash in between,
-    /// no message would lead to the webhook again. If this fails, the error is logged, and the next 410 disables the
-    /// webhook.
+    /// Disables a webhook whose endpoint responded with 410. This happens before the attempt is recorded: after a crash
+    /// in between, no message would lead back to the webhook. If this fails, the error is logged, and the next 410
+    /// disables the webhook.
     async fn disable_gone(&self, entity: &AuthorizedEntity, claimed: &Claimed, webhook: &SigningWebhook, now: Time) {
         let operational = claimed.delivery().is_operational();
         let id = &webhook.webhook.id;

@@ -27,12 +27,12 @@ use base::WebhookId;
 /// Maximum number of concurrent attempts in an invocation. Each needs a connection, and memory for up to several copies
 /// of a 256 KiB event.
 const MAX_PERMITS: usize = 50;
-/// Maximum number for one entity.
+/// Maximum number of concurrent attempts for one entity.
 const MAX_OF_ENTITY: usize = 40;
 // A batch must not announce more attempts than this: the other attempts of a burst would have to wait for a permit, and
 // would move to the slow lane.
 const _: () = assert!(MESSAGES_AT_ONCE * ATTEMPTS_AT_ONCE <= MAX_OF_ENTITY);
-/// Maximum number for one webhook: half, so that the entity's other webhooks have the rest.
+/// Maximum number of concurrent attempts for one webhook: half, so that the entity's other webhooks have the rest.
 const MAX_OF_WEBHOOK: usize = 20;
 /// A webhook counts as quick if its last attempt held its permit for less than this.
 const QUICK: Duration = Duration::from_millis(250);

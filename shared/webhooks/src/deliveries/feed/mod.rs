@@ -1,9 +1,9 @@
 //! A pull webhook's feed: its subscriber fetches events instead of receiving requests.
 //!
 //! The dispatcher puts a delivery into the feed (`IndexGroup::Unread`) instead of sending it. A reader receives the
-//! oldest deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. The
-//! reader's answer is recorded as an attempt, on condition that the lease is still valid, like an endpoint's response.
-//! A reader can extend its lease. When the lease is over, another reader receives the delivery, and the unanswered
+//! oldest deliveries, each with a lease for the requested visibility timeout, and a receipt that names the lease. Like
+//! an endpoint's response, the reader's answer is recorded as an attempt, on condition that the lease is still valid. A
+//! reader can extend its lease. When the lease is over, another reader receives the delivery, and the unanswered
 //! attempt is recorded as `unconfirmed`.
 
 pub mod acknowledge;

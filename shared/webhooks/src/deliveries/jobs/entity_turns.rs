@@ -36,7 +36,7 @@ const KEPT: Duration = Duration::from_secs(60);
 const PAUSE_WITHOUT_WORK: Duration = Duration::from_secs(1);
 /// The pause before the next turn of an entity whose job is not in the index yet.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Later than the time of any job.
+/// A time later than that of any job.
 const EVER: Time = Time::from_millis(253_402_300_799_000);
 
 const TAKING: &str = "taking an entity's turn";

@@ -1,6 +1,12 @@
-//! Background jobs of the sweep. They recover a webhook's failed, cancelled and waiting deliveries, replay events to a
-//! webhook, cancel a removed webhook's waiting deliveries, take deliveries out of a feed, make deliveries due at the
-//! end of their owner's pause, remove temporary webhooks, and erase the content in an event's deliveries.
+//! Background jobs of the sweep:
+//!
+//! - recover a webhook's failed, cancelled and waiting deliveries,
+//! - replay events to a webhook,
+//! - cancel a removed webhook's waiting deliveries,
+//! - take deliveries out of a feed,
+//! - make deliveries due at the end of their owner's pause,
+//! - remove temporary webhooks,
+//! - erase the content in an event's deliveries.
 //!
 //! A job is an item in its entity's shard of the index `byDue`: `JOB#{webhook}` / `RECOVER`, `REPLAY`, `CANCEL`,
 //! `RELEASE`, `RESUME` or `EXPIRE`, or `JOB#{event}` / `ERASE`. In its entity's turn, a sweep takes the job with a

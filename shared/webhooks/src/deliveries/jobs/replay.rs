@@ -62,7 +62,7 @@ pub(super) enum Step {
 }
 
 impl Replay {
-    /// A new replay, requested at this time. It begins with the oldest stored events, and ends now at the latest.
+    /// A new replay, requested at this time. It covers only stored events, and ends now at the latest.
     pub(in crate::deliveries) fn new(scope: ReplayScope, webhook_version: u64, retention: Duration, now: Time) -> Self {
         let until = scope.until.map_or(now, |until| until.min(now));
         let since = scope.since.max(now - retention).min(until);

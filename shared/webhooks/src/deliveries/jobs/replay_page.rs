@@ -1,5 +1,5 @@
-//! Replays a range of events to a webhook. Oldest first, each event that matches the webhook as it is now, and has no
-//! delivery to it, gets a delivery that is due now.
+//! Replays a range of events to a webhook, oldest first. Each event that matches the webhook as it is now, and has no
+//! delivery to it, gets one that is due now.
 
 use std::time::Duration;
 

@@ -110,7 +110,7 @@ impl Jobs {
     }
 
     /// Writes for the transaction that erases an event: the job that erases the content in its deliveries, and a turn
-    /// for its entity. The job begins when the request must have ended, since the request usually does the work itself
+    /// for its entity. The job begins once the request must have ended, since the request usually does the work itself
     /// and removes the job.
     pub(in crate::deliveries) fn erasure(
         &self,

@@ -159,8 +159,8 @@ impl FilterCheckRequest {
 }
 
 impl Deliveries {
-    /// Compares a filter with an entity's newest events in a range, with or without deliveries, unless the entity has
-    /// done so too often. The index of events may lag.
+    /// Compares a filter with an entity's newest events in a range, whether or not they have deliveries, unless the
+    /// entity has done so too often. The index of events may lag.
     pub async fn check_filter(
         &self,
         entity: &AuthorizedEntity,

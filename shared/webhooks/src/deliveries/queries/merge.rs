@@ -41,7 +41,7 @@ const LOOKING: &str = "looking through deliveries";
 const UNLIMITED_WEBHOOKS: usize = 2;
 
 impl Filters {
-    /// Whether the list is covered by an index by state or by webhook, so that not all events need to be read.
+    /// Whether an index by state or by webhook covers the list, so that not all events need to be read.
     pub(super) fn are_indexed(&self) -> bool {
         let undelivered = !self.statuses.is_empty() && !self.statuses.contains(&Status::Delivered);
         self.subject.is_none() && (self.webhook.is_some() || undelivered)

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_largest_event_with_the_most_deliveries_fits_into_one_answer() {
-        /// The largest response of a function
+        /// The largest response that a function may return
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         // Quotes grow most, since the response is a string inside JSON.

@@ -79,7 +79,7 @@ impl Wanted<'_> {
         !is_internal && catalogue::list_includes(self.types, kind) && self.webhook.subscribes_to(kind)
     }
 
-    /// Whether an event may get a delivery, as far as its item shows.
+    /// Whether an event may get a delivery, judging by its item alone.
     fn includes(self, event: &EventItem, now: Time) -> bool {
         let has_delivery = event.targets.iter().any(|target| target.webhook == self.webhook.id);
         let has_content = event.is_kept(now) && event.erased_date.is_none();

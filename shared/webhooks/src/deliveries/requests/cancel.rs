@@ -71,7 +71,7 @@ impl Cancelling {
         Ok(())
     }
 
-    /// The delivery, cancelled now or before.
+    /// The delivery, cancelled now or earlier.
     async fn cancelled(&self, entity: &AuthorizedEntity, id: &DeliveryId) -> Result<StoredDelivery, DeliveryError> {
         for _ in 0..TRIES {
             let now = self.clock.now();

@@ -1,5 +1,6 @@
-//! Replays the events of a range to a webhook: events that match it and have no delivery to it, because it was created,
-//! enabled or changed after their publication. The request counts them up to a limit; a job adds the deliveries.
+//! Replays the events of a range to a webhook: events that match it and have no delivery to it, because the webhook was
+//! created, enabled or changed after their publication. The request counts them up to a limit; a job adds the
+//! deliveries.
 
 use std::time::Duration;
 

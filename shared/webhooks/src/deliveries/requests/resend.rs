@@ -128,7 +128,6 @@ impl Resending {
         }
     }
 
-    /// Resends a delivery.
     async fn ask_again(
         &self,
         entity: &AuthorizedEntity,

@@ -134,8 +134,8 @@ impl Facts<'_> {
         Decision::Wait(Wait::Content, after_pause(created, self.now))
     }
 
-    /// The breaker's decision. An operational event is sent in cases where another delivery would be the probe: its
-    /// outcome is not counted, and the webhook may receive no other event.
+    /// The breaker's decision. An operational event is sent where another delivery would be the probe: its outcome is
+    /// not counted, and the webhook may receive no other event.
     fn at_breaker(&self) -> BreakerDecision {
         let Some(health) = self.health else { return BreakerDecision::Go };
         let decision =

@@ -117,8 +117,8 @@ fn next_look(created: Time, now: Time) -> Time {
 }
 
 /// When the dispatcher next checks a held delivery. Usually, the end of the preceding delivery makes it due. The checks
-/// cover crashes, and preceding deliveries cancelled by a removed webhook's job. So a line that lost its wake-ups
-/// continues within a minute while it is young, and a long wait costs few checks.
+/// cover crashes, and preceding deliveries cancelled by a removed webhook's job. So a young line that lost its wake-ups
+/// continues within a minute, and a long wait costs few checks.
 pub(crate) fn next_look_at_held(created: Time, now: Time) -> Time {
     now + (now.since(created) / 8).clamp(OPENS_AFTER, LONGEST_LOOK_AT_HELD)
 }

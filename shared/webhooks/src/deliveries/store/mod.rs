@@ -84,7 +84,7 @@ impl StoredDelivery {
     }
 }
 
-/// The result of reading or changing a delivery. Returns `None` if its item cannot be read, and logs that, with the
+/// The result of reading or changing a delivery. Returns `None` if its item cannot be read, and logs this and its
 /// consequence. This is not an error: the item stays unreadable, and an error would block other deliveries.
 pub(crate) fn skip_unreadable<T>(
     result: Result<T, TableError>,

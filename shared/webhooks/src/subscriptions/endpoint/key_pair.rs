@@ -84,8 +84,8 @@ impl SigningKeyPair {
         SealedKeyPair { sealed, public: self.public_key() }
     }
 
-    /// Opens the key pair of this webhook. Fails if the public key does not match the private one: the owner would see
-    /// a key that signs nothing.
+    /// Opens the key pair of this webhook. Fails if the public key does not match the private one: otherwise, the owner
+    /// would see a key that signs nothing.
     pub fn open(
         kept: &SealedKeyPair,
         ring: &KeyRing,

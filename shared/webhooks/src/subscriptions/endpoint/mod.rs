@@ -1,6 +1,6 @@
-//! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint twice: as responses show
-//! it, with the values of headers and of the URL's query masked, and completely, sealed for this webhook only. So
-//! showing, listing and publishing need no key, while changing and sending do.
+//! A webhook's endpoint: the URL and headers of its requests. The table stores the endpoint twice: once as responses
+//! show it, with the values of headers and of the URL's query masked, and once in full, sealed for this webhook only.
+//! So showing, listing and publishing need no key, while changing and sending do.
 
 pub(crate) mod headers;
 pub mod key_pair;

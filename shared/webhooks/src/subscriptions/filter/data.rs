@@ -170,7 +170,7 @@ impl<'a> JsonReader<'a> {
         self.json.as_bytes().get(self.at).copied()
     }
 
-    /// A string, a number or a word.
+    /// Reads a string, a number or a word.
     fn token(&mut self) -> &'a str {
         let rest = &self.json.as_bytes()[self.at..];
         let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b']' | b'}');

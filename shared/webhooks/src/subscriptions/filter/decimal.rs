@@ -67,7 +67,6 @@ impl Decimal {
         self.cmp_absolute(&Self::read("9007199254740992")) != Ordering::Greater
     }
 
-    /// Compares two numbers by their absolute values.
     fn cmp_absolute(&self, other: &Self) -> Ordering {
         match (self.digits.is_empty(), other.digits.is_empty()) {
             (true, true) => Ordering::Equal,

@@ -291,7 +291,6 @@ impl Reader {
     }
 }
 
-/// A comparison and its number.
 fn comparison(parts: &[&RawValue]) -> Option<(Comparison, Decimal)> {
     let [comparison, number] = parts else { return None };
     // Parsed, since Go's and Java's encoders write `>` as `\u003e`.

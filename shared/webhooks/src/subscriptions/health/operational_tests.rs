@@ -25,7 +25,6 @@ const ATTEMPTS: u32 = 3;
 const KINDS: [&str; 5] =
     ["booking.created", "webhook.test", "webhook.failing", "webhook.disabled", "webhook.delivery.exhausted"];
 
-/// An open delivery.
 struct Open {
     webhook: usize,
     event: EventId,

@@ -2,8 +2,8 @@
 //! attempt that a person requested gets a response. The pause that an owner begins is in `webhook::pausing`.
 //!
 //! One transaction closes the breaker and writes a job that makes the deliveries waiting for it due now. An attempt
-//! that read the breaker just before that may postpone its delivery after the job has passed it; that delivery is
-//! attempted at the end of the pause.
+//! that had already read the breaker may postpone its delivery after the job has passed it; that delivery is attempted
+//! at the end of the pause.
 
 use crate::{
     deliveries::jobs::Jobs,

@@ -196,7 +196,7 @@ impl Members {
     }
 
     /// Refuses the request settings for a pull webhook, which sends no requests; `headers` is the message about
-    /// headers. Values that mean none, or the default, are accepted.
+    /// headers. Values that mean "none" or the default are accepted.
     pub(super) fn refuse_settings_of_requests(&self, headers: &str, violations: &mut Violations) {
         if self.headers.as_ref().is_some_and(|headers| !headers.is_empty()) {
             violations.add("headers", Rule::Inconsistent, headers);

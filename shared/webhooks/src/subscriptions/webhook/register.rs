@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_most_and_largest_webhooks_fit_into_one_answer() {
-        /// The largest response of a function
+        /// The largest response that a function may return
         /// (<https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>).
         const MAX_ANSWER: usize = 6 * 1024 * 1024;
         let now = Time::from_millis(0);

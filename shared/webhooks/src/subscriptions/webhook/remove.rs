@@ -1,6 +1,6 @@
 //! Removes a webhook. One transaction removes the webhook and its health, and writes a job that cancels its waiting
-//! deliveries. If an attempt in progress fails, the next attempt finds no webhook and cancels the delivery, or a late
-//! pass of the job does. A delivery that is being published at this moment is cancelled by its first attempt.
+//! deliveries. If an attempt in progress fails, its delivery is cancelled by the next attempt, which finds no webhook,
+//! or by a late pass of the job. A delivery that is being published at this moment is cancelled by its first attempt.
 
 use crate::{
     deliveries::jobs::Jobs,
