@@ -74,7 +74,7 @@ struct OutboxItem {
     outbox_event: OutboxEvent,
 }
 
-/// An entry of the index.
+/// An index entry.
 #[derive(Debug, Deserialize)]
 struct Entry {
     pk: String,

@@ -25,7 +25,7 @@ pub struct Testing {
     pub webhooks: Webhooks,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// Limits on the requests of entities.
+    /// Limits on entities' requests.
     pub limits: RequestLimits,
     /// Publishes the event.
     pub publisher: Publisher,

@@ -83,7 +83,7 @@ impl Worker {
                         made_due += done.made_due;
                         put_back.extend(done.next);
                     }
-                    // The other jobs continue. The failed job's entity has its next turn after the lease.
+                    // The other jobs continue. The failed job's entity takes its next turn after the lease.
                     Err(error) => {
                         worked = true;
                         failed = Some(error);

@@ -45,8 +45,8 @@ pub(super) enum Reading {
 }
 
 impl Deliveries {
-    /// The newest events of a range with the requested type and subject, among `limit` entries per partition of the
-    /// index. The index may lag.
+    /// The newest events of a range with the requested type and subject, among `limit` entries per index partition. The
+    /// index may lag.
     pub(super) async fn events_of(
         &self,
         entity: &EntityId,

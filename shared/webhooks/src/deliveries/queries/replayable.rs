@@ -27,9 +27,9 @@ use auth::EntityId;
 use base::{EventId, Time};
 use storage::table::TableError;
 
-/// How many entries of the index are read to count events, or to try a filter.
+/// How many index entries are read to count events, or to try a filter.
 pub(super) const MAX_ENTRIES: usize = 10_000;
-/// How many entries of the index are read per call.
+/// How many index entries are read per call.
 pub(super) const PAGE: i32 = 1_000;
 /// How many events a count examines.
 const MAX_EVENTS: usize = 1_000;
@@ -100,8 +100,8 @@ impl Wanted<'_> {
 }
 
 impl Deliveries {
-    /// The first events of a range with a requested type, oldest first, among `limit` entries per partition of the
-    /// index. The index may lag.
+    /// The first events of a range with a requested type, oldest first, among `limit` entries per index partition. The
+    /// index may lag.
     pub(crate) async fn events_of_types(
         &self,
         entity: &EntityId,

@@ -42,7 +42,7 @@ pub struct Recovery {
     pub pauses: Pauses,
     /// The jobs that recover them.
     pub jobs: Jobs,
-    /// Limits on the requests of entities.
+    /// Limits on entities' requests.
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,

@@ -28,7 +28,7 @@ pub struct Replaying {
     pub webhooks: Webhooks,
     /// The jobs that replay them.
     pub jobs: Jobs,
-    /// Limits on the requests of entities.
+    /// Limits on entities' requests.
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,

@@ -25,7 +25,7 @@ pub struct Resending {
     pub webhooks: Webhooks,
     /// Requests with an idempotency key.
     pub answers: IdempotencyStore,
-    /// Limits on the requests of entities.
+    /// Limits on entities' requests.
     pub limits: RequestLimits,
     /// The queue of the dispatcher.
     pub queue: Queue,

@@ -8,7 +8,7 @@
 //! | `decide` | What happens to a delivery whose turn it is? |
 //! | `transition` | How does an event change it? |
 //! | `index`, `placing` | Where is it in the indexes, and when does the sweep check it? |
-//! | `wait` | Why can a delivery wait, and with which consequences? |
+//! | `wait` | Why can a delivery wait, and with what consequences? |
 //! | `shown` | How does its owner see a wait? |
 //! | `schedule` | When is the next attempt? |
 //! | `slot` | When does a rate limit permit it? |

@@ -9,7 +9,7 @@
 //! | opened without a head, announced, and delivered | 4 | 3 | 0 |
 //! | failed at once | 0 | 1 | 1 |
 //! | failed after the whole schedule | as for longer waits | 3 | 1 |
-//! | cancelled while it waits | 1 | 2 | 1 |
+//! | cancelled while waiting | 1 | 2 | 1 |
 //! | resent after its end, and delivered; recovered: 2 more in `byDue` | 2 | 4 | 1 unless it was delivered |
 
 use base::Time;

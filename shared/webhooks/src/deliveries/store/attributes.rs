@@ -33,7 +33,7 @@ use storage::table::{Change, Condition, Put, Query, TableError, Write, absent, a
 /// The prefix of the sort keys of attempts.
 pub(super) const ATTEMPT: &str = "ATT#";
 
-/// The number of partitions of the index of due deliveries: one accepts 1 000 writes a second.
+/// The number of partitions in the index of due deliveries: each accepts 1 000 writes a second.
 pub(crate) const DUE_SHARDS: u8 = 8;
 
 /// The attributes of a head.

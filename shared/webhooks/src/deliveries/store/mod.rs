@@ -175,7 +175,7 @@ impl Deliveries {
         let event_id = id.event();
         let head = self.table.read::<Head>(head_key(id), DOING);
         let (stored, event) = tokio::try_join!(head, self.events.find(&event_id))?;
-        // An event and its delivery are stored for the same time, but not removed in the same second.
+        // An event and its delivery are stored for the same length of time, but not removed in the same second.
         let Some(event) = event else { return Ok(None) };
         let Some(head) = stored.or_else(|| Head::new(&event.item, id)) else { return Ok(None) };
         if head.delivery.owner_identifier != *entity.id() || !head.is_kept(now) {

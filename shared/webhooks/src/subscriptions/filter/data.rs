@@ -10,7 +10,7 @@ use super::decimal::Decimal;
 /// An object's members; of duplicate members, the last one counts.
 pub(super) type Object<'a> = BTreeMap<Cow<'a, str>, DataValue<'a>>;
 
-/// A value of the data.
+/// A value in the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DataValue<'a> {
     /// A value that a pattern can contain.

@@ -11,7 +11,7 @@ use super::{
 
 /// The number of bytes of a string that one step compares.
 const BYTES_OF_STEP: usize = 64;
-/// The steps for starting on an array, whose elements are elsewhere in memory.
+/// The steps that starting on an array takes: its elements are elsewhere in memory.
 const STEPS_OF_ARRAY: usize = 5;
 
 /// The steps left for comparisons.

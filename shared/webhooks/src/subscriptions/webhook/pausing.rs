@@ -47,7 +47,7 @@ pub struct Pausing {
     pub showing: Showing,
     /// Webhooks' breakers, and the jobs that attempt waiting deliveries.
     pub pauses: Pauses,
-    /// Limits on the requests of entities.
+    /// Limits on entities' requests.
     pub limits: RequestLimits,
     /// The clock for pauses and jobs.
     pub clock: SharedClock,
