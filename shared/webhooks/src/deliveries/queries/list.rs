@@ -37,7 +37,7 @@ const MAX_LIMIT: usize = 100;
 pub struct Listing {
     /// The deliveries.
     pub deliveries: Deliveries,
-    /// The retention: older deliveries are not shown, though the table may keep them for days.
+    /// The retention: older deliveries are not shown, even if the table still has them.
     pub retention: Duration,
     /// Seals the cursors.
     pub rings: KeyRings,

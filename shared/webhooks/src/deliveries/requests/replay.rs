@@ -32,7 +32,7 @@ pub struct Replaying {
     pub limits: RequestLimits,
     /// Repeats the response for an idempotency key.
     pub answers: IdempotencyStore,
-    /// The retention: older events count as removed, though the table may keep them for days.
+    /// The retention: older events count as removed.
     pub retention: Duration,
 }
 

@@ -154,8 +154,8 @@ impl Delivery {
         self.attempt_count == 0 || self.last_error == Some(ErrorCode::Interrupted)
     }
 
-    /// Whether it carries an operational event. A test does not count, even with a sample of an operational type: the
-    /// person who sends it wants to see whether the endpoint works.
+    /// Whether it carries an operational event. A test does not count, even with a sample of an operational type
+    /// (`health::operational`).
     pub(crate) fn is_operational(&self) -> bool {
         !self.test && catalogue::is_operational(&self.r#type)
     }

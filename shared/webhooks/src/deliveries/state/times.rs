@@ -22,7 +22,7 @@ pub const LEASE: Duration = Duration::from_secs(45);
 pub const BEGIN_LIMIT: Duration = LEASE.saturating_sub(EXCHANGE).saturating_sub(RECORD);
 
 /// How long the sweep waits after the first message of an attempt before it sends another. The wait doubles with each
-/// message, so that the sweep does not add to a backlog in the queue.
+/// message.
 pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The age of an event at which the sweep opens its deliveries: longer than a publication takes, plus the clock skew. A

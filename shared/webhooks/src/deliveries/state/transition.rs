@@ -1,5 +1,4 @@
-//! Transitions: how each event changes a delivery. `apply` is pure. The store writes the difference between the head
-//! that was read and the new one, on condition that the stored head has not changed.
+//! Transitions: how each event changes a delivery. `apply` is pure; the store writes the difference.
 
 use base::{DeliveryId, Time};
 

@@ -75,7 +75,7 @@ impl EventFilter {
     }
 
     /// Compares an event's data with the filter. A filter that cannot be read, such as one from a newer release, lets
-    /// every event pass: a receiver can ignore an event, but cannot notice a missing one.
+    /// every event pass, like one that takes too many steps.
     pub fn compare(&self, data: &EventData<'_>, steps: &mut Steps) -> FilterOutcome {
         let raw = serde_json::from_str::<&RawValue>(&self.0).ok();
         let Some(pattern) = raw.and_then(|raw| Pattern::read(raw).ok()) else {

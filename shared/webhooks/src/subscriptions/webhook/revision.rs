@@ -182,8 +182,7 @@ fn with_part<T: Part>(
     }))
 }
 
-/// Replaces the signing secrets that were read. The version does not change: it guards the members that a change sets,
-/// and a new secret makes no change obsolete.
+/// Replaces the signing secrets that were read. The version does not change (`endpoint::rotate`).
 pub fn secrets(read: &SigningWebhook, new: &[SealedSecret], now: Time) -> Result<Change, TableError> {
     let webhook = &read.webhook;
     let change = Change::of(key(&webhook.owner_identifier, &webhook.id)).set("lastUpdate", now);
