@@ -161,7 +161,7 @@ impl Dispatcher {
         let current = self.sources().webhook(turn.entity, &DeliveryOwner::of(claimed.delivery())).await?;
         let now = self.clock.now();
         let webhook = current.as_ref().map(|current| &current.webhook.webhook);
-        // Order, breaker and rate limit were checked before; only the webhook may have changed.
+        // The order, breaker and rate limit were checked earlier; only the webhook may have changed.
         match (decide(&turn.facts(current.as_ref(), Some(event), None, now), None), webhook) {
             (Decision::Cancel(reason), webhook) => self.cancel(claimed, reason, webhook, now).await?,
             (Decision::PutIntoFeed, Some(webhook)) => self.put_into_feed(claimed, webhook, now).await?,

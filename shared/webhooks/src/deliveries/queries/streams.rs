@@ -100,7 +100,7 @@ pub(super) struct Merge {
     pub(super) new_left: Option<usize>,
     /// The events that this page postpones, and the position before which they begin.
     pub(super) postponed: Option<(KeyRange, ListPosition)>,
-    /// How many entries were passed.
+    /// How many entries the merge has passed.
     entries: usize,
 }
 
