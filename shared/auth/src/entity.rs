@@ -26,7 +26,7 @@ impl EntityId {
     }
 }
 
-/// The type of every owner, in the vocabulary of published clients, which distinguish users, companies and accounts.
+/// The type of every owner. Published clients distinguish users, companies and accounts.
 const OWNER_TYPE: &str = "COMPANY";
 
 /// A webhook's or an application's owner, as responses show it. Published clients expect a name and a type; the service
@@ -46,18 +46,18 @@ impl OwnerView {
     }
 }
 
-/// A managing entity that the caller may act for. The stores take this type, so that code that skips the check does not
+/// A managing entity that the caller may act for. The stores take this type, so code that skips the check does not
 /// compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizedEntity(EntityId);
 
 impl AuthorizedEntity {
-    /// An entity that verified claims cover.
+    /// An entity covered by verified claims.
     pub(crate) fn by_token(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// A delivery's owner, for the dispatcher. The credential is IAM.
+    /// A delivery's owner, for the dispatcher. The credential is the dispatcher's IAM identity.
     pub fn owning_delivery(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -73,13 +73,12 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// A connection's owner, for a token refresh. The credential is IAM.
+    /// A connection's owner, for a token refresh. The credential is the function's IAM identity.
     pub fn owning_connection(entity: EntityId) -> Self {
         Self(entity)
     }
 
-    /// The entity named by an event from the bus, for publishing. The credential is IAM, which controls who may send to
-    /// the bus.
+    /// The entity named by an event from the bus, for publishing. IAM controls who may send to the bus.
     pub fn by_bus(entity: EntityId) -> Self {
         Self(entity)
     }
@@ -113,7 +112,7 @@ impl Entities {
         Self(identifiers.into_iter().collect())
     }
 
-    /// The identifiers, in their order.
+    /// The identifiers, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

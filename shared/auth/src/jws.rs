@@ -28,7 +28,7 @@ impl fmt::Debug for Jws<'_> {
     }
 }
 
-/// The header of a JWS. Unknown members are ignored, as RFC 7515 §4 requires. A struct and not a map, so that a
+/// The header of a JWS. Unknown members are ignored, as RFC 7515 §4 requires. A struct rather than a map, so that a
 /// duplicate member is an error.
 #[derive(Debug, Deserialize)]
 pub struct Header {
@@ -67,7 +67,7 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 /// Why a JWS is not accepted. The message is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
-    /// It is too long, or it is not three parts of Base64 with JSON objects of the expected form in the first two.
+    /// It is too long, or is not three Base64 parts of which the first two are JSON objects of the expected form.
     #[error("it does not consist of three Base64 parts with the expected JSON")]
     Malformed,
     /// It requires an extension.
@@ -102,7 +102,7 @@ impl<'a> Jws<'a> {
     }
 
     /// Verifies the signature with this key and one of the key's algorithms. The key determines the algorithm, never
-    /// the JWS (RFC 8725 §3.1). The algorithms must be of the key's family.
+    /// the JWS (RFC 8725 §3.1). The algorithms must belong to the key's family.
     pub fn verify(&self, key: &DecodingKey, algorithms: &[Algorithm]) -> Result<(), JwsFault> {
         let algorithm = algorithm(&self.header.alg).filter(|algorithm| algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(JwsFault::Algorithm)?;
@@ -120,7 +120,7 @@ impl<'a> Jws<'a> {
 }
 
 /// The algorithm with this name in a header or a key. Ed25519 keys have two names: `EdDSA` (RFC 8037 §3.1) and
-/// `Ed25519` (RFC 9864 §2.2), which newer libraries write. RFC 9864 leaves the names of the other algorithms unchanged.
+/// `Ed25519` (RFC 9864 §2.2), which newer libraries use. RFC 9864 leaves the names of the other algorithms unchanged.
 pub fn algorithm(name: &str) -> Option<Algorithm> {
     if name == "Ed25519" { Some(Algorithm::EdDSA) } else { name.parse().ok() }
 }

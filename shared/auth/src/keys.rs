@@ -10,20 +10,20 @@ use base::refreshed::{Reading, Refreshed, Source};
 use base::{SharedClock, Time};
 use storage::table::{Put, Table, TableError, Written, is, is_new};
 
-/// Minimum time between two reads that unknown keys cause, so that forged tokens cannot load the table. A new key is
-/// published long before it signs, so valid tokens are not affected.
+/// Minimum time between two reads caused by unknown keys, so that forged tokens cannot put load on the table. A new key
+/// is published long before it signs, so valid tokens are not affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
 
-/// How many times a change is tried while concurrent changes win. Keys change once a month.
+/// How many times a change is attempted if concurrent changes keep winning. Keys change once a month.
 const CHANGES: u32 = 10;
 
-/// How long a revoked key is remembered: much longer than any function uses a set that it read before.
+/// How long a revoked key is remembered: much longer than any function uses a set that it has read.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The response of `/oauth2/jwks`.
 #[derive(Debug, Clone, Serialize)]
 pub struct JsonWebKeys {
-    /// In the order of publication.
+    /// The keys, in order of publication.
     pub keys: Vec<PublicKey>,
 }
 
@@ -47,7 +47,7 @@ impl PublishedKey {
     }
 }
 
-/// A revoked key, which is never published again, and how long this record is kept.
+/// A revoked key, never to be published again, and how long its record is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tombstone {
     kid: String,
@@ -62,7 +62,7 @@ pub struct RevokedKey(String);
 /// The published set as read from the table, to be changed and written back.
 #[derive(Debug, Clone, Default)]
 pub struct Published {
-    /// In the order of publication.
+    /// The keys, in order of publication.
     pub keys: Vec<PublishedKey>,
     /// Recently revoked keys. They are stored in the same item, so that a concurrent write cannot restore one.
     revoked: Vec<Tombstone>,
@@ -95,7 +95,8 @@ impl Published {
         Ok(())
     }
 
-    /// Publishes a key without an end, unless it was revoked. A published key keeps its date.
+    /// Publishes a key without an end, unless it was revoked. If the key is already published, its date does not
+    /// change.
     pub fn add(&mut self, key: PublicKey, now: Time) -> Result<(), RevokedKey> {
         self.check(key.kid())?;
         match self.keys.iter_mut().find(|published| published.key.kid() == key.kid()) {
@@ -124,7 +125,7 @@ impl Published {
         self.revoked.retain(|revoked| now < revoked.until);
     }
 
-    /// Revokes `others` and every published key except the two of `staying`. No revoked key is published again. The two
+    /// Revokes `others` and every published key except the two in `staying`. No revoked key is published again. The two
     /// are published without an end, even if a rotation unaware of the emergency gave them one.
     pub fn revoke_others(&mut self, staying: &SigningKeys, others: &[String], now: Time) -> Result<(), RevokedKey> {
         let kids = [staying.current.kid(), staying.next.kid()];
@@ -143,8 +144,8 @@ impl Published {
     }
 }
 
-/// When the last token of a key that is replaced now expires. Warm functions sign with the key for five more minutes;
-/// one more minute covers clock differences and late responses.
+/// When the last token signed by a key that is replaced at `now` expires. Warm functions sign with the key for five
+/// more minutes; one more minute covers clock differences and late responses.
 pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
     now + Duration::from_secs(6 * 60 + u64::from(lifetime))
 }
@@ -154,7 +155,7 @@ pub fn last_token_of_a_retired_key(lifetime: u32, now: Time) -> Time {
 pub struct KeySet(HashMap<String, PublishedKey>);
 
 impl KeySet {
-    /// A set of these keys, without an end.
+    /// A set of these keys, none of which has an end.
     pub fn of(keys: impl IntoIterator<Item = PublicKey>) -> Self {
         let published = Time::from_millis(0);
         Self::published(keys.into_iter().map(|key| PublishedKey { key, published, until: None }))
@@ -221,8 +222,8 @@ impl PublishedKeys {
         Ok(KeySet::stored(self.0.read_eventual((PK.into(), SK.into()), READING).await?))
     }
 
-    /// Changes the set on condition that it has not changed since it was read, so that no change undoes another. If a
-    /// concurrent change won, reads again and calls `change` again. Returns the result of the last call.
+    /// Changes the set if it has not changed since it was read, so that no change undoes another. If a concurrent
+    /// change won, reads again and calls `change` again. Returns the result of the last call.
     pub async fn change<C>(&self, change: impl Fn(&mut Published) -> C) -> Result<C, TableError> {
         for _ in 0..CHANGES {
             let mut published = self.read().await?;

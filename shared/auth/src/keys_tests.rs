@@ -81,8 +81,8 @@ fn publishing_a_revoked_key_fails_and_changes_nothing() {
     };
     is_as_it_should_be(&published);
 
-    // The item remembers revoked keys, even if this is repeated, and for longer than any function could use a set that
-    // it read before.
+    // The item remembers revoked keys even if the revocation is repeated, and for longer than any function could use a
+    // set that it has read.
     published.revoke_others(&new, &others, NOW).expect("again");
     let pk = PK.to_owned();
     let sk = SK.to_owned();

@@ -19,7 +19,7 @@ pub enum SigningAlgorithm {
 }
 
 impl SigningAlgorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 2] = [Self::Es256, Self::EdDsa];
 
     /// The algorithm's name in a header.
@@ -30,7 +30,7 @@ impl SigningAlgorithm {
         }
     }
 
-    /// The algorithm in the cryptographic library.
+    /// The algorithm as the cryptographic library represents it.
     pub const fn verified_as(self) -> Algorithm {
         match self {
             Self::Es256 => Algorithm::ES256,

@@ -64,7 +64,7 @@ impl Remembered {
 }
 
 impl Found {
-    /// The token's claims, if the keys are those that verified it and it has not expired.
+    /// The token's claims, if these keys verified it and it has not expired.
     pub(crate) fn still_good(&self, keys: &Arc<KeySet>, now: Time) -> Option<Claims> {
         let claims = &*self.claims;
         let good = Arc::ptr_eq(&self.by, keys) && now < claims.expires && keys.get(&claims.key_id, now).is_some();

@@ -1,5 +1,5 @@
-//! The issuer's private keys. The secret `signing-key` in Secrets Manager contains the current key and the next. Only
-//! `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
+//! The issuer's private keys. The secret `signing-key` in Secrets Manager contains the current key and the next one.
+//! Only `token` and `panel-session` sign with them, and only `rotate-signing-key` replaces them.
 
 use std::fmt;
 

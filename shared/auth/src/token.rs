@@ -1,4 +1,4 @@
-//! Access tokens: JWTs as RFC 9068 defines them, with one function that issues and one that checks them.
+//! Access tokens: JWTs as RFC 9068 defines them, with one function to issue them and one to check them.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use base::{Random, Time, random};
 /// The maximum length of a token, in bytes: longer than any that this service issues. A longer one is not decoded.
 pub const MAX_LENGTH: usize = 8 * 1024;
 
-/// The longest lifetime of a token, in seconds. A revocation must be known for as long as its tokens live, so short
+/// The longest lifetime of a token, in seconds. A revocation must be known for as long as the tokens live, so short
 /// lifetimes keep the list of revocations short.
 pub const LONGEST_LIFETIME: u32 = 60 * 60;
 
@@ -42,10 +42,10 @@ pub struct Claims {
     /// The application that the token was issued to.
     pub client_id: String,
     /// The secret or key that the application used to obtain the token: a secret's identifier, or a key's thumbprint
-    /// (RFC 7638), since another key may be given its name later. Tokens of panel sessions from the operator's links
-    /// have none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
+    /// (RFC 7638), since another key may take its name later. Tokens of panel sessions from the operator's links have
+    /// none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
     pub credential_id: Option<String>,
-    /// The panel link that opened the token's session, for a token of the panel.
+    /// For a panel token, the link that opened its session.
     pub session_id: Option<String>,
     /// The token's identifier.
     pub token_id: String,
@@ -73,7 +73,7 @@ impl Claims {
     }
 }
 
-/// The claims as encoded in the token. A struct and not a map, so that a duplicate member is an error.
+/// The claims as encoded in the token. A struct rather than a map, so that a duplicate member is an error.
 #[derive(Debug, Serialize, Deserialize)]
 struct WireClaims {
     iss: String,
@@ -94,18 +94,18 @@ struct WireClaims {
     may_publish: bool,
 }
 
-/// One text or several, as `aud` allows (RFC 7519 §4.1.3).
+/// One string or several, as `aud` allows (RFC 7519 §4.1.3).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {
-    /// One text.
+    /// One string.
     One(String),
     /// Several.
     More(Vec<String>),
 }
 
 impl OneOrMore {
-    /// The resource of this API in `aud`; of several, the most powerful.
+    /// This API's resource in `aud`; the most powerful one if there are several.
     fn resource(&self, base_url: &str) -> Option<Resource> {
         let audiences = match self {
             Self::One(audience) => std::slice::from_ref(audience),
@@ -126,7 +126,7 @@ struct Header<'a> {
 /// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It is too long, or it is not three parts of Base64 with JSON in the first two.
+    /// It is too long, or is not three Base64 parts of which the first two are JSON.
     #[error("it is not a JWT in the expected form")]
     Malformed,
     /// Its header is not one that this service issues.
@@ -147,7 +147,7 @@ pub enum TokenFault {
     /// It is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
-    /// It, its application, its credential or its key was revoked.
+    /// The token, its application, its credential or its key was revoked.
     #[error("it was revoked")]
     Revoked,
 }

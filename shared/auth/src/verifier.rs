@@ -1,4 +1,4 @@
-//! The verification of tokens: form, signature, claims and revocation.
+//! Token verification: form, signature, claims and revocation.
 
 use std::pin::Pin;
 

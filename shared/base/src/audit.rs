@@ -22,7 +22,7 @@ use crate::{
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// An action of the trail.
+        /// An audited action.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Action {
             $($(#[$doc])* $variant,)*
@@ -91,9 +91,9 @@ actions! {
 pub enum AuditOutcome<'a> {
     /// It was done.
     Done,
-    /// It was refused, for the reason that a Problem's slug names.
+    /// It was refused, for the reason that the Problem's slug gives.
     Refused(&'a str),
-    /// It failed, for the reason that a Problem's slug names.
+    /// It failed, for the reason that the Problem's slug gives.
     Failed(&'a str),
 }
 
@@ -161,7 +161,7 @@ impl Notes {
         self.note(|noted| noted.client = is_client_id(id).then(|| id.to_owned()));
     }
 
-    /// Notes the client's credential by the identifier of the secret or key, never the secret itself.
+    /// Notes the client's credential: the identifier of the secret or key, never the secret itself.
     pub fn credential(&self, id: &str) {
         self.note(|noted| noted.credential = Some(id.to_owned()));
     }
@@ -171,8 +171,8 @@ impl Notes {
         self.note(|noted| noted.entity = Some(id.to_owned()));
     }
 
-    /// Notes the object of the action, by the identifier of a token (its `jti`), an application, a secret, a key, a
-    /// webhook or a delivery. Several are separated by commas.
+    /// Notes the action's object: the identifier of a token (its `jti`), an application, a secret, a key, a webhook or
+    /// a delivery. Several are separated by commas.
     pub fn subject(&self, id: &str) {
         self.note(|noted| noted.subject = Some(id.to_owned()));
     }

@@ -37,7 +37,7 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(i64);
 
-/// The first and the last moment with a year of four digits that `jiff` can represent.
+/// The first and last moments with a four-digit year that `jiff` can represent.
 const FIRST: Time = Time(-62_167_219_200_000); // 0000-01-01T00:00:00Z
 const LAST: Time = Time(253_402_207_200_000); // 9999-12-30T22:00:00Z
 
@@ -62,10 +62,10 @@ impl Time {
         self.to_string().chars().take(10).collect()
     }
 
-    /// Parses a time from a client: RFC 3339 with a `T`, and a `Z` or an offset, in either case (§5.6). The offset may
-    /// lack its colon, since Python's `%z` writes none. Digits beyond milliseconds are cut off, since Python, Java and
-    /// Go write finer times by default. Times outside the supported range become the first or the last supported time,
-    /// since clients use them to mean "always" and "never".
+    /// Parses a time from a client: RFC 3339 with a `T`, and a `Z` or an offset; both letters may be lower case (§5.6).
+    /// The offset may lack its colon, since Python's `%z` writes none. Digits beyond milliseconds are cut off, since
+    /// Python, Java and Go write finer times by default. Times outside the supported range become the first or the last
+    /// supported time, since clients use them to mean "always" and "never".
     pub fn of_client(text: &str) -> Option<Self> {
         let text = text.to_ascii_uppercase();
         let (moment, rest) = text.split_at_checked(19)?;

@@ -114,7 +114,7 @@ macro_rules! several {
     ($($name:ident),+) => {
         impl<$($name: FromEnvironment),+> FromEnvironment for ($($name,)+) {
             fn from_environment(environment: &mut Environment) -> Option<Self> {
-                // All are read before the first `?`, so that all faults are reported at once.
+                // All settings are read before the first `?`, so that all faults are reported at once.
                 $(#[expect(non_snake_case, reason = "the type's letter names its value")]
                 let $name = $name::from_environment(environment);)+
                 Some(($($name?,)+))

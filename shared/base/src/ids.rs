@@ -12,9 +12,9 @@ use crate::{
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const BODY_LENGTH: usize = 26;
-/// The characters of a body that contain its time.
+/// The number of characters at the beginning of a body that contain its time.
 const TIME_LENGTH: usize = 10;
-/// The characters at the end of a body that number an event's deliveries.
+/// The number of characters at the end of a body that contain a delivery's number.
 const ORDINAL_LENGTH: usize = 2;
 /// The maximum number of deliveries per event.
 pub const MAX_DELIVERIES: usize = 1 << (5 * ORDINAL_LENGTH);

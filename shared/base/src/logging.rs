@@ -141,8 +141,8 @@ fn is_own(line: &Metadata<'_>) -> bool {
     line.target().split("::").next().is_some_and(|name| OWN_CRATES.contains(&name))
 }
 
-/// Whether Lambda's runtime repeats a handler's error in debug format, when the function has already logged it as a
-/// sentence. The runtime's line about a panic also has the field `error`.
+/// Whether Lambda's runtime wrote this line to repeat a handler's error, in debug format. The function has already
+/// logged the error as a sentence. The runtime's line about a panic also has the field `error`.
 fn is_repetition(line: &Metadata<'_>) -> bool {
     line.target() == "lambda_runtime::layers::panic" && line.fields().field("error").is_none()
 }

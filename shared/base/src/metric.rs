@@ -59,7 +59,7 @@ names! {
     Audited("Count", "Action", "Outcome"),
     /// Responses of functions with a status of 5xx.
     ServerErrors("Count"),
-    /// Events of the event bus that cannot be published.
+    /// Events from the event bus that cannot be published.
     EventsRejected("Count", "Reason"),
     /// Events whose data does not conform to their type's schema.
     EventsNonconforming("Count"),
@@ -104,7 +104,7 @@ names! {
     CanaryFailures("Count", "Step"),
 }
 
-/// The values of a metric: of one moment, or of the work since the previous line.
+/// A metric's values: at one moment, or for the work since the previous line.
 #[derive(Debug, Clone)]
 pub struct Number {
     name: Name,

@@ -15,9 +15,9 @@ use crate::{
     logging,
 };
 
-/// The age at which a value is reloaded. It ensures that a rotation reaches warm functions.
+/// The age at which a value is reloaded. Reloading ensures that a rotation reaches warm functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(300);
-/// How long the old value is used after a failure before the next load.
+/// How long the old value remains in use after a failure before the next load.
 const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 /// How long a request waits for a new value if there is an old one.
 const REFRESH_LIMIT: Duration = Duration::from_secs(2);
@@ -59,7 +59,7 @@ impl<S: Source> Refreshed<S> {
         Self { source, clock, cached: RwLock::new(None), loading: Mutex::new(None) }
     }
 
-    /// A value that is loaded now, as by `warm_up`.
+    /// A value that is loaded now, as `warm_up` does.
     pub async fn warm(source: S, clock: SharedClock) -> Self {
         let refreshed = Self::new(source, clock);
         refreshed.warm_up().await;
@@ -87,13 +87,14 @@ impl<S: Source> Refreshed<S> {
         }
     }
 
-    /// Returns the cached value if it is younger than five minutes. Otherwise reloads, and returns the old one if that
-    /// fails.
+    /// Returns the cached value if it is younger than five minutes. Otherwise reloads it, and returns the old value if
+    /// that fails.
     pub async fn get(&self) -> Result<Arc<S::Value>, S::Error> {
         self.younger_than(REFRESH_AFTER).await
     }
 
-    /// Returns the cached value if it is younger than `age`. Otherwise reloads, and returns the old one if that fails.
+    /// Returns the cached value if it is younger than `age`. Otherwise reloads it, and returns the old value if that
+    /// fails.
     ///
     /// While one call loads, the others continue with the old value, and wait only if there is none. If there is an old
     /// value, a load times out after two seconds, and a failed load is not repeated for half a minute, so that an

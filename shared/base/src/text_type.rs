@@ -10,7 +10,7 @@ macro_rules! text_type {
         pub struct $name(String);
 
         impl $name {
-            /// The text.
+            /// The string.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

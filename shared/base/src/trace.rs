@@ -20,7 +20,7 @@ use state::State;
 
 /// The header that identifies a span of a trace.
 pub const TRACEPARENT: &str = "traceparent";
-/// The header with the notes of tracing systems on the trace.
+/// The header with tracing systems' notes on the trace.
 pub const TRACESTATE: &str = "tracestate";
 
 /// A span of a trace.

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 pub const SERVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/service");
 /// The folder of the default catalogue.
 pub const TRAVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/travel");
-/// The beginnings of the keys of the types that only the service publishes.
+/// The key prefixes of the types that only the service publishes.
 pub const RESERVED: [&str; 2] = ["webhook.", "payment.connection."];
-/// A deployment's event types: those of its folder, in their order, and those of the service.
+/// A deployment's event types: those in its folder, in order, and those of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
     /// All types.
@@ -43,7 +43,7 @@ pub struct Type {
 }
 
 impl Catalogue {
-    /// The size of the content that the AsyncAPI document takes from it.
+    /// The size of the content that the AsyncAPI document takes from this type.
     pub(crate) fn size(&self) -> usize {
         let of_type = |kind: &Type| {
             kind.schema.len() + kind.description.len() + kind.samples.iter().map(String::len).sum::<usize>()

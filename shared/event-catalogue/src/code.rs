@@ -1,5 +1,5 @@
 //! The catalogue as Rust code, which the build script of `webhooks` writes. Types, schemas and samples are separate
-//! tables, so that a program contains only those that it uses.
+//! tables, so that a program contains only the tables that it uses.
 
 use std::fmt::Write;
 

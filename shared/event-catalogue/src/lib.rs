@@ -3,7 +3,7 @@
 mod catalogue;
 pub mod code;
 pub mod compatibility;
-// Publishing and the filters use it as well, and no deployed program contains this crate.
+// Publishing and the filters also use this file, but no deployed program contains this crate.
 #[path = "../../webhooks/src/events/json_text.rs"]
 mod json_text;
 mod list;

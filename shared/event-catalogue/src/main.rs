@@ -1,4 +1,4 @@
-//! Checks the folder of a catalogue, and compares it with an earlier version of it.
+//! Checks a catalogue's folder and compares it with an earlier version.
 
 use std::{
     env,

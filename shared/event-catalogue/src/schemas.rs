@@ -15,7 +15,7 @@ use crate::{
 
 /// The members of a type's details.
 const MEMBERS: [&str; 6] = ["version", "since", "description", "subject", "schema", "samples"];
-/// The maximum size of a type's schema with its samples, in bytes without white space: agents get all of it at once.
+/// The maximum total size of a type's schema and samples, in bytes without white space: agents get all of it at once.
 const MAX_DETAILS: usize = 60 * 1024;
 
 /// The files of the folder.

@@ -111,7 +111,7 @@ pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The value at a JSON Pointer, or the last one on the way to it that exists.
+/// The value at a JSON Pointer, or its nearest ancestor that exists.
 fn within<'a>(value: &'a RawValue, pointer: &str) -> &'a RawValue {
     let mut found = value;
     for name in pointer.split('/').skip(1) {

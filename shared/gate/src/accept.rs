@@ -16,7 +16,7 @@ struct Range<'a> {
 
 /// Whether the client prefers a page to JSON. JSON wins a tie, since many programs accept everything.
 pub(crate) fn prefers_page(headers: &HeaderMap) -> bool {
-    // A gateway joins several fields, so non-ASCII bytes in one must not hide the others.
+    // A gateway joins repeated fields, so non-ASCII bytes in one must not hide the others.
     let fields: Vec<_> =
         headers.get_all(ACCEPT).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     let ranges: Vec<Range<'_>> = fields.iter().flat_map(|field| split(field, ',')).filter_map(Range::read).collect();

@@ -21,7 +21,7 @@ pub struct Endpoint<C = Call> {
 /// An endpoint's declaration. The gate refuses requests that it does not allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// The access to it.
+    /// The access that it requires.
     pub access: Access,
     /// The resource that a token must be valid for.
     pub resource: Resource,
@@ -46,7 +46,7 @@ pub struct Declaration {
     pub audited: Option<Action>,
 }
 
-/// The access to an endpoint.
+/// The access that an endpoint requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Needs no token. The request's version is not checked.

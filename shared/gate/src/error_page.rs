@@ -4,7 +4,7 @@ use problem::Problem;
 
 use crate::page::{self, escaped, prose};
 
-/// The page of a Problem: its explanation, or the text for its kind, with links for developers.
+/// A Problem's page: its explanation, or the text for its kind, with links for developers.
 pub(crate) fn html(problem: &Problem, base_url: &str, request_id: &str) -> String {
     let mut content = String::new();
     let title = match &problem.explanation {

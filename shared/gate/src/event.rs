@@ -39,11 +39,11 @@ struct Event {
     is_base64_encoded: bool,
 }
 
-/// The request in an event. Its address is empty, since the gate uses the path and the query as they are in the event.
-/// Headers and cookies that HTTP does not allow are left out.
+/// The request in an event. Its address is empty, since the gate uses the path and the query as they appear in the
+/// event. Headers and cookies that HTTP does not allow are left out.
 ///
 /// # Errors
-/// The event is not one of API Gateway.
+/// The event is not from API Gateway.
 pub fn request(event: &str) -> serde_json::Result<Request> {
     let event: Event = serde_json::from_str(event)?;
     let Ok(query) = event.raw_query_string.unwrap_or_default().parse::<QueryMap>();

@@ -160,7 +160,7 @@ impl Gate {
         }
     }
 
-    /// Lambda's identifier of the invocation, a UUID. A request without one gets a new one.
+    /// Lambda's identifier for the invocation, a UUID. A request without one gets a new one.
     fn request_id(&self, request: &Request) -> String {
         match request.lambda_context_ref() {
             Some(context) if !context.request_id.is_empty() => context.request_id.clone(),

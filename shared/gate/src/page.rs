@@ -10,7 +10,7 @@ const STYLE: &str = concat!(include_str!("../../../panel/design.css"), include_s
 /// The service's icon.
 const SIGN: &str = include_str!("../../../panel/icon.svg");
 
-/// The content security policy. The browser loads, runs, sends and frames nothing, except for the style in the page,
+/// The content security policy. Under it, the browser loads, runs, sends and frames nothing except the page's style,
 /// which is allowed by its hash.
 pub const POLICY: &str = "default-src 'none'; style-src 'sha256-r6356vE12Jt9vNmGz+Q4CPs6CYy79LLX5QSjdC5G2to='; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
@@ -50,7 +50,7 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Turns an internal text into HTML: text between backticks becomes code. A single backtick is kept.
+/// Converts internal text to HTML: text between backticks becomes code. A single backtick is kept.
 pub fn prose(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     let mut rest = text;

@@ -121,7 +121,7 @@ impl Reply {
         }
     }
 
-    /// Forbids caches to store the reply.
+    /// Prevents caches from storing the reply.
     pub fn uncached(self) -> Self {
         self.with_header(CACHE_CONTROL, "no-store")
     }

@@ -11,8 +11,8 @@ const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"))
 const GETS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/gets.rs"));
 
 /// The verbs of all routes with this path, in the order of the routes; empty if no route has it. A parameter (`{name}`)
-/// matches one segment that is not empty, and a literal segment has precedence over it. The last parameter may be
-/// greedy (`{name+}`) and match several segments; every other route has precedence over it.
+/// matches one segment that is not empty, and a literal segment takes precedence over it. The last parameter may be
+/// greedy (`{name+}`) and match several segments; every other route takes precedence over it.
 pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {
     verbs_among(ROUTES, path)
 }
@@ -39,7 +39,7 @@ fn list_among(routes: &[(&'static str, &str)], path: &str) -> Option<String> {
     let ends = path.match_indices('/').map(|(end, _)| end).rev();
     ends.map(|end| format!("{}/list", &path[..end])).find(|list| {
         let segments = decoded_segments(list);
-        // A literal `/list` only, and not a resource with the identifier `list`.
+        // Only a literal `/list` counts, not a resource with the identifier `list`.
         routes.iter().any(|(verb, route)| *verb == "GET" && route.ends_with("/list") && matches(route, &segments))
     })
 }
@@ -102,12 +102,12 @@ fn matches(route: &str, segments: &[Cow<'_, str>]) -> bool {
     }
 }
 
-/// A path's segments, decoded only once and not for each route.
+/// A path's segments, decoded once rather than for each route.
 fn decoded_segments(path: &str) -> Vec<Cow<'_, str>> {
     path.split('/').map(decoded).collect()
 }
 
-/// The decoded segment: a gateway compares decoded segments.
+/// The decoded segment, since a gateway compares decoded segments.
 fn decoded(segment: &str) -> Cow<'_, str> {
     percent_decode_str(segment).decode_utf8_lossy()
 }

@@ -173,8 +173,8 @@ fn check_path(name: &str) -> Result<(), ArchiveError> {
     if outside { Err(ArchiveError::Suspicious("a name that leads outside the archive")) } else { Ok(()) }
 }
 
-/// Whether a member only contains the attributes of another one. These are AppleDouble files, which tar on macOS adds
-/// for each file, and extended headers that some tools pack as files. Their names may also end in `.mmdb`.
+/// Whether a member contains only another member's attributes. These are AppleDouble files, which tar on macOS adds for
+/// each file, and extended headers that some tools pack as files. Their names may also end in `.mmdb`.
 fn is_side_file(name: &str) -> bool {
     let folder = |part: &str| part == "__MACOSX" || part.starts_with("PaxHeader");
     name.rsplit('/').next().is_some_and(|file| file.starts_with("._")) || name.split('/').any(folder)

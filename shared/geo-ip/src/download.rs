@@ -123,7 +123,7 @@ fn refusal(status: &StatusCode) -> String {
     format!("{meaning} (status {})", status.as_u16())
 }
 
-/// An error of the disk as a sentence.
+/// A disk error as a sentence.
 pub(super) fn on_disk(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".to_owned(),

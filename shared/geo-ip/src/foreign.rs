@@ -33,8 +33,8 @@ const ARCHIVES: [(&[u8], &str); 5] = [
 ];
 
 impl ForeignFile {
-    /// Recognises a file by its first bytes. A database begins with the numbers of nodes, most of them small: it is not
-    /// text, and it does not begin like one of these archives.
+    /// Recognises a file by its first bytes. A database begins with node numbers, most of them small: it is not text,
+    /// and it does not begin like one of these archives.
     pub fn recognize(beginning: &[u8]) -> Option<Self> {
         if let Some((_, name)) = ARCHIVES.iter().find(|(magic, _)| beginning.starts_with(magic)) {
             return Some(Self::Archive(name));

@@ -14,8 +14,8 @@ use base::{Random, Time, random};
 pub struct Pointer {
     /// The edition.
     pub edition: EditionName,
-    /// The number of earlier changes. It makes all states of a pointer, and all of its tags, different. Waypost 1.0.0
-    /// did not count them.
+    /// The number of earlier changes. It makes each of a pointer's states, and so each of its tags, unique. Waypost
+    /// 1.0.0 did not count them.
     #[serde(default)]
     pub changes: u64,
     /// The release that readers use.
@@ -44,7 +44,7 @@ pub struct Release {
     pub size_bytes: u64,
     /// The number of nodes in its search tree.
     pub node_count: u32,
-    /// The database's own type.
+    /// The type that the database declares.
     pub database_type: String,
     /// When it was published here.
     pub published_date: Time,
@@ -67,7 +67,7 @@ pub struct Origin {
     /// The SHA-256 of the address, since an `ETag` is valid for one address only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_sha256: Option<String>,
-    /// The MD5 of the database, if the provider has it.
+    /// The MD5 of the database, if the provider supplies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
     /// The `ETag` of the served file.
@@ -90,7 +90,7 @@ impl Pointer {
         format!("{environment}/{edition}/current.json")
     }
 
-    /// The pointer with this current release; the former current release becomes the previous one.
+    /// The pointer after a move to this release; the current release becomes the previous one.
     pub fn moved_to(before: Option<&Self>, edition: &EditionName, release: Release) -> Self {
         Self {
             edition: edition.clone(),
@@ -129,9 +129,9 @@ impl Pointer {
     /// Whether a file in the edition's folder is obsolete: it is older than the current release, and does not belong to
     /// the previous one.
     ///
-    /// No update will publish an obsolete file. It belongs to an earlier release, or to an update that has died, or
-    /// that has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under
-    /// a later name, even if its clock is slow ([`Release::published_after`]).
+    /// No update will publish an obsolete file. The file belongs to an earlier release, or to an update that has died
+    /// or has read an earlier pointer and so cannot move this one. An update that has read this pointer uploads under a
+    /// later name, even if its clock is slow ([`Release::published_after`]).
     pub fn has_outlived(&self, file: &str) -> bool {
         let name = file.split('.').next().unwrap_or_default();
         let is_named =
@@ -233,8 +233,8 @@ pub(super) mod tests {
         assert!(third.blocks(&"b".repeat(64)), "a blocked release stays blocked");
     }
 
-    /// Otherwise, an update that has read the first of two equal states could move the pointer from the second one, to
-    /// a release that was removed in between.
+    /// Otherwise, an update that has read the first of two equal states could move the pointer from the second to a
+    /// release that was removed in between.
     #[test]
     fn no_two_states_of_a_pointer_are_equal() {
         let first = Pointer::moved_to(None, &edition(), release("a", 1));

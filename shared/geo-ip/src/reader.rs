@@ -125,7 +125,7 @@ impl DatabaseReader {
         self.current()
     }
 
-    /// Polls the pointer now and reads its release if that is new.
+    /// Polls the pointer now and reads its release if it is new.
     pub async fn refresh(&self) -> Result<Arc<Database>, ReaderError> {
         let mut polled = self.polled.lock().await;
         self.poll(&mut polled).await?;

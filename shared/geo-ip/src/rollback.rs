@@ -60,7 +60,7 @@ fn listed(blocked: &[String]) -> String {
     if blocked.is_empty() { "none".to_owned() } else { blocked.join(", ") }
 }
 
-/// The releases of a rollback.
+/// The releases involved in a rollback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBack {
     /// The release that was current, and is blocked now.

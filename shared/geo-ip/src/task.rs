@@ -120,7 +120,7 @@ fn largest(memory: u64) -> u64 {
 /// The time limits of a run.
 struct RunLimits {
     whole: Duration,
-    /// The shortest time for an edition, if available.
+    /// The minimum time for an edition, if that much is left.
     least_share: Duration,
 }
 
@@ -281,7 +281,7 @@ impl Task {
         }
     }
 
-    /// Publishes the published database's age as a metric, for the alarms.
+    /// Reports the published database's age as a metric, for the alarms.
     async fn measure_age(&self, configured: &ConfiguredEdition) {
         let Ok(Some((pointer, _))) = self.updater.pointer(&configured.edition).await else { return };
         let now = self.updater.clock.now();

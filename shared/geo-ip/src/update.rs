@@ -43,7 +43,7 @@ pub enum UpdateOutcome {
     WouldPublish(Box<Release>, Option<Box<Release>>),
     /// The first release was published in place of the second.
     Published(Box<Release>, Option<Box<Release>>),
-    /// Another update has published this release in the meantime. It is at least as new.
+    /// In the meantime, another update published this release, which is at least as new.
     Overtaken(Box<Release>),
 }
 
@@ -73,7 +73,7 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// Whether this deployment is at fault, not the provider.
+    /// Whether this deployment is at fault rather than the provider.
     pub const fn is_ours(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Scratch(_))
     }
@@ -137,7 +137,7 @@ impl Updater {
         let scratch = Scratch::make(&self.scratch, now, &*self.random).map_err(UpdateError::Scratch)?;
         let Some((candidate, served)) = self.download(&offer, &scratch).await? else { return Ok(None) };
         let expanded = self.expand(&scratch).await;
-        // A web page has the wrong checksum, too, but naming its kind says what to do.
+        // A web page also has the wrong checksum, but an error that names the kind of file says what to do.
         let is_foreign = matches!(expanded, Err(UpdateError::Archive(ArchiveError::Foreign(_))));
         if !is_foreign && matches!(&offer.checksum, Some(Checksum::ServedSha256(sha256)) if *sha256 != served.sha256) {
             return Err(UpdateError::Checksum);

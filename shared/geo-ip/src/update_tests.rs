@@ -105,7 +105,7 @@ impl World {
         Self { folder, server, answers, updater, clock }
     }
 
-    /// Sets the provider's response on a path.
+    /// Sets the provider's response for a path.
     fn says(&self, path: &'static str, answer: Answering) {
         let mut answers = self.answers.lock().expect("no test panics while it holds the lock");
         answers.retain(|(said, _)| *said != path);

@@ -1,4 +1,4 @@
-//! The HTTP client for all exchanges: requests, one after another, on a connection to a checked address.
+//! The HTTP client for all exchanges. It sends requests one after another on a connection to a checked address.
 //!
 //! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
 //! limits the time of each step and the body's size, and drops the future or the connection to end it.
@@ -31,7 +31,7 @@ use crate::{
 /// A request that can be sent once.
 pub(crate) type Sent = Request<Full<Bytes>>;
 
-/// A connection for requests, one after another. It is closed when it is dropped.
+/// A connection for consecutive requests. It is closed when it is dropped.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     tracker: WriteTracker,

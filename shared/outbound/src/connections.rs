@@ -1,4 +1,4 @@
-//! The pool of kept connections: the TLS handshake is the largest part of an attempt's processor time.
+//! The pool of kept connections, since the TLS handshake is the largest part of an attempt's processor time.
 //!
 //! A kept connection serves one tenant and one combination of scheme, host and port, and only while the host name still
 //! resolves to its address. A connection is not used again if the endpoint has closed it or sent unrequested bytes on
@@ -18,7 +18,7 @@ use crate::client::Connection;
 use base::{SharedClock, Time, pause};
 
 /// How long a connection may be idle. This is shorter than the idle timeouts of gateways and load balancers, which may
-/// drop a connection silently, so that a request on it would wait until it timed out.
+/// drop a connection silently; a request on it would wait until it timed out.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The maximum age of a connection, so that the endpoint's certificate is checked again from time to time.

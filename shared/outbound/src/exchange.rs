@@ -86,7 +86,8 @@ pub struct HttpResponse {
     pub retry_after: Option<String>,
     /// The media type of the body without parameters, in lower case: `application/json`.
     pub media_type: Option<String>,
-    /// The first bytes of the body without gzip or deflate, at most [`Limits::body`]; for a delivery, as text.
+    /// The first bytes of the body, with gzip and deflate decompressed, at most [`Limits::body`]; for a delivery, as
+    /// text.
     pub body: Vec<u8>,
     /// Whether part of the body was dropped or did not arrive.
     pub truncated: bool,

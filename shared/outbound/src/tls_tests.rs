@@ -186,7 +186,7 @@ async fn an_invalid_certificate_is_refused_with_its_true_reason() {
         (world.issue(parameters("127.0.0.2")), "the endpoint's certificate is not valid for its name"),
         (world.issue(parameters("hotel.example.com")), "the endpoint's certificate is not valid for its name"),
         (Identity { certificate, key }, untrusted),
-        // As `openssl req -x509` makes it.
+        // A certificate as `openssl req -x509` creates it.
         (
             Identity { certificate: authority, key: own_key },
             "the endpoint's certificate is not valid; it may be self-signed",

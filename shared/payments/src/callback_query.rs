@@ -27,7 +27,7 @@ impl<'a> CallbackQuery<'a> {
     pub fn read(values: impl Fn(&str) -> Vec<&'a str>) -> Result<Self, Problem> {
         let mut violations = Violations::of(InputPart::Query);
         let mut one = |name, needed| single(name, &values(name), needed, &mut violations);
-        // An error needs no code, not even a repeated error, which is a violation.
+        // If there is an error, no code is needed, even if the error is repeated, which is a violation.
         let failed = values("error").iter().any(|error| !error.is_empty());
         let error = one("error", false);
         let code = one("code", !failed);

@@ -1,4 +1,4 @@
-//! The error of the use cases of connections.
+//! The error of the connection use cases.
 
 use crate::{
     builtin,
@@ -14,7 +14,7 @@ use storage::{IdempotencyError, SealError, TableError};
 /// The `Retry-After` after a failed revocation, in seconds. A failing provider needs more time than this service.
 const REVOKE_AGAIN_SECONDS: u64 = 30;
 
-/// Why a use case of connections failed. The callback has a separate error, which names its stage.
+/// Why a connection use case failed. The callback has a separate error, which names its stage.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The deployment has no such provider.

@@ -10,7 +10,7 @@ use base::Time;
 pub const SHARD: &str = "REFRESH";
 /// The prefix of their sort keys.
 pub const SORT_KEY: &str = "PAY#";
-/// The attributes of the index `byDue`: a connection has both, or neither and is never due.
+/// The attributes of the index `byDue`: a connection that has neither is never due.
 pub const DUE: [&str; 2] = ["dueShard", "dueAt"];
 
 /// A connection with its tokens and due time.

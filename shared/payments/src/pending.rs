@@ -87,7 +87,7 @@ impl PendingAuthorization {
         self.browser.as_ref().is_some_and(|hash| *hash == browser.hash())
     }
 
-    /// The browser that returned, if it is the one that continued from the start page; or else why not.
+    /// The browser that returned, if it is the one that continued from the start page; otherwise, why it is not.
     pub fn returned(&self, browser: Option<Browser>) -> Result<Browser, StateFault> {
         match browser {
             _ if self.browser.is_none() => Err(StateFault::NotBegun),
@@ -184,7 +184,7 @@ impl PendingAuthorizations {
     }
 }
 
-/// A change to an authorization, on condition that its state has not expired and is for this provider.
+/// A change to an authorization whose state has not expired and is for this provider.
 fn while_good(state: &State, provider: &ProviderName, now: Time) -> Change {
     Change::of(key(state)).only_if(is("provider", provider.as_str())).only_if(more("expiresDate", now))
 }

@@ -92,7 +92,7 @@ pub enum ExpiryForm {
 #[derive(Debug, Clone)]
 pub struct Revocation {
     pub method: Method,
-    /// Whether the parameters are sent as JSON, and not as a form.
+    /// Whether the parameters are sent as JSON rather than as a form.
     pub json: bool,
     /// The value of `Authorization`, if it differs from the client's usual authentication.
     pub authorization: Option<Template>,

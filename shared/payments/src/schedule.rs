@@ -31,14 +31,14 @@ pub fn refresh_at(
     Some(now + wait)
 }
 
-/// When tokens that were refreshed now expire, if the provider does not say: they live as long as the previous tokens,
-/// which were issued at `given_before`.
+/// When tokens refreshed at `now` expire, if the provider does not say: they live as long as the previous tokens, which
+/// were issued at `given_before`.
 pub fn expiry_as_before(now: Time, end_before: Option<Time>, given_before: Time) -> Option<Time> {
     let life = end_before?.since(given_before);
     (!life.is_zero()).then(|| now + life)
 }
 
-/// When a refresh that failed now is retried, after `failures_before` consecutive earlier failures.
+/// When a refresh that failed at `now` is retried, after `failures_before` consecutive earlier failures.
 ///
 /// The pause is a minute, then doubles each time, up to an hour. While the token is valid, it is at most half of the
 /// remaining lifetime, so that a long pause does not cost the connection. `Retry-After`, up to an hour, takes

@@ -17,7 +17,7 @@ use storage::{Allowance, Allowances};
 
 const PK: &str = "REVOKED";
 /// How long the revocations of one application's tokens share an entry once the allowance is used up, in milliseconds.
-/// Each read goes back by this time plus five minutes of clock skew, so that functions see later changes to the entry.
+/// Each read goes back this far, plus five minutes for clock skew, so that functions see later changes to the entry.
 const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// How long a token may still be issued with a right that its application has lost, because the issuer read the
 /// application earlier. Includes a second or two of clock skew.
@@ -33,7 +33,7 @@ struct RevocationItem {
     /// In milliseconds, if it differs from the default of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     issued_until: Option<i64>,
-    /// The first whole second after the end of the revoked tokens.
+    /// The first whole second after the last revoked token expires.
     expires_at: i64,
 }
 
@@ -99,7 +99,7 @@ pub enum Consistency {
 
 /// A source of revocations.
 pub trait RevocationSource: Send + Sync {
-    /// Passes on the revocations made since a time, page by page.
+    /// Passes on, page by page, the revocations made since a given time.
     fn made_since(
         &self,
         from: Time,
@@ -122,9 +122,9 @@ impl RevocationList {
         Self { table, allowances }
     }
 
-    /// Revokes a token for an application whose actions count towards this account. Never refused: once the allowance
-    /// is used up, one entry revokes all of the application's tokens that were issued up to this one. The allowances
-    /// are counted in separate items, because one account's transactions would cancel each other.
+    /// Revokes a token for an application whose actions count towards this account. This is never refused: once the
+    /// allowance is used up, one entry revokes all of the application's tokens issued up to this one. Allowances are
+    /// counted in separate items, because transactions of the same account would cancel each other.
     pub async fn token(&self, claims: &Claims, account: &str, now: Time) -> Result<Revocation, TableError> {
         const DOING: &str = "revoking a token";
         if !self.has_own_entry(claims, account, now).await? {
@@ -140,7 +140,7 @@ impl RevocationList {
         Ok(own.is_none() || self.allowances.spend(Allowance::SharedTokens, 1, account, now).await?.is_none())
     }
 
-    /// Revokes every token of an application that was issued no later than this one. The entry is shared for five
+    /// Revokes all of the application's tokens that were issued no later than this one. The entry is shared for five
     /// minutes.
     async fn issued_up_to(&self, claims: &Claims, now: Time) -> Result<Revocation, TableError> {
         let revocation = shared(claims, now);

@@ -1,8 +1,8 @@
 //! The list of revocations in memory, so that no request pays for a read.
 //!
-//! A function reads the list when it starts. The first request that finds the list 30 s old reads the additions. While
-//! the table is reachable, a revoked token stops working everywhere within a minute. With a list that is five minutes
-//! old, a function verifies no tokens.
+//! A function reads the list when it starts. The first request that finds the list 30 s old reads the new entries.
+//! While the table is reachable, a revoked token stops working everywhere within a minute. Once the list is five
+//! minutes old, the function verifies no tokens.
 
 mod known;
 mod list;
@@ -28,7 +28,7 @@ use revocation::LONGEST_LIFE;
 pub use revocation::{Kind, Revocation, TOKENS_REVOKED};
 use storage::TableError;
 
-/// A list that is younger than this is not read again.
+/// A list younger than this is not read again.
 const REFRESH_AFTER: Duration = Duration::from_secs(30);
 /// From this age on, all calls wait for a new list. A younger list remains in use while one call reads.
 const WAIT_AFTER: Duration = Duration::from_secs(45);
@@ -36,13 +36,13 @@ const WAIT_AFTER: Duration = Duration::from_secs(45);
 const READING_LIMIT: Duration = Duration::from_secs(2);
 /// How long the list is not read again after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// How far each read overlaps the previous one. A revocation has the time of its writer's clock, possibly an operator's
-/// workstation (AWS accepts requests from clocks that are five minutes off), and appears in the table a little later. A
-/// shared entry may change for five minutes.
+/// How far each read overlaps the previous one. A revocation's time comes from its writer's clock, possibly on an
+/// operator's workstation (AWS accepts requests from clocks that are five minutes off). The revocation appears in the
+/// table a little later. A shared entry may change for five minutes.
 const OVERLAP: Duration = Duration::from_secs(10 * 60);
 
-/// The list in memory. It is not a `base::refreshed::Refreshed`: each page of a read counts at once, even if a later
-/// one fails, and calls wait or fail rather than use a list that is too old.
+/// The list in memory. It is not a `base::refreshed::Refreshed`: each page of a read takes effect at once, even if a
+/// later one fails, and calls wait or fail rather than use a list that is too old.
 pub struct Revocations<S = RevocationList> {
     source: S,
     clock: SharedClock,
@@ -90,8 +90,8 @@ impl<S: RevocationSource> Revocations<S> {
         }
     }
 
-    /// Whether a token is revoked: by itself, or with its application, credential, session or key. Fails only if the
-    /// list could not be read for minutes.
+    /// Whether a token is revoked, either by itself or along with its application, credential, session or key. Fails
+    /// only if the list could not be read for minutes.
     pub async fn revoked(&self, claims: &Claims) -> Result<bool, TableError> {
         self.refresh(Consistency::Strong).await?;
         Ok(self.with_known(|known| known.revokes(claims)))
@@ -103,7 +103,7 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(self.with_known(|known| known.revokes_key(kid)))
     }
 
-    /// Whether a token is revoked according to the table now.
+    /// Whether a token is revoked according to the table's current content.
     pub async fn revoked_by_fresh_list(&self, claims: &Claims) -> Result<bool, TableError> {
         // Reads are compared by number, since a clock that is set back would make an earlier read look later.
         let before = self.begun.load(Relaxed);
@@ -124,8 +124,8 @@ impl<S: RevocationSource> Revocations<S> {
         look(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads new items if the list is due. If that fails, calls use the list in memory while it is recent enough.
-    /// Without a recent list, calls wait for the read, however long it takes, and fail with it.
+    /// Reads new items if the list is due for a refresh. If that fails, calls use the list in memory while it is recent
+    /// enough. Without a recent list, calls wait for the read, however long it takes, and fail with it.
     async fn refresh(&self, consistency: Consistency) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < REFRESH_AFTER => return Ok(()),

@@ -6,12 +6,12 @@ use crate::token::LONGEST_LIFETIME;
 use base::Time;
 
 /// How long the tokens of an application or a credential are revoked: the longest lifetime of a token, and a few
-/// minutes for tokens that were being issued. A credential that has ended may have valid tokens for just as long.
+/// minutes for tokens that were being issued. The tokens of a credential that has ended may be valid for just as long.
 pub const TOKENS_REVOKED: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 5 * 60);
 /// The longest time that a revocation applies: warm functions use a revoked signing key for a few more minutes.
 pub(super) const LONGEST_LIFE: Duration = Duration::from_secs(LONGEST_LIFETIME as u64 + 10 * 60);
-/// How long after the removal of an application or a credential its tokens may still appear to be issued: clocks
-/// differ, and tokens were being issued. An application that is registered again later has valid tokens.
+/// How long tokens may still appear to be issued after their application or credential was removed: clocks differ, and
+/// some tokens were being issued at that moment. If an application is registered again later, its tokens are valid.
 const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 
 /// The object that is revoked.
@@ -19,7 +19,7 @@ const LAST_ISSUED: Duration = Duration::from_secs(5 * 60);
 pub enum Kind {
     /// One token, by its `jti`.
     Token,
-    /// Every token of an application that was removed, by its client identifier.
+    /// Every token of a removed application, by its client identifier.
     Client,
     /// Every token that a key signed, by the key's name.
     Key,
@@ -27,7 +27,7 @@ pub enum Kind {
     Credential,
     /// Every token of an application that was issued up to a given time, by its client identifier.
     Issued,
-    /// Every token of a session of the panel, by the link that opened it.
+    /// Every token of a panel session, by the link that opened the session.
     Session,
 }
 

@@ -13,7 +13,7 @@ use base::Time;
 const SERVER: &str = "https://download.db-ip.com";
 const ATTRIBUTION: &str = "IP Geolocation by DB-IP, https://db-ip.com (CC BY 4.0).";
 
-/// The editions, each with the beginning of its database's type.
+/// The editions, each with the prefix of its database type.
 pub(super) const EDITIONS: [(&str, &str); 3] = [
     ("dbip-city-lite", "DBIP-City-Lite"),
     ("dbip-country-lite", "DBIP-Country-Lite"),

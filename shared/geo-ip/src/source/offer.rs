@@ -27,7 +27,7 @@ pub struct Offer {
     pub authorization: Option<HeaderValue>,
     pub checksum: Option<Checksum>,
     pub database_type: DatabaseType,
-    /// The part of its origin that is known before the download.
+    /// The part of the release's origin that is known before the download.
     pub origin: Origin,
     /// The attribution that must be shown with the data.
     pub attribution: Option<&'static str>,
@@ -128,9 +128,9 @@ pub(super) fn address(server: Option<&Url>, own: &'static str, path: &str) -> Ur
     url
 }
 
-/// Finds a file's SHA-256 in the formats of common tools: only the digits, `sha256sum` lines (`digits  name`, or
-/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). A single checksum counts regardless of its
-/// name.
+/// Finds a file's SHA-256 in the formats of common tools: the digits alone, `sha256sum` lines (`digits name`, or
+/// `digits *name`), or lines of BSD and OpenSSL (`SHA256 (name) = digits`). If there is only one checksum, it counts
+/// regardless of the name.
 pub(super) fn sha256_of(text: &str, file: &str) -> Option<String> {
     let lines = text.trim_start_matches('\u{feff}').lines();
     let all: Vec<_> = lines.filter_map(|line| line_of_sha256sum(line).or_else(|| line_of_bsd(line))).collect();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A tag of an object's state.
+/// A tag that identifies an object's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(pub(super) String);
 

@@ -95,7 +95,7 @@ impl DatabaseBuilder {
             }
             node = match self.tree[node][side] {
                 Record::Node(next) => next as usize,
-                // The entry of a network applies to both halves.
+                // A network's entry applies to both halves.
                 said => {
                     let next = self.tree.len();
                     self.tree.push([said; 2]);

@@ -53,7 +53,7 @@ impl Application {
         self.owner.as_ref().map_or(&self.client_id, EntityId::as_str)
     }
 
-    /// Whether it has lost scopes since then.
+    /// Whether the application has lost scopes that it had in `earlier`.
     pub fn lacks_scopes_of(&self, earlier: &Self) -> bool {
         !earlier.scopes.without(self.scopes).is_empty()
     }
@@ -94,7 +94,7 @@ pub struct RemainingCredentials {
 }
 
 impl RemainingCredentials {
-    /// Whether the application will get no more tokens when all its secrets with an end have ended.
+    /// Whether the application will get no more tokens once all its secrets with an end have ended.
     pub fn will_give_no_tokens(&self) -> bool {
         self.keys.is_empty() && self.secrets.iter().all(|secret| secret.expires_date.is_some())
     }

@@ -14,7 +14,7 @@ use storage::{Allowance, Allowances};
 pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
 
 impl<'a> Caller<'a> {
-    /// A managing entity, with a token with these claims. It manages the applications that it owns.
+    /// A managing entity whose token has these claims. It manages the applications that it owns.
     pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
         Self(Some((entity, claims)))
     }

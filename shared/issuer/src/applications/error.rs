@@ -1,4 +1,4 @@
-//! The error of the use cases of applications.
+//! The error of the application use cases.
 
 use std::time::Duration;
 

@@ -208,7 +208,8 @@ mod tests {
     }
 
     /// Every encoding of a point of small order, including those that a strict parser refuses: 2²⁵⁵ − 19 and the number
-    /// after it are 0 and 1 again. Each with and without the bit that distinguishes a point from its negative.
+    /// after it are 0 and 1 again. Each encoding appears with and without the bit that distinguishes a point from its
+    /// negative.
     fn small_order() -> impl Iterator<Item = [u8; 32]> {
         let mut beyond = FIELD;
         beyond[31] += 1;

@@ -19,7 +19,7 @@ impl Applications {
         Ok(application)
     }
 
-    /// Finds out why a change to an application was lost by reading the application again.
+    /// Reads the application again to find out why a change to it was lost.
     pub(super) async fn lost(&self, caller: &Caller<'_>, client_id: &str, notes: &Notes) -> ApplicationError {
         match self.show(caller, client_id, notes).await {
             Ok(now) => ApplicationError::Changed(now.version),
@@ -54,8 +54,8 @@ impl Applications {
     /// Removes an application and revokes its tokens. Returns the application before the removal.
     ///
     /// One transaction removes the application and its owner's pointer, revokes its tokens, and writes the request's
-    /// idempotency record, if any, so that a crash leaves nothing half removed. Other requests cannot make it fail: it
-    /// uses no allowance and requires no version.
+    /// idempotency record, if any, so that a crash leaves nothing half removed. Other requests cannot make the removal
+    /// fail: it uses no allowance and requires no version.
     pub async fn remove(
         &self,
         caller: &Caller<'_>,

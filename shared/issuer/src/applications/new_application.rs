@@ -23,8 +23,8 @@ const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
 /// identifiers: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
-/// The length of a client identifier after `app`. It contains only letters and digits, so that the Basic encodings of
-/// all client libraries agree.
+/// The length of a client identifier after `app`. It contains only letters and digits, so that all client libraries
+/// encode it alike for HTTP Basic.
 const CLIENT_ID_LENGTH: usize = 22;
 
 /// The properties of a new application.
@@ -145,7 +145,7 @@ pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
     if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(|entity| entity.to_string()) }
 }
 
-/// The managing entities of an application, each once. The error ends a sentence that begins with the list.
+/// An application's managing entities, each listed once. The error ends a sentence that begins with the list.
 pub fn checked_entities(list: Vec<String>) -> Result<Entities, String> {
     let mut distinct = Vec::<String>::new();
     for entity in list {
@@ -222,10 +222,10 @@ fn public_keys(given: &Value, now: Time, violations: &mut Violations) -> Vec<Cli
     keys
 }
 
-/// Takes the members that published clients of a similar platform send with an application: the owner, as an
-/// identifier, a name and a type, and redirect addresses, which none of this service's grants use. Their requests have
-/// no member for scopes. Returns whether such a client sent the body, which redirect addresses reveal. A given owner
-/// must be this entity.
+/// Takes the members that published clients of a similar platform send with an application: the owner (identifier, name
+/// and type) and redirect addresses, which none of this service's grants use. Their requests have no member for scopes.
+/// Returns whether such a client sent the body, which redirect addresses reveal. An owner in the body must be this
+/// entity.
 pub(super) fn take_published_members(body: &mut JsonBody<'_>, owner: &EntityId) -> bool {
     let identifier: Option<String> = body.optional("ownerIdentifier", "the path's managing entity");
     for name in ["ownerName", "ownerType"] {

@@ -47,7 +47,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<Created>, ApplicationError> {
-        // A repeated request needs the rights, too, since its response shows the secret.
+        // A repeated request also needs the rights, since its response shows the secret.
         caller.check(new.scopes, &new.entities, new.may_publish)?;
         let answered = self.answers.once(once, now, self.make(caller, new, once, notes, now)).await?;
         notes.subject(&answered.id(|created| created.application.client_id.clone()));

@@ -63,7 +63,7 @@ impl Registration {
         notes: &Notes,
         now: Time,
     ) -> Result<Answered<AddedSecret>, ApplicationError> {
-        // A repeated request needs the rights, too, since its response shows the secret.
+        // A repeated request also needs the rights, since its response shows the secret.
         let application = self.applications.show(caller, client_id, notes).await?;
         caller.check_of(&application)?;
         let work = self.with_secret(caller, application, overlap, once, notes, now);

@@ -136,7 +136,7 @@ proptest! {
         let mut secrets = vec![secret("first", after(0))];
         let mut hours = 0;
         for (pause, overlap, removed) in steps {
-            // Many in the same hour, with an occasional long pause.
+            // Many additions fall in the same hour, with an occasional long pause.
             hours += pause.saturating_sub(30);
             let now = after(hours);
             let id = removed.and_then(|place| secrets.get(place)).map(|secret| secret.id.clone());

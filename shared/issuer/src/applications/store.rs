@@ -87,7 +87,7 @@ impl Applications {
     pub async fn of(&self, owner: &EntityId) -> Result<Vec<Application>, TableError> {
         let pointers = self.pointers(owner).await?;
         let found = try_join_all(pointers.iter().map(|pointer| self.find(&pointer.sk))).await?;
-        let mut found: Vec<_> = found.into_iter().flatten().collect(); // one may have been removed meanwhile
+        let mut found: Vec<_> = found.into_iter().flatten().collect(); // one may have been removed since
         found.sort_by(|one, other| (other.created_date, &other.client_id).cmp(&(one.created_date, &one.client_id)));
         Ok(found)
     }
@@ -126,9 +126,9 @@ impl Applications {
         self.table.write_recorded(Transaction::new().with_all(revoked).with(change), record, DOING).await
     }
 
-    /// Sets the application's name, scopes and metadata to those in the changed form, if it has not changed since it
-    /// was read, together with the request's idempotency record, if any. A change that takes scopes away revokes the
-    /// issued tokens.
+    /// Sets the application's name, scopes and metadata to the changed ones, if it has not changed since it was read,
+    /// together with the request's idempotency record, if any. A change that takes scopes away revokes the issued
+    /// tokens.
     pub(super) async fn replace(
         &self,
         read: &Application,
@@ -199,9 +199,9 @@ impl Applications {
     }
 }
 
-/// A change of an application, on condition that it has not changed since it was read. The condition also holds if this
+/// A change to an application, provided that it has not changed since it was read. The condition also holds if this
 /// same change has already been written, which `written` detects: the SDK repeats a write whose response is lost, and
-/// the first write must not be taken for a concurrent change.
+/// the first write must not be mistaken for a concurrent change.
 fn revision(read: &Application, written: Condition, now: Time) -> Change {
     let next = read.version + 1;
     let repeated = is("version", next).and(is("lastUpdate", now)).and(written);

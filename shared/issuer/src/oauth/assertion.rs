@@ -23,7 +23,7 @@ pub const TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const LONGEST: usize = 8 * 1024;
 /// The accepted `typ` values; `typ` may also be absent. An access token's type is never accepted.
 const TYPES: [&str; 3] = ["JWT", "client-authentication+jwt", "application/client-authentication+jwt"];
-/// How far in the future an assertion may end, in seconds: an hour, for a client whose clock is a minute ahead.
+/// How far in the future an assertion may expire, in seconds: an hour, plus a minute for a client whose clock is ahead.
 const LONGEST_LIFE: f64 = 3660.0;
 /// How far a client's clock may be ahead, in seconds, for `iat` and `nbf`.
 const CLOCK_SKEW: f64 = 60.0;
@@ -37,7 +37,7 @@ pub struct ClientAssertion {
     claims: Claims,
 }
 
-/// The claims. A struct and not a map, so that a duplicate member is an error.
+/// The claims. A struct rather than a map, so that a duplicate member is an error.
 #[derive(Debug, Deserialize)]
 struct Claims {
     iss: String,
@@ -62,7 +62,7 @@ pub enum AssertionFault {
     /// It is another kind of JWT.
     #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
-    /// Its issuer, its subject and the requesting client are not one and the same.
+    /// Its issuer, its subject and the requesting client are not all the same.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
     /// It has another audience, either alone or in addition to this issuer.
@@ -119,8 +119,8 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. On failure, it has always tried as many keys as an application may have, or one
-    /// if the assertion names a key. Decoys replace missing keys, so that response times reveal neither whether the
+    /// The key that made its signature. A failed search always tries as many keys as an application may have, or one if
+    /// the assertion names a key. Decoys replace missing keys, so that response times reveal neither whether the
     /// application exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;

@@ -25,7 +25,7 @@ pub struct ClientAuthentication {
     issuer: String,
 }
 
-/// What authentication needs of a client's request, in addition to its form.
+/// The parts of a client's request that authentication needs, besides the form.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestContext<'a> {
     /// The request's identifier: an assertion is valid for one request.
@@ -51,7 +51,7 @@ pub struct Authenticated {
 pub struct Credential {
     /// Its name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may be given the name later.
+    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may take the name later.
     pub id: String,
 }
 

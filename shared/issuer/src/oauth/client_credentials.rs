@@ -35,7 +35,7 @@ pub struct TokenRequest {
     grant_type: String,
     /// The scopes, separated by spaces.
     scope: Option<String>,
-    /// The addresses of the resources that the token will be used at.
+    /// The addresses of the resources at which the token will be used.
     resources: Vec<String>,
     credentials: Credentials,
 }
@@ -194,8 +194,8 @@ fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// Whether a client means this address. Scheme and host may be in any case, and the path `/` equals an empty path (RFC
-/// 3986 §6.2.3), since libraries write them in all these ways.
+/// Whether a client means this address. Scheme and host may be in upper or lower case, and the path `/` equals an empty
+/// path (RFC 3986 §6.2.3), since libraries write them in all these ways.
 fn same_address(text: &str, address: &str) -> bool {
     text == address || matches!((Url::parse(text), Url::parse(address)), (Ok(text), Ok(address)) if text == address)
 }

@@ -42,7 +42,7 @@ pub enum Unreadable {
 }
 
 impl Credentials {
-    /// Reads a request's credentials, from every value of its `Authorization` or from its form.
+    /// Reads a request's credentials from all values of its `Authorization` header or from its form.
     ///
     /// # Errors
     /// 400 for incomplete credentials or more than one kind; 401 for none.
@@ -79,7 +79,7 @@ impl Credentials {
         Self { client_id, proof: Proof::Secret(SecretText::new(secret)) }
     }
 
-    /// An assertion contains its client. A `client_id` in the same request must be equal (RFC 7521 §4.2).
+    /// An assertion names its client. A `client_id` in the same request must be equal (RFC 7521 §4.2).
     fn with_assertion(client_id: Option<String>, assertion: String) -> Self {
         let read = ClientAssertion::read(assertion).and_then(|assertion| match &client_id {
             Some(id) if id != assertion.client_id() => Err(AssertionFault::Subject),
@@ -108,7 +108,7 @@ pub fn unauthenticated() -> Problem {
 }
 
 /// The credentials of HTTP Basic, each form-decoded as RFC 6749 §2.3.1 requires. Another scheme or a malformed value
-/// counts as a failed attempt, and not as a missing credential.
+/// counts as a failed attempt rather than a missing credential.
 fn basic(authorization: &[&str]) -> Result<Option<(String, String)>, Unreadable> {
     match authorization {
         [] => Ok(None),

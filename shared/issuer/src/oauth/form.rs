@@ -26,8 +26,7 @@ pub struct Posted<'a> {
 }
 
 impl Posted<'_> {
-    /// Parses the form. An encoded body is refused with 400, which clients understand (RFC 6749 §5.2), and not with
-    /// 415.
+    /// Parses the form. An encoded body is refused with 400, which clients understand (RFC 6749 §5.2), unlike 415.
     pub fn form(&self) -> Result<Form, Problem> {
         if self.encoded {
             return Err(malformed("Send the form without Content-Encoding: compressed bodies are not accepted."));
@@ -92,8 +91,8 @@ impl Form {
         taken.map(|(_, value)| value).filter(|value| !value.is_empty()).collect()
     }
 
-    /// Takes the requested scopes. A token without them has all of its application's scopes, so a misspelled name of
-    /// the parameter must not be ignored.
+    /// Takes the requested scopes. A token requested without them gets all of its application's scopes, so a misspelled
+    /// parameter name must not be ignored.
     ///
     /// # Errors
     /// 400 if another parameter has a name that looks like this one, such as `scopes` or `scope[0]`.

@@ -180,7 +180,7 @@ impl Guesses {
 
     /// Removes the failed attempts from an address for one client identifier or, by default, for all. If only one is
     /// removed, the attempts from the address as a whole still count. Returns the number of client identifiers that had
-    /// any.
+    /// failed attempts.
     pub async fn forget(&self, source: IpAddr, client_id: Option<&str>) -> Result<usize, TableError> {
         const DOING: &str = "forgetting failed attempts";
         let pk = partition(Some(source));

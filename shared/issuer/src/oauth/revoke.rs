@@ -18,7 +18,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// Revokes a token. The revocation is stored when this returns, and no limit refuses it. An invalid token needs no
+    /// Revokes a token. When this returns, the revocation is stored. No limit prevents it. An invalid token needs no
     /// revocation (RFC 7009 §2.2).
     pub async fn revoke(
         &self,

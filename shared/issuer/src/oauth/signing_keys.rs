@@ -10,7 +10,7 @@ use base::{SharedClock, Time};
 use problem::Problem;
 use storage::{SecretError, Secrets, TableError};
 
-/// Minimum time between two reads of the secret made because its key may no longer sign: the key is about to be
+/// Minimum time between two reads of the secret that happen because its key may no longer sign: the key is about to be
 /// replaced, or was just replaced.
 const RETIRED_KEY_PAUSE: Duration = Duration::from_secs(5);
 
@@ -56,8 +56,8 @@ impl SigningKeyCache {
         Self { secret, tokens }
     }
 
-    /// The keys, of which the current one is valid until `end`. If the cached key is not, it was replaced or revoked,
-    /// so the secret is read again at once.
+    /// The keys, with a current key that is valid until `end`. If the cached one is not, it was replaced or revoked, so
+    /// the secret is read again at once.
     pub async fn keys_until(&self, end: Time) -> Result<Arc<SigningKeys>, SigningKeyError> {
         let keys = self.secret.get().await?;
         if self.is_valid_until(&keys.current, end).await? {

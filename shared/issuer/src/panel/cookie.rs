@@ -19,7 +19,7 @@ pub struct SessionCookies {
 }
 
 impl SessionCookies {
-    /// The cookies of the deployment at this address, whose panel pages of these origins may show in a frame.
+    /// The cookies of the deployment at this address. Pages of these origins may show its panel in a frame.
     pub fn of(base_url: &str, ancestors: &FrameAncestors) -> Self {
         Self { is_secure: base_url.starts_with("https:"), is_framed: !ancestors.is_empty() }
     }
@@ -43,8 +43,8 @@ impl SessionCookies {
         }
     }
 
-    /// The header `Set-Cookie` with this key. The browser keeps it for as long as any session can last, since the
-    /// application may extend the session while the page is idle.
+    /// The header `Set-Cookie` with this key. The browser keeps the cookie for as long as any session can last, since
+    /// the application may extend the session while the page is idle.
     pub fn give(self, key: &PanelKey) -> String {
         self.header(&key.expose(), LONGEST_LIFETIME.as_secs())
     }

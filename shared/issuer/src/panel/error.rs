@@ -1,4 +1,4 @@
-//! The error of the panel's use cases: sessions and links.
+//! The error of the panel use cases: sessions and links.
 
 use std::time::Duration;
 

@@ -5,11 +5,11 @@ use std::{fmt, str::FromStr};
 use base::{Environment, FromEnvironment};
 use url::{Origin, Url};
 
-/// The setting `PANEL_FRAME_ANCESTORS`: a list of origins, by default empty.
+/// The setting `PANEL_FRAME_ANCESTORS`: a list of origins, empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrameAncestors(Vec<String>);
 
-/// A string is not a list of exact origins.
+/// A string that is not a list of exact origins.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a list of exact origins separated by spaces: `{0}` is not an exact origin. An origin is `https://` and a \

@@ -18,7 +18,7 @@ const LENGTH: usize = 43;
 pub struct PanelKey {
     /// The managing entity that the panel shows.
     pub entity: EntityId,
-    /// The link; also for a session, since a link opens exactly one.
+    /// The link, which also identifies a session, since a link opens exactly one.
     pub link: PanelLinkId,
     secret: SecretText,
 }

@@ -49,7 +49,7 @@ impl LinkListRequest {
 }
 
 impl PanelLinks {
-    /// A page of the links of an entity that can be opened or whose session is still valid, newest first.
+    /// A page of an entity's links that can be opened or have a valid session, newest first.
     pub async fn list(
         &self,
         entity: &AuthorizedEntity,

@@ -59,7 +59,7 @@ impl LinkRights {
         Ok(Self { scopes: claims.scopes, may_publish: claims.may_publish })
     }
 
-    /// Checks that these rights are among others.
+    /// Checks that the other rights include these.
     pub(super) fn check_within(&self, other: &Self) -> Result<(), PanelError> {
         let lacking = self.scopes.without(other.scopes);
         if !lacking.is_empty() {
@@ -82,7 +82,7 @@ pub struct CreatedLink {
 }
 
 impl<'a> LinkMaker<'a> {
-    /// A managing entity, with a token with these claims.
+    /// A managing entity whose token has these claims.
     pub fn by_token(entity: &'a AuthorizedEntity, claims: &'a Claims) -> Self {
         Self { entity, by: MakersProof::Token(claims) }
     }
@@ -93,7 +93,7 @@ impl<'a> LinkMaker<'a> {
         Self { entity, by: MakersProof::Operator(application) }
     }
 
-    /// The grant of a link that the creator makes now.
+    /// The grant of a link that the creator creates now.
     ///
     /// # Errors
     /// If the link would grant more than its creator has, or its creator is a session.
@@ -122,7 +122,7 @@ impl<'a> LinkMaker<'a> {
 }
 
 impl LinkMaking {
-    /// The creation of links in this table, for the panel below this address.
+    /// A creator of links in this table, for the panel below this address.
     pub fn new(table: Table, answers: IdempotencyStore, random: SharedRandom, base_url: String) -> Self {
         Self { store: LinkStore::new(table.clone()), allowances: Allowances::new(table), answers, random, base_url }
     }
@@ -146,7 +146,7 @@ impl LinkMaking {
         Ok(answered)
     }
 
-    /// Makes a link.
+    /// Creates a link.
     pub async fn create(
         &self,
         maker: &LinkMaker<'_>,
@@ -192,8 +192,8 @@ impl PanelLinks {
         Self(LinkStore::new(table))
     }
 
-    /// The link of an entity with this identifier, if it can be opened or its session is still valid. Another entity's
-    /// link is treated as missing.
+    /// The entity's link with this identifier, if it can be opened or its session is still valid. Another entity's link
+    /// is treated as missing.
     pub async fn show(&self, entity: &AuthorizedEntity, id: &str, now: Time) -> Result<PanelLink, PanelError> {
         let missing = || PanelError::NotFound(id.to_owned());
         let id = PanelLinkId::parse(id).ok_or_else(missing)?;

@@ -17,7 +17,7 @@ const BACKGROUND: Colour = Colour([0xf0, 0xee, 0xea]);
 pub struct PanelLook {
     /// The name in the title and in the header.
     pub name: PanelName,
-    /// The colour of buttons and links; `None` means the panel's.
+    /// The colour of buttons and links; `None` means the panel's default.
     pub accent: Option<AccentColour>,
 }
 

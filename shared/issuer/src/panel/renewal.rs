@@ -34,9 +34,9 @@ impl LinkRenewal {
 }
 
 impl PanelLinks {
-    /// Extends a link's session, counted from now, for the holder of a token with these claims, which must have the
-    /// link's rights. A session that already lasts longer does not change, so repeating the request changes nothing.
-    /// Another entity's link, and a link whose session has ended, are treated as missing.
+    /// Extends a link's session, counted from now. The token with these claims must have the link's rights. A session
+    /// that already lasts longer does not change, so repeating the request changes nothing. Another entity's link, and
+    /// a link whose session has ended, are treated as missing.
     pub async fn renew(
         &self,
         entity: &AuthorizedEntity,

@@ -28,7 +28,7 @@ pub struct PanelSession {
     pub opened_date: Time,
     /// When the session ends, unless its application extends it. Renewals by its page do not change it.
     pub ends_date: Time,
-    /// The seed that determines, with each key, the next one.
+    /// The seed from which, together with each key, the next one is derived.
     seed: String,
     /// The hash of the current key.
     pub(super) key_hash: String,
@@ -64,8 +64,8 @@ impl PanelSession {
         }
     }
 
-    /// How this key relates to the session. A replaced key is recognized because the keys that follow from it lead to
-    /// the current one. So a session can only be ended by someone who holds one of its keys.
+    /// How this key relates to the session. A replaced key is recognized because the keys derived from it lead to the
+    /// current one. So only a holder of one of the session's keys can end it.
     pub fn state_of(&self, key: &PanelKey, now: Time) -> KeyState {
         if key.has_hash(&self.key_hash) {
             return KeyState::Good;

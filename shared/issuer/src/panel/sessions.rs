@@ -17,7 +17,7 @@ use problem::{JsonBody, Problem};
 use std::time::Duration;
 use storage::{SecretText, Table, TableError};
 
-/// How many times a renewal is tried while other tabs renew concurrently.
+/// How many times a renewal is attempted while other tabs renew concurrently.
 const RENEWING: usize = 3;
 
 /// Opens, renews and ends sessions. The secret in a code or a cookie is the credential.

@@ -73,14 +73,14 @@ impl LinkStore {
         self.table.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// The link of an entity with this identifier. The read is strongly consistent.
+    /// The entity's link with this identifier. The read is strongly consistent.
     pub async fn find(&self, entity: &EntityId, id: &PanelLinkId) -> Result<Option<PanelLink>, TableError> {
         let key = (partition(entity), id.to_string());
         let item: Option<LinkItem> = self.table.read(key, "reading a panel link").await?;
         Ok(item.map(|item| item.of_entity(entity.clone())))
     }
 
-    /// The newest links of an entity that can be opened or have a valid session, older than the one given: this many,
+    /// An entity's newest links that are older than the given one and can be opened or have a valid session: this many,
     /// or fewer if there are no more.
     pub async fn good_of(
         &self,

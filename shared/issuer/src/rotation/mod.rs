@@ -75,7 +75,7 @@ pub trait Publication: Send + Sync {
     /// The published keys.
     fn read(&self) -> impl Future<Output = Result<Published, TableError>> + Send;
 
-    /// Changes them, on condition that they have not changed since they were read.
+    /// Changes them if they have not changed since they were read.
     fn change<C: Send>(
         &self,
         change: impl Fn(&mut Published) -> C + Send + Sync,

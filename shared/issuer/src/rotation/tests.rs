@@ -329,7 +329,7 @@ async fn a_key_that_is_no_longer_published_never_signs() {
 
 #[tokio::test]
 async fn an_emergency_during_a_rotation_leaves_only_its_keys() {
-    // Once with each step done once, and once with each done twice: repeated steps take other paths.
+    // Once with each step done once, and once with each done twice: repeated steps take different paths.
     for times in [1, 2] {
         let steps = || Step::ALL.into_iter().flat_map(move |step| [step].repeat(times));
         let whole = Deployment::new(SigningAlgorithm::Es256);
