@@ -24,7 +24,7 @@ pub enum Failure {
     /// Ctrl-C ended the command.
     #[error("interrupted")]
     Interrupted,
-    /// The service answered with an error.
+    /// The service responded with an error.
     #[error("{}", visible(&.0.detail))]
     Refused(Box<Problem>),
     /// The service did not respond.
@@ -73,7 +73,7 @@ struct Properties {
 /// A value that is missing or unacceptable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Violation {
-    /// The part of the request that it is in.
+    /// The part of the request that contains it.
     #[serde(rename = "in")]
     part: String,
     /// A JSON Pointer (RFC 6901) to the value within the part.

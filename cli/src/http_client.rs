@@ -22,7 +22,7 @@ use url::{Host, Url};
 
 use crate::failure::Failure;
 
-/// The maximum size of an answer, in bytes. A page of the feed has at most 100 bodies of 256 KiB.
+/// The maximum size of a response, in bytes. A page of the feed has at most 100 bodies of 256 KiB.
 const LARGEST: usize = 64 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
@@ -36,7 +36,7 @@ pub struct Outgoing<'a> {
     pub within: Duration,
 }
 
-/// A complete answer.
+/// A complete response.
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
@@ -79,7 +79,7 @@ impl Client {
         Ok(Self::Proxied(Pool::builder(TokioExecutor::new()).build(tls.wrap_connector(tunnel))))
     }
 
-    /// Sends a request and reads the answer. The error is human-readable.
+    /// Sends a request and reads the response. The error is human-readable.
     pub async fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, String> {
         let within = outgoing.within;
         let exchange = async {

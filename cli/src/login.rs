@@ -19,7 +19,7 @@ const VARIABLES: [&str; 5] =
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StoredLogin {
-    /// The base address of the API, without a slash at its end.
+    /// The base address of the API, without a trailing slash.
     pub address: String,
     /// The token issuer's address. Without it, the API names its issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ fn read(path: &Path) -> Result<Option<StoredLogin>, Failure> {
     }
 }
 
-/// Writes a new file, which only this user can read from its creation on, and then replaces the old one.
+/// Writes a new file, readable only by this user from the moment it is created, and then replaces the old one.
 fn write(path: &Path, login: &StoredLogin) -> Result<(), Failure> {
     let written = || {
         let folder = path.parent().ok_or(ErrorKind::NotFound)?;

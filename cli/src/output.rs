@@ -51,7 +51,7 @@ pub fn remark(text: impl Display) {
 }
 
 /// Third-party text for a terminal, without control characters, which could move the cursor or change the direction of
-/// the text. Line breaks stay.
+/// the text. Line breaks are kept.
 pub fn visible(text: &str) -> String {
     let hidden = |letter: char| {
         let directs =

@@ -23,7 +23,7 @@ const VERSION: HeaderValue = HeaderValue::from_static("2.0");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("waypost-cli/", env!("CARGO_PKG_VERSION")));
 /// The maximum duration of a request, except a long poll.
 pub const WITHIN: Duration = Duration::from_secs(30);
-/// The shortest and longest wait for the service's limits, whose windows are minutes.
+/// The shortest and longest wait for the service's limits, which are counted in windows of minutes.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// How long before its expiry a token is renewed, so that it does not expire in transit.
@@ -165,7 +165,7 @@ impl Service {
         self.read(&self.text(call).await?)
     }
 
-    /// Reads the text of an answer.
+    /// Parses a response's text.
     pub fn read<T: DeserializeOwned>(&self, text: &str) -> Result<T, Failure> {
         serde_json::from_str(text).map_err(|_| self.unexpected())
     }

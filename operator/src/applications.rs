@@ -73,7 +73,7 @@ pub enum ApplicationError {
 }
 
 impl ApplicationError {
-    /// Whether the current state rules out the request. Nothing was changed, and a retry would fail again.
+    /// Whether the current state rules out the request, in which case nothing was changed and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         !matches!(self, Self::Other(_))
     }

@@ -43,7 +43,7 @@ pub enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether the current state rules out the request. Nothing was changed, and a retry would fail again.
+    /// Whether the current state rules out the request, in which case nothing was changed and a retry would fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),

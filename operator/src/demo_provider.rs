@@ -1,4 +1,4 @@
-//! The payment provider `demo` of a local service. Only its secret describes it, as for any added provider. `make
+//! The payment provider `demo` of a local service. Only its secret describes it, as with any added provider. `make
 //! demo-provider` runs a fake of it.
 
 use std::{

@@ -72,7 +72,8 @@ pub enum GeoIpError {
 }
 
 impl GeoIpError {
-    /// Whether the named store, database or release does not exist. Nothing was changed, and a retry would fail again.
+    /// Whether the named store, database or release does not exist, in which case nothing was changed and a retry would
+    /// fail again.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Deployment(error) => error.is_refusal(),

@@ -96,7 +96,8 @@ pub enum SigningKeysError {
 }
 
 impl SigningKeysError {
-    /// True if the named deployment does not exist, or another rotation is in progress. Nothing was changed.
+    /// Whether the named deployment does not exist or another rotation is in progress, in which case nothing was
+    /// changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }

@@ -1,4 +1,4 @@
-//! Printing the answer to a request.
+//! Prints the response to a request.
 
 use serde::de::DeserializeOwned;
 
@@ -8,7 +8,7 @@ use crate::{
     service::{Call, Service},
 };
 
-/// Sends a request and prints the answer: as text for people, or as the service's exact JSON, since parsing could
+/// Sends a request and prints the response: as text for people, or as the service's exact JSON, since parsing could
 /// change the digits of numbers.
 pub async fn print_answer<T: DeserializeOwned>(
     service: &Service,

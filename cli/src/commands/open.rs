@@ -37,7 +37,7 @@ struct Link {
 }
 
 impl Open {
-    /// Opens the panel. As JSON, the service's exact answer, without opening it.
+    /// Opens the panel. With JSON output, prints the service's exact response without opening the panel.
     pub async fn run(self, service: &Service, output: Output) -> Result<(), Failure> {
         let body = match self.id.as_deref() {
             Some(id) => json!({ "place": page_of(id)?, "name": "waypost open" }),

@@ -24,7 +24,7 @@ Examples:
 Your application needs the right to publish; `waypost trigger` sends test events without it. If there is no response,
 the command repeats the request with the same idempotency key, so that the event is published only once.";
 
-/// How often a request is sent if the service does not respond.
+/// How many times a request is sent if the service does not respond.
 const TIMES: u32 = 3;
 
 #[derive(Debug, Args)]

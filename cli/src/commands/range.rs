@@ -1,4 +1,4 @@
-//! The range of times, common to `recover` and `replay`.
+//! The time range of `recover` and `replay`.
 
 use clap::Args;
 use jiff::Timestamp;

@@ -53,7 +53,7 @@ pub struct PermanentSettings {
     max_attempts_per_second: Option<RateLimit>,
     /// A header to add to every attempt; the value `@FILE` is read from a file, and `@-` from standard input. May be
     /// repeated.
-    // A text for clap, whose errors would show a secret.
+    // Plain text to clap, whose parse errors would show a secret.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     #[serde(skip)]
     headers: Vec<String>,
@@ -185,7 +185,7 @@ impl PermanentSettings {
 }
 
 impl PublicKey {
-    /// A line break and a line with the current key, the first one; empty if there is none.
+    /// A line break and a line with the current key, which is the first one; empty if there is none.
     pub fn line(keys: &[Self]) -> String {
         let current = keys.first().map(|current| format!("\nPublic key: {}", visible_line(&current.key)));
         current.unwrap_or_default()

@@ -38,7 +38,7 @@ struct LoginInUse<'a> {
     variables: &'a [&'a str],
 }
 
-/// Prints the login and the rights of a new token. As JSON, the issuer's exact answer.
+/// Prints the login and the rights of a new token. With JSON output, prints the issuer's exact response.
 pub async fn whoami(service: &Service, profile: &Profile, output: Output) -> Result<(), Failure> {
     let token = service.new_token().await?;
     let text = service.introspection(&token.access_token).await?;

@@ -44,7 +44,7 @@ impl Received {
 #[derive(Default)]
 struct Shared {
     received: Mutex<Vec<Received>>,
-    /// Answers by path; each replaces the usual one once.
+    /// Responses by path, each of which replaces the usual one once.
     answers: Mutex<HashMap<String, VecDeque<(u16, Value)>>>,
     /// The feed's unread pages.
     feed: Mutex<VecDeque<Value>>,
@@ -80,7 +80,7 @@ impl Fake {
         Self { address, shared, serving }
     }
 
-    /// Replaces the next answer at a path.
+    /// Replaces the next response at a path.
     pub fn on(&self, path: &str, answer: (u16, Value)) {
         locked(&self.shared.answers).entry(path.to_owned()).or_default().push_back(answer);
     }

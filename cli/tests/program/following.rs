@@ -30,7 +30,7 @@ fn page(items: &[&Value], cursor: Option<&str>) -> (u16, Value) {
 /// The requests in the rounds of [`answers`].
 const REQUESTS: usize = 10;
 
-/// The answers of three rounds. The deliveries 1, 2 and 3 end in the second.
+/// The responses in three rounds. The deliveries 1, 2 and 3 end in the second.
 fn answers(fake: &Fake) {
     let list = format!("{ME}/webhook/delivery/list");
     let old = listed(0, "delivered", "09:45:00", "09:45:01");
@@ -58,7 +58,7 @@ fn answers(fake: &Fake) {
     }
 }
 
-/// Runs the program until it has received all answers, and then ends it as Ctrl-C does.
+/// Runs the program until it has received all responses, and then ends it as Ctrl-C does.
 async fn followed(fake: &Fake, person: &Person, options: &[&str]) -> crate::Ended {
     answers(fake);
     let list = format!("{ME}/webhook/delivery/list");

@@ -10,9 +10,9 @@ const MAX_LENGTH: usize = 2_048;
 /// A prompt in the list.
 #[derive(Debug, Serialize)]
 pub struct Prompt {
-    /// For programs.
+    /// The name for programs.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
     /// The subject of the conversation, to show to people.
     pub description: &'static str,
@@ -26,9 +26,9 @@ pub struct Prompt {
 /// An input of the person. Its value is a string.
 #[derive(Debug, Serialize)]
 pub struct PromptArgument {
-    /// For programs.
+    /// The name for programs.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
     /// The expected input, to show to people.
     pub description: &'static str,

@@ -23,27 +23,27 @@ const MARKDOWN: &str = "text/markdown";
 pub struct Resource {
     /// Its address.
     pub uri: &'static str,
-    /// For programs.
+    /// The name for programs.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
-    /// For models.
+    /// The description for models.
     pub description: &'static str,
     /// The media type of its content.
     pub mime_type: &'static str,
 }
 
-/// A family of resources, which are too many to list.
+/// A family of resources that are too many to list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
     /// The template of their addresses (RFC 6570).
     pub uri_template: &'static str,
-    /// For programs.
+    /// The name for programs.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
-    /// For models.
+    /// The description for models.
     pub description: &'static str,
     /// The media type of their content.
     pub mime_type: &'static str,
@@ -64,7 +64,7 @@ pub struct Contents {
     pub text: String,
 }
 
-/// The listed resources. They are listed even if the token lacks their scopes; a refusal names these.
+/// The listed resources. They are listed even if the token lacks their scopes; a refusal names the missing scopes.
 pub const ALL: &[Resource] = &[
     Resource {
         uri: CATALOGUE,
@@ -127,8 +127,8 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The tool that shows the same as the resource at this address. A client that hides the tool must not get the resource
-/// either.
+/// The tool that shows the same content as the resource at this address. A client that hides the tool must not get the
+/// resource either.
 fn tool(address: &Address<'_>) -> &'static Tool {
     match address {
         Address::Catalogue => &tools::LIST_EVENT_TYPES,

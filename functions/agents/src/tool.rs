@@ -11,11 +11,11 @@ use crate::{caller::Caller, untrusted, use_cases::UseCases};
 
 /// A tool that agents may call.
 pub struct Tool {
-    /// For programs, in `snake_case`.
+    /// The name for programs, in `snake_case`.
     pub name: &'static str,
-    /// For people.
+    /// The title for people.
     pub title: &'static str,
-    /// For models: its purpose, when to use it, and the next step.
+    /// The description for models: its purpose, when to use it, and the next step.
     pub description: &'static str,
     /// The schema of its arguments (JSON Schema 2020-12), an object. It lacks `managingEntity`, which the list adds to
     /// tools that act for a managing entity.

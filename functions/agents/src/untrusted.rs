@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const KEYWORD: &str = "x-untrusted";
 /// The maximum length of text shown, in characters.
 pub const MAX_LENGTH: usize = 2_000;
-/// The replacement of an invisible character.
+/// The replacement for an invisible character.
 const INVISIBLE: char = '\u{fffd}';
 
 /// Whether a schema describes third-party text.

@@ -34,7 +34,7 @@ pub type UseCaseSettings = (SecretSettings, AddressRules, QueueSettings, Schedul
 
 /// The use cases.
 pub struct UseCases {
-    /// The API's address, without a slash at its end.
+    /// The API's address, without a trailing slash.
     pub base_url: String,
     /// Shows webhooks and their statistics.
     pub showing: Showing,

@@ -19,7 +19,7 @@ struct Module {
     exports: Vec<String>,
 }
 
-/// The modules that are linked, in the order of their execution.
+/// The modules that are linked, in order of execution.
 #[derive(Debug, Default)]
 struct Linker {
     script: String,

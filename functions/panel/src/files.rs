@@ -22,7 +22,7 @@ pub struct File {
     pub(crate) gzip: Cow<'static, [u8]>,
 }
 
-/// The file at this path below `/panel/assets`, if it is one of this release.
+/// The file at this path below `/panel/assets`, if it belongs to this release.
 pub fn asset(path: &str) -> Option<&'static File> {
     let (release, path) = path.split_once('/')?;
     let (_, file) = FILES.iter().find(|(name, _)| release == RELEASE && *name == path)?;

@@ -63,7 +63,7 @@ fn use_of(slug: &str) -> Option<&'static Use> {
     USES.iter().find(|(kind, ..)| *kind == slug)
 }
 
-/// The example from openapi.yaml, or a generated one with the kind's texts.
+/// The example from openapi.yaml, or a generated one with the kind's text.
 fn example(kind: ProblemKind, base_url: &str) -> String {
     match use_of(kind.slug()) {
         Some((_, Some(example), _)) => example.replace("https://api.waypost.example", base_url),

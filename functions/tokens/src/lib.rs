@@ -13,13 +13,13 @@ use issuer::oauth::{
 };
 use storage::{SecretSettings, Secrets};
 
-/// The authentication of clients, ready for the first request.
+/// Client authentication, ready for the first request.
 pub async fn client_authentication(service: &Service, secrets: Secrets, limits: GuessSettings) -> ClientAuthentication {
     let issuer = service.settings().auth_url.clone();
     ClientAuthentication::start(&service.table(), secrets, limits, issuer, service.clock()).await
 }
 
-/// The authentication of clients, and the verifier of the submitted tokens, both ready for the first request.
+/// Client authentication and the verifier of submitted tokens, both ready for the first request.
 pub async fn clients_and_tokens(
     service: &Service,
     secrets: SecretSettings,

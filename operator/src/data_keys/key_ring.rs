@@ -1,6 +1,6 @@
 //! The secret with the key ring, and an operator's changes to it: adding a new current key, and forgetting old keys.
 //!
-//! A key's name begins with the second of its creation, and every sealed value begins with its key's name. So an
+//! A key's name begins with its creation time in seconds, and every sealed value begins with its key's name. So an
 //! operator can see in the table how old a value's key is.
 
 use std::{collections::BTreeMap, time::Duration};

@@ -78,7 +78,8 @@ pub enum DataKeysError {
 }
 
 impl DataKeysError {
-    /// Whether the named deployment does not exist or another rotation is in progress. Nothing was changed.
+    /// Whether the named deployment does not exist or another rotation is in progress, in which case nothing was
+    /// changed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }

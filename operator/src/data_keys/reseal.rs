@@ -13,7 +13,7 @@ use storage::table::{Change, Key, Path, Scan, Scanned, Table, TableError, Writte
 use storage::{KeyRing, SealError};
 use webhooks::subscriptions::endpoint::{KeptEndpoint, SealContext, key_pair, masked, secret};
 
-/// The maximum number of tries for an item with concurrent changes. The next pass finds it again.
+/// The maximum number of attempts to write an item that is changed concurrently. The next pass finds it again.
 const TRIES: u32 = 5;
 
 const DOING: &str = "resealing an item's values";

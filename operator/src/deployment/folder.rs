@@ -111,7 +111,7 @@ mod tests {
         let missing = Folder::open(&data).expect_err("there is no folder").to_string();
         assert!(missing.contains("make run DATA="), "{missing}");
 
-        // As after a service was killed: the file exists, but port 1, which is reserved, is closed.
+        // As if the service had been killed: the file exists, but port 1, which is reserved, is closed.
         fs::create_dir(&data).expect("a new folder");
         fs::write(data.join("service.env"), "DYNAMODB_ENDPOINT=http://127.0.0.1:1\n").expect("written");
         let folder = Folder::open(&data).expect("the file is there");

@@ -125,7 +125,8 @@ pub enum DeploymentError {
 }
 
 impl DeploymentError {
-    /// Whether the named deployment does not exist or is locked. Nothing was changed, and a retry would fail again.
+    /// Whether the named deployment does not exist or is locked, in which case nothing was changed and a retry would
+    /// fail again.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NoOutput { .. } | Self::NoService(_) | Self::UnderWay(_))
     }

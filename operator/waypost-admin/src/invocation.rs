@@ -33,7 +33,7 @@ pub enum InvocationError {
 }
 
 impl InvocationError {
-    /// Whether the deployment does not exist, or does not name the function. Nothing was done.
+    /// Whether the deployment does not exist, or does not name the function, in which case nothing was done.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Deployment(error) if error.is_refusal())
     }

@@ -14,7 +14,7 @@ pub struct CallbackQuery<'a> {
     pub(crate) issuer: Option<&'a str>,
 }
 
-/// The provider's answer: a code to exchange, or an error code.
+/// The provider's response: a code to exchange, or an error code.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub(crate) enum ProviderAnswer<'a> {
     Code(&'a str),

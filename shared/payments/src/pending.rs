@@ -21,7 +21,7 @@ use storage::{IdempotencyError, Record};
 /// How long the table keeps an authorization after its state has expired.
 const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// An authorization that a managing entity requested and the provider has not answered yet.
+/// An authorization that a managing entity has requested and to which the provider has not responded yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingAuthorization {

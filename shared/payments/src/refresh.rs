@@ -53,8 +53,8 @@ const PAGE: i32 = 100;
 /// The time after which a run begins no more refreshes, so that it ends within the function's timeout. The next run
 /// continues.
 const TIME_LIMIT: Duration = Duration::from_secs(40);
-/// The number of consecutive unanswered refreshes after which a run skips the provider's remaining connections, so that
-/// they do not delay those of other providers. The next run tries them again.
+/// The number of consecutive refreshes without a response after which a run skips the provider's remaining connections,
+/// so that they do not delay those of other providers. The next run tries them again.
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before retrying a failed write of new tokens.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -132,7 +132,7 @@ impl Refresher {
     }
 
     /// Refreshes one connection. Returns false if another caller holds it, if it is no longer due, or if its provider
-    /// is not currently answering.
+    /// is not currently responding.
     async fn one(&self, due: DueConnection, silent: &SilentProviders) -> Result<bool, TableError> {
         let DueConnection { entity, provider: name } = due;
         if silent.include(&name) {
@@ -268,7 +268,7 @@ impl Refresher {
     }
 }
 
-/// For each provider, the number of consecutive refreshes in this run that it did not answer.
+/// For each provider, the number of consecutive refreshes in this run that got no response.
 #[derive(Debug, Default)]
 struct SilentProviders(Mutex<HashMap<ProviderName, u32>>);
 

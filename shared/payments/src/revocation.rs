@@ -17,7 +17,7 @@ use storage::SecretText;
 #[derive(Clone)]
 pub struct Revocations(ProviderRequests);
 
-/// The provider's answer to a revocation.
+/// The provider's response to a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
     Done,

@@ -36,7 +36,7 @@ pub enum StateFault {
     /// The string does not have the form of a state.
     #[error("this service did not issue the state")]
     Malformed,
-    /// The state is not in the table, or no longer.
+    /// The state is not, or is no longer, in the table.
     #[error("the state is unknown, or expired more than an hour ago")]
     Unknown,
     /// The state was created for a provider other than the one in the path.

@@ -215,7 +215,7 @@ impl Connections {
     }
 
     /// Removes a held connection and writes the event that announces it, with the request's record, if it has an
-    /// idempotency key. Lost in the same cases as a change.
+    /// idempotency key. The removal is lost in the same cases as a change.
     pub async fn remove(
         &self,
         held: &HeldConnection,
@@ -249,7 +249,7 @@ fn never_due(change: Change) -> Change {
 }
 
 /// The condition that the current connection is `before` and may be replaced. Without `replace`, only the same account
-/// may replace it, or, if one of the two accounts is unknown, any account once the connection is broken.
+/// may replace it. If either account is unknown, any account may, once the connection is broken.
 fn in_place_of(before: Option<&ConnectionId>, connection: &Connection, replace: bool) -> Condition {
     let Some(before) = before else { return is_new() };
     let before = is("id", before.to_string());

@@ -58,7 +58,7 @@ struct Body {
 
 impl Body {
     /// Parses a JSON object, regardless of the media type, or else a form, if that is the media type. Some providers
-    /// answer with a form although RFC 6749 §5.1 requires JSON.
+    /// respond with a form although RFC 6749 §5.1 requires JSON.
     fn read(answer: &HttpResponse) -> Option<Self> {
         let is_form = answer.media_type.as_deref() == Some(FORM);
         Self::of_json(&answer.body).or_else(|| is_form.then(|| Self::of_form(&answer.body)))
@@ -166,8 +166,8 @@ fn account(value: &Value) -> Option<String> {
     good.then_some(name)
 }
 
-/// The refusal in a response. A code for a dead grant counts with every status, since providers also send it with 200.
-/// Any other code is a refusal unless the status says that the server is overloaded or broken.
+/// The refusal in a response. A code for a dead grant counts regardless of the status, since providers also send it
+/// with 200. Any other code is a refusal unless the status says that the server is overloaded or broken.
 fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
     let status = answer.status;
     let body = error_body(answer)?;

@@ -50,7 +50,7 @@ fn a_complete_grant_is_read_whole() {
 /// The value of one optional member that a grant keeps.
 #[derive(Debug, PartialEq, Eq)]
 enum Kept {
-    /// The grant is like one without the member.
+    /// The grant is the same as without the member.
     Absent,
     /// Seconds from now.
     Life(u64),

@@ -61,7 +61,7 @@ impl ProviderTokens {
     }
 }
 
-/// The context that the tokens of an entity at a provider are sealed for.
+/// The context for which an entity's tokens at a provider are sealed.
 pub fn context(owner: &EntityId, provider: &ProviderName) -> String {
     format!("provider-tokens/{owner}/{provider}")
 }

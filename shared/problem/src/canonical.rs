@@ -1,7 +1,7 @@
 //! The canonical form of a request body, which is the same for bodies with equal values.
 //!
 //! A client that serializes its JSON again may order or space members differently, or write a number or a string in
-//! another way. That is still the same request.
+//! another way. The request is still the same.
 
 use serde_json::value::RawValue;
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number as its significant digits and a power of ten. So `1`, `1.0` and `10e-1` are equal, and different numbers
+/// A number as its significant digits and a power of ten. So `1`, `1.0` and `10e-1` are equal, but numbers that differ
 /// beyond a double's precision are not.
 fn number(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));

@@ -158,7 +158,8 @@ impl<'a> JsonBody<'a> {
         self.members.iter().any(|(member, _)| member == name)
     }
 
-    /// Refuses a member, if present, for this reason. This explains members that clients are likely to send by mistake.
+    /// Refuses a member, if present, for this reason. Use it to explain members that clients are likely to send by
+    /// mistake.
     pub fn refuse(&mut self, name: &str, why: &str) {
         if self.take(name).is_some() {
             self.violations.add(name, Rule::NotAllowed, why);

@@ -14,7 +14,7 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 pub struct RateLimit {
     /// The name for programs. docs/reference.md lists all names.
     pub name: &'static str,
-    /// How many requests a window allows, or how many other things, if the limit counts those.
+    /// How many requests, or other counted things, a window allows.
     pub limit: u32,
     /// The length of a window, in seconds.
     pub window: u32,

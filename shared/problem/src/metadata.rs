@@ -1,5 +1,5 @@
-//! Metadata: strings by which an integrator finds this service's objects in its own systems. The service stores and
-//! shows them, and never interprets them.
+//! Metadata: strings by which an integrator matches this service's objects with those in its own systems. The service
+//! stores and shows them, and never interprets them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! A query's parameters, taken one by one, so that all violations are reported at once. Unknown parameters are
-//! violations, since a misspelt filter must not pass for no filter.
+//! violations, since a misspelt filter must not pass as no filter.
 
 use std::collections::BTreeMap;
 

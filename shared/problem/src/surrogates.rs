@@ -11,20 +11,19 @@ pub const MESSAGE: &str =
 /// The maximum number of reported strings, the maximum length of a name in a pointer, in characters, and the maximum
 /// number of steps of a pointer.
 const MOST: usize = 100;
-/// The bytes of the longest escape of a character: a pair of surrogates.
+/// The length of a character's longest escape, a pair of surrogates, in bytes.
 const LONGEST_ESCAPE: usize = 12;
 
 /// An array or object around the string that is read.
 enum Level<'a> {
-    /// With the name of the current member, as written.
+    /// An object, with the name of the current member, as written.
     Object(&'a str),
-    /// With the position of the current element.
+    /// An array, with the position of the current element.
     Array(usize),
 }
 
-/// Pointers to the first strings with an unpaired surrogate in well-formed JSON: names of members, and values. A name
-/// with an unpaired surrogate is written as in the JSON, with its escapes. Reads the JSON once, regardless of its
-/// depth, up to this many strings.
+/// Pointers to the first strings with an unpaired surrogate in well-formed JSON: member names, and values. A name with
+/// an unpaired surrogate keeps its escapes. Reads the JSON once, regardless of its depth, up to this many strings.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
     let mut found: Vec<Pointer> = Vec::new();
     // Strings with the same pointer are counted as well, since a pointer costs more than its string.

@@ -77,7 +77,7 @@ pub enum Rule {
 pub struct Pointer(String);
 
 impl Violation {
-    /// A violation by a value of this part.
+    /// A violation by a value in this part.
     pub fn new(part: InputPart, pointer: impl Into<Pointer>, rule: Rule, detail: impl Into<String>) -> Self {
         Self { part, pointer: Pointer(cut(&pointer.into().0, MAX_POINTER)), rule, detail: detail.into() }
     }
@@ -136,7 +136,7 @@ impl Pointer {
         Self(text.into())
     }
 
-    /// The value at this pointer within the value.
+    /// The value at `inner` within this one.
     pub fn within(&self, inner: &Self) -> Self {
         Self(format!("{}{}", self.0, inner.0))
     }

@@ -139,7 +139,7 @@ mod tests {
         for forbidden in ["<script", "style=", "javascript:", "<img", "<iframe"] {
             assert!(!html.contains(forbidden), "{forbidden}");
         }
-        // Including the page's frame, below 350 000 bytes.
+        // With the page's frame, the total stays below 350 000 bytes.
         assert!(html.len() < 344_000, "{}", html.len());
     }
 

@@ -26,7 +26,8 @@ pub enum Allowance {
     /// Panel links created for a managing entity. One response lists all valid links, and removing one adds an entry to
     /// the list of revocations.
     PanelLinks,
-    /// Recoveries of a managing entity's deliveries, and the pauses that it ends. Each may cause thousands of attempts.
+    /// Recoveries of a managing entity's deliveries, and pauses that the entity ends. Each may cause thousands of
+    /// attempts.
     Recoveries,
     /// Replays of events to a managing entity's webhooks, and counts of such events. Each may read a thousand events
     /// and cause thousands of attempts.

@@ -19,10 +19,10 @@ use problem::Problem;
 /// The secret with the key ring.
 pub const SECRET: &str = "data-keys";
 
-/// Minimum time between two reads of the ring made because a key is missing from it. A key is in the secret before it
-/// seals anything, so only texts sealed with removed keys are affected.
+/// Minimum time between two reads of the ring that happen because a key is missing from it. A key is in the secret
+/// before it seals anything, so only text sealed with a removed key is affected.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(5);
-/// How long a text may wait for its key: shorter than the lease of a delivery waiting for the text.
+/// How long sealed text may wait for its key: shorter than the lease of a delivery waiting for the text.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 /// The keys that seal and open.
@@ -40,7 +40,7 @@ struct DataKeys {
     keys: HashMap<String, SecretBytes>,
 }
 
-/// A text could not be sealed or opened.
+/// Text could not be sealed or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The key ring could not be read.
@@ -49,7 +49,7 @@ pub enum SealError {
     /// The key ring lacks its current key, or a key is not of 256 bits.
     #[error("the key ring has no usable key `{0}`")]
     Key(String),
-    /// The sealed text was changed, was copied from another item, or is not a sealed text.
+    /// The sealed text was changed, was copied from another item, or is not sealed text.
     #[error("a sealed value cannot be opened with this deployment's keys")]
     NotOurs,
 }
@@ -96,7 +96,7 @@ impl KeyRings {
     }
 
     /// The ring for opening this text. If it lacks the text's key, the ring is read again, so that a rotation never
-    /// makes a text unreadable.
+    /// makes sealed text unreadable.
     pub async fn for_text(&self, sealed: &str) -> Result<Arc<KeyRing>, SealError> {
         let read = self.0.suitable(UNKNOWN_KEY_PAUSE, |ring| ring.knows_key_of(sealed));
         timeout(READ_LIMIT, read).await.unwrap_or_else(|late| {
@@ -123,7 +123,7 @@ impl KeyRing {
         if keys.contains_key(&current) { Ok(Self { current, keys }) } else { Err(SealError::Key(current)) }
     }
 
-    /// Seals a text for one context: `{key}.{Base64 of nonce, ciphertext and tag}`.
+    /// Seals these bytes for one context: `{key}.{Base64 of nonce, ciphertext and tag}`.
     pub fn seal(&self, random: &dyn Random, context: &str, plain: &[u8]) -> String {
         let nonce: [u8; NONCE_LEN] = random::bytes(random);
         let mut sealed = plain.to_vec();
@@ -133,7 +133,7 @@ impl KeyRing {
         format!("{}.{}", self.current, BASE64_STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// Reseals a text that an older key sealed, for the same context; `None` if the current key sealed it.
+    /// Reseals text that an older key sealed for the same context; `None` if the current key sealed it.
     pub fn reseal(&self, random: &dyn Random, context: &str, sealed: &str) -> Result<Option<String>, SealError> {
         if key_of(sealed) == Some(&self.current) {
             return Ok(None);
@@ -147,7 +147,7 @@ impl KeyRing {
         key_of(sealed).is_none_or(|key| self.keys.contains_key(key))
     }
 
-    /// Opens a text that was sealed for this context.
+    /// Opens text that was sealed for this context.
     pub fn open(&self, context: &str, sealed: &str) -> Result<SecretBytes, SealError> {
         let (key, bytes) = sealed.split_once('.').ok_or(SealError::NotOurs)?;
         let key = self.keys.get(key).ok_or_else(|| SealError::Key(key.to_owned()))?;
@@ -159,13 +159,13 @@ impl KeyRing {
     }
 }
 
-/// Whether a text has the format of a sealed text. Whether it can be opened depends on the key ring.
+/// Whether a string has the format of sealed text. Whether it can be opened depends on the key ring.
 pub fn is_sealed(text: &str) -> bool {
     let bytes = text.split_once('.').and_then(|(_, bytes)| BASE64_STANDARD_NO_PAD.decode(bytes).ok());
     bytes.is_some_and(|bytes| bytes.len() >= NONCE_LEN + AES_256_GCM.tag_len())
 }
 
-/// The name of the key that sealed a text.
+/// The name of the key that sealed this text.
 pub fn key_of(sealed: &str) -> Option<&str> {
     sealed.split_once('.').map(|(key, _)| key)
 }

@@ -70,7 +70,7 @@ pub fn resolve(value: &Value, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -
 /// The resolved value in the form of an environment variable: text unchanged, numbers and booleans as text.
 ///
 /// # Errors
-/// As [`resolve`], and if the value is a list or a map.
+/// The errors of [`resolve`], and a value that is a list or a map.
 pub fn resolve_to_text(value: &Value, lookup: &dyn Fn(Reference<'_>) -> Option<Value>) -> Result<String, ResolveError> {
     match resolve(value, lookup)? {
         Value::String(text) => Ok(text),

@@ -9,7 +9,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A schedule's expression has no fixed interval.
+/// A schedule's expression without a fixed interval.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the schedule `{0}` is neither a rate of minutes, hours or days nor a cron that runs once a day")]
 pub struct ScheduleError(String);

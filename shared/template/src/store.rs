@@ -11,7 +11,7 @@ pub struct Table {
     pub logical_id: String,
     /// The body of a `CreateTable` request, without the `TableName`.
     pub definition: Value,
-    /// The attribute with the expiry of an item, in seconds since 1970.
+    /// The attribute with an item's expiry, in seconds since 1970.
     pub expiry_attribute: Option<String>,
 }
 

@@ -101,7 +101,7 @@ impl Template {
         &self.resources
     }
 
-    /// The parameters that have a default, with it.
+    /// The parameters that have a default, each with its default.
     #[must_use]
     pub fn defaults(&self) -> &BTreeMap<String, String> {
         &self.defaults

@@ -1,6 +1,6 @@
 //! `waypost deliveries --follow`: deliveries as they end, until Ctrl-C.
 //!
-//! The service lists deliveries by their creation only. Each round lists recently created deliveries and open ones. An
+//! The service lists deliveries only by creation time. Each round lists recently created deliveries and open ones. An
 //! open delivery that was known before but is in neither list is looked up separately, since it may have ended.
 
 use std::{
@@ -28,8 +28,8 @@ use crate::{
 const SHORTEST_PAUSE: Duration = Duration::from_secs(3);
 /// How far a list reaches back before the newest known delivery: an index may lag by about a minute.
 const OVERLAP: SignedDuration = SignedDuration::from_mins(2);
-/// The maximum number of open deliveries that a round lists: one page, since the service limits such lists by how many
-/// webhooks an entity has.
+/// The maximum number of open deliveries that a round lists: one page, since the service's limit for such lists counts
+/// each of the entity's webhooks.
 const MOST_OPEN: usize = 100;
 /// The maximum number of deliveries that a round looks up separately.
 const MOST_LOOKED_UP: usize = 20;

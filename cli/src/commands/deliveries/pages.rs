@@ -28,7 +28,7 @@ struct Identified {
     id: String,
 }
 
-/// The newest deliveries that match all filters, each once, in as many pages as the limit requires.
+/// The newest deliveries that match all filters, without duplicates, in as many pages as the limit requires.
 pub async fn newest(service: &Service, filters: &[Filter], limit: usize) -> Result<Vec<Box<RawValue>>, Failure> {
     let mut found = Vec::new();
     // A later page may repeat a delivery from the last few minutes.

@@ -14,8 +14,8 @@ use crate::{
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The time after which an unconfirmed delivery is returned again, in seconds. It covers 15 s for the answer, the same
-/// for the deliveries before it, and acknowledgements delayed by one of the service's limits.
+/// The time after which an unconfirmed delivery is returned again, in seconds. It allows 15 s for the response, the
+/// same for the responses to deliveries before it, and acknowledgements delayed by one of the service's limits.
 const VISIBILITY: u64 = 120;
 
 /// The feed of a webhook that only this process reads.

@@ -29,17 +29,17 @@ pub struct Target {
     outbound: Outbound,
 }
 
-/// The answer from the address, or why there is none.
+/// The response from the address, or why there is none.
 pub type Answered = Result<Answer, String>;
 
-/// An answer's status, and the beginning of its body in one line.
+/// A response's status, and the beginning of its body on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
     pub body: String,
 }
 
-/// Why a delivery is reported as failed; `None` for a 2xx answer.
+/// Why a delivery is reported as failed; `None` for a 2xx response.
 pub fn failure_of(answer: &Answered) -> Option<String> {
     let reason = match answer {
         Ok(Answer { status: 200..=299, .. }) => return None,

@@ -25,7 +25,7 @@ pub struct Report {
 pub struct Arrival<'a> {
     pub at: Timestamp,
     pub delivery: &'a FeedDelivery,
-    /// The answer from the address to which it was forwarded.
+    /// The response from the address to which it was forwarded.
     pub answer: Option<&'a Answered>,
     pub took: Duration,
 }

@@ -58,7 +58,8 @@ struct TriedEvent {
     matches: bool,
 }
 
-/// The webhooks that did not get a delivery of an event. Webhooks with other types, the least surprising, come last.
+/// The webhooks that did not get a delivery of an event. Webhooks that subscribe to other types are the least
+/// surprising and come last.
 pub async fn missed<'a>(service: &Service, event: &Event, webhooks: &'a [Webhook]) -> Vec<Missed<'a>> {
     let mut missed = Vec::new();
     let mut tried = 0;

@@ -1,4 +1,4 @@
-//! Arguments that do not conform to the schema of their tool, each as a violation with its requirement.
+//! Arguments that do not conform to their tool's schema, each as a violation with its requirement.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub fn with_other_faults(problem: Problem, arguments: &Map<String, Value>, schem
     let found = problem.violations();
     // `/eventList/2` and `/headers/Host` are faults of `eventList` and `headers`.
     let known: BTreeSet<String> = found.iter().filter_map(|violation| violation.pointer.steps().next()).collect();
-    // Only a limited number of them is kept.
+    // Only a limited number of violations is kept.
     let mut violations = Violations::default();
     found.into_iter().for_each(|violation| violations.push(violation));
     for violation in faults(arguments, schema) {

@@ -5,15 +5,15 @@ use serde_json::{Map, Value};
 
 use super::allows;
 
-/// Arguments that n8n adds to each call for itself: <https://github.com/n8n-io/n8n/issues/21500>.
+/// Arguments that n8n adds to each call for its own use: <https://github.com/n8n-io/n8n/issues/21500>.
 const ADDED_BY_CLIENTS: [&str; 5] = ["action", "chatInput", "sessionId", "tool", "toolCallId"];
 
 /// Normalizes arguments for use cases. Models and clients' forms send null or an empty string for members that they
 /// mean to leave out, and some write integers as `2.0` or `"2"` and truth values as `"true"`. Such members are removed
 /// or converted to the schema's type.
 ///
-/// Null removes a webhook's member if that is optional. But if a member that cannot be null is null as well, the caller
-/// sends null for everything that it leaves out, and nothing is removed.
+/// Null removes a webhook's member if that member is optional. But if a member that cannot be null is null as well, the
+/// caller sends null for everything that it leaves out, and nothing is removed.
 ///
 /// Only members that the schema defines are changed. Members that some clients add to each call are removed. Any
 /// other unknown member is kept, so that the use case refuses it by name.

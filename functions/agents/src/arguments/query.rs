@@ -48,7 +48,7 @@ fn in_query(value: &Value, schema: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// The strings of an array of `count` different strings without commas, since a query would split at them.
+/// The strings in an array of `count` different strings without commas, at which a query would be split.
 fn texts(value: &Value, count: RangeInclusive<u64>) -> Option<Vec<String>> {
     let items = value.as_array().filter(|items| count.contains(&(items.len() as u64)))?;
     let texts: BTreeSet<&str> = items.iter().map(Value::as_str).collect::<Option<_>>()?;

@@ -12,7 +12,7 @@ use super::json::{self, Json, MAX_DEPTH};
 pub enum Message {
     /// A message that expects a response.
     Request(Request),
-    /// A message without a response.
+    /// A message that expects no response.
     Notification,
     /// A response, although this server never sends a request.
     Response,

@@ -1,5 +1,5 @@
 //! The transport between HTTP and the protocol. The gate checks requests first, including their `Origin`, which stops
-//! DNS rebinding. `Host` is not checked: programs can send any, and behind CloudFront or a proxy it differs from
+//! DNS rebinding. `Host` is not checked: programs can send any value, and behind CloudFront or a proxy it differs from
 //! `BaseUrl`. `Accept` is ignored, since responses have only one form.
 
 use gate::{Call, Reply};

@@ -1,6 +1,6 @@
 //! GET /oauth2/authorize: refuses user sign-in and explains how to get tokens (RFC 6749 §4.1.2.1).
 //!
-//! No client has a registered redirect address, so the error is shown here and not sent by a redirect.
+//! No client has a registered redirect address, so the error is shown here rather than sent in a redirect.
 
 use function::{Service, StartError};
 use gate::{Call, Reply, endpoints};

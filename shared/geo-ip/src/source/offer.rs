@@ -9,7 +9,7 @@ use crate::{
     pointer::{Origin, Release},
 };
 
-/// A source's answer.
+/// A source's response.
 #[derive(Debug)]
 pub enum SourceAnswer {
     /// The published release is the newest.

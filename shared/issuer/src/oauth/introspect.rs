@@ -11,7 +11,7 @@ use super::{
 use auth::{Audience, Claims, Entities, Resource, Scope, Unverified, Verifier};
 use base::Time;
 
-/// Answers introspection requests.
+/// Responds to introspection requests.
 pub struct Introspection {
     /// Authenticates the requesting client.
     pub clients: ClientAuthentication,
@@ -64,7 +64,7 @@ impl Active {
 }
 
 impl Introspection {
-    /// Answers a request about a token. Revocations are read for each request, so that the response is never stale.
+    /// Responds to a request about a token. Revocations are read for each request, so that the response is never stale.
     /// Another application's token looks inactive, except to a platform-wide application with the scope `account.read`.
     pub async fn introspect(
         &self,

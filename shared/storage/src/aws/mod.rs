@@ -1,8 +1,8 @@
 //! AWS clients, optimized for a fast start, and errors from their calls as sentences.
 //!
-//! Lambda sets region and credentials in the environment, so no provider chain is needed. The certificates of AWS
-//! services come from Amazon's five authorities. Trusting only these, and not the system's 150, makes a cold start
-//! faster and rules out mistakes by all others. <https://www.amazontrust.com/repository/>
+//! Lambda sets the region and credentials in the environment, so no provider chain is needed. The certificates of AWS
+//! services come from Amazon's five authorities. Trusting only these rather than the system's 150 makes a cold start
+//! faster and rules out mistakes by any other authority. <https://www.amazontrust.com/repository/>
 
 use std::{error::Error, fmt, fs, str::FromStr, time::Duration};
 

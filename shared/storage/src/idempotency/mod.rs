@@ -8,14 +8,14 @@
 //!
 //! A repeated request must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!
-//! A transaction takes twice the write units, and an event to many ordered webhooks already fills one. So a
+//! A transaction costs twice the write units, and an event to many ordered webhooks already fills one. So a
 //! publication's record is written first, and contains the plan instead of the response ([`IdempotentRequest::claim`]).
 //! A repeated request repeats all of the plan's writes, which changes nothing. The record of a feed read contains the
 //! receipts of the deliveries that it hands out, and ends with their leases.
 //!
 //! | item | pk / sk |
 //! |---|---|
-//! | answer to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
+//! | response to a request | `IDEMPOTENCY#{entity}#{hash}` / `ANSWER` |
 //! | a publication's plan | `IDEMPOTENCY#{entity}#{hash}` / `PUBLICATION` |
 //! | a feed read's batch | `IDEMPOTENCY#{entity}#{hash}` / `BATCH` |
 

@@ -18,7 +18,7 @@ pub struct Once<'a>(Option<(&'a IdempotencyStore, &'a IdempotentRequest)>);
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct Changed<T> {
-    /// The state at this moment.
+    /// The current state.
     pub state: T,
     /// Whether an earlier request with the same key made the change.
     #[serde(skip)]

@@ -110,14 +110,14 @@ impl IdempotentRequest {
         }
     }
 
-    /// An event from the event bus, by its identifier there, for this managing entity.
+    /// An event from the event bus for this managing entity, identified by its identifier on the bus.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
         let hash_of_bytes = hash(content);
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }
     }
 
-    /// Adds a fact that is not in the body, such as rights from the token. Requests with different `more` are different
-    /// requests.
+    /// Adds a fact that is not in the body, such as rights from the token. Requests with different values of `more` are
+    /// different requests.
     #[must_use]
     pub fn meaning(self, more: &str) -> Self {
         let with_more = |before: &str| hash(format!("{before}\n{more}").as_bytes());
@@ -189,7 +189,7 @@ impl IdempotentRequest {
         (self.partition.clone(), sort.to_owned())
     }
 
-    /// The write of the record, on condition that the key is free. An expired key is free, even if the table has not
+    /// The write of the record, provided that the key is free. An expired key is free, even if the table has not
     /// removed it yet.
     pub(super) fn put<T: Serialize>(
         &self,

@@ -172,7 +172,7 @@ fn context(request: &IdempotentRequest) -> String {
 }
 
 impl Table {
-    /// Writes items and the record of the request that creates them in one transaction; without a record, like
+    /// Writes items and the record of the request that creates them in one transaction; without a record, behaves like
     /// [`Table::write`] and [`Table::write_all`]. `Lost` if a condition other than the record's did not hold.
     ///
     /// # Errors

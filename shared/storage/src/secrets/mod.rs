@@ -90,7 +90,7 @@ pub enum SecretError {
         /// Its name, prefix included.
         name: String,
     },
-    /// Secrets Manager did not respond, or denies access.
+    /// Secrets Manager did not respond or denied access.
     #[error("the secret `{name}` could not be read or written: {reason}")]
     Unavailable {
         /// Its name, prefix included.
@@ -127,7 +127,7 @@ impl Secrets {
         serde_json::from_str(value.expose()).map_err(|source| SecretError::Malformed { name, source })
     }
 
-    /// The names of the secrets that begin with this text, without the deployment's prefix.
+    /// The names of the secrets that begin with this string, without the deployment's prefix.
     pub async fn names(&self, beginning: &str) -> Result<Vec<String>, SecretError> {
         let beginning = format!("{}{beginning}", self.prefix);
         let names = self.full_names(&beginning).await?;
@@ -168,8 +168,8 @@ impl Secrets {
     }
 }
 
-/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, and reading it is
-/// then an invalid request. <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
+/// Whether an error means that the secret does not exist. A deleted secret is kept for some days, during which reading
+/// it is an invalid request. <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_GetSecretValue.html>
 fn is_gone(error: &GetSecretValueError) -> bool {
     error.is_resource_not_found_exception() || error.is_invalid_request_exception()
 }

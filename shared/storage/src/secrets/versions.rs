@@ -56,10 +56,10 @@ pub trait Versioned: Send + Sync {
     /// Creates a version with this name and only this label. Fails if it exists with another value.
     fn put(&self, id: &str, value: &Value, label: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// Makes this version the current one, on condition that `previous` is the current one.
+    /// Makes this version the current one, if `previous` is still the current one.
     fn make_current(&self, id: &str, previous: &str) -> impl Future<Output = Result<(), SecretError>> + Send;
 
-    /// The version with a rotation's label, whether the rotation is finished or not.
+    /// The version with a rotation's label, whether or not the rotation is finished.
     fn pending(&self) -> impl Future<Output = Result<Option<Version>, SecretError>> + Send;
 
     /// Removes this label from this version.

@@ -38,7 +38,7 @@ pub enum TableError {
         doing: &'static str,
         /// The item's key; `None` for a write.
         key: Option<Key>,
-        /// The fault of the item.
+        /// The fault in the item.
         #[source]
         source: Arc<dyn std::error::Error + Send + Sync>,
     },

@@ -79,8 +79,8 @@ impl Table {
         Self { deadline: Some(deadline), ..self.clone() }
     }
 
-    /// A handle for separate writes that must not be carried out twice, since the SDK does not repeat their calls.
-    /// Throttled writes are still repeated here, since they were not carried out.
+    /// A handle for separate writes that must not be carried out twice: the SDK does not repeat their calls. Throttled
+    /// writes are still repeated here, since they were not carried out.
     pub fn once(&self) -> Self {
         Self { client: without_retries(&self.client), ..self.clone() }
     }

@@ -45,7 +45,7 @@ impl PageEnd {
         Self(position)
     }
 
-    /// The text of an attribute of the position.
+    /// The text of one of the position's attributes.
     pub fn text(&self, attribute: &str) -> Option<&str> {
         self.0.get(attribute)?.as_s().ok().map(String::as_str)
     }
@@ -72,7 +72,8 @@ pub struct Count {
 }
 
 impl Query {
-    /// A partition of the table, read consistently: includes every previously acknowledged write, at twice the price.
+    /// A partition of the table, read consistently: the result includes every previously acknowledged write, at twice
+    /// the price.
     pub fn partition(partition: impl Into<Value>) -> Self {
         Self { consistent: true, ..Self::new(None, ("pk", partition.into())) }
     }

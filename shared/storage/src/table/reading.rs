@@ -49,8 +49,8 @@ impl Table {
         self.get_item(key.into(), consistent, doing).await?.map(|item| read_item(item, doing)).transpose()
     }
 
-    /// Reads the items of a partition whose sort keys have this prefix, in their order, consistently. Callers that
-    /// request the same items while a read is under way share the next one.
+    /// Consistently reads, in order, the items of a partition whose sort keys have this prefix. Callers that request
+    /// the same items while a read is under way share the next one.
     pub async fn shared_partition<T: DeserializeOwned>(
         &self,
         pk: String,
@@ -83,7 +83,7 @@ impl Table {
         read_rows(self.rows(query, doing).await?, skips_unreadable, doing)
     }
 
-    /// All items of a query as rows: for partitions with items of several types, which the sort key distinguishes.
+    /// All of a query's items as rows, for partitions with items of several types, which the sort key distinguishes.
     pub async fn rows(&self, query: Query, doing: &'static str) -> Result<Vec<Row>, TableError> {
         let mut rows = Vec::new();
         let mut next = None;

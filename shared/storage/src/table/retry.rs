@@ -2,7 +2,7 @@
 //!
 //! The SDK repeats only calls that fail as a whole, and for about a second. A partition may be throttled for longer, so
 //! this module repeats a request until its deadline. Batched writes are repeated only here: the SDK could repeat a call
-//! after some of its callers gave up, and carry out writes whose outcome they never learn.
+//! after some of its callers gave up, and carry out writes whose outcome those callers never learn.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use base::{batcher::Unanswered, pause};
 
 use super::error::TableError;
 
-/// How long a request without a deadline is repeated after its first response. For most of these, a client is waiting,
-/// which can repeat them itself after a 503.
+/// How long a request without a deadline is repeated after its first response. For most such requests, a client is
+/// waiting that can retry after a 503.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(1_500);
 /// The first backoff. Each further one is three times as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);

@@ -88,7 +88,7 @@ impl Calls for Partitions {
     /// The partition key, and the prefix of the sort keys.
     type Request = (String, String);
     type Response = Result<Arc<Vec<Item>>, TableError>;
-    /// Each request is a separate query. This limits how many run concurrently.
+    /// Each request is a separate query, so this limits the number of concurrent queries.
     const LIMIT: usize = 16;
     const STAGE: &'static str = "calls: queries";
 

@@ -33,7 +33,7 @@ pub struct Statement {
     conditions: String,
     changed: Vec<AttributeValue>,
     compared: Vec<AttributeValue>,
-    /// The item's key as one text; a batch may contain it only once.
+    /// The item's key as one string; a batch may contain it only once.
     exclusive_key: String,
 }
 
@@ -49,7 +49,7 @@ impl Statement {
         let key = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
         let mut statement = Self::new(Verb::Insert, key("pk"), key("sk"), false);
         let mut members: Vec<_> = item.into_iter().collect();
-        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // the same text for equal shapes
+        members.sort_by(|(one, _), (other, _)| one.cmp(other)); // equal shapes get the same text
         let names: Vec<_> = members.iter().map(|(name, _)| format!("'{name}': ?")).collect();
         statement.changes = names.join(", ");
         statement.changed = members.into_iter().map(|(_, value)| value).collect();

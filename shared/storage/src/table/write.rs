@@ -11,7 +11,7 @@ use super::{
     value::{Path, Value, read_item, write_item},
 };
 
-/// One change of an attribute.
+/// One change to an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Assignment {
     Set(Path, Value),
@@ -20,7 +20,7 @@ pub(super) enum Assignment {
     Remove(Path),
 }
 
-/// A change of some attributes of one item. Without a condition, it also creates a missing item.
+/// A change to some of an item's attributes. Without a condition, it also creates a missing item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     pub(super) key: Key,
@@ -29,7 +29,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of the item with this key, without assignments yet.
+    /// A change to the item with this key, with no assignments yet.
     pub fn of(key: impl Into<Key>) -> Self {
         Self { key: key.into(), assignments: Vec::new(), conditions: Vec::new() }
     }
@@ -160,7 +160,7 @@ impl Delete {
 /// A write of one item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// A change of some attributes.
+    /// A change to some attributes.
     Change(Change),
     /// A write of the whole item.
     Put(Put),
@@ -202,8 +202,8 @@ impl<T> Written<T> {
         matches!(self, Self::Done(_))
     }
 
-    /// The write also counts as done if the existing item is as the write left it: it was carried out twice because the
-    /// first response was lost.
+    /// The write also counts as done if the existing item is as the write left it: the write was carried out twice
+    /// because the first response was lost.
     pub fn or_own(self, is_own: impl FnOnce(&T) -> bool) -> Self {
         match self {
             Self::Lost(Some(item)) if is_own(&item) => Self::Done(item),
