@@ -82,7 +82,7 @@ struct Violation {
 }
 
 impl Violation {
-    /// The display name of the value: `/eventList/0` is `eventList[0]`, and the whole body is `body`.
+    /// The value's display name: `/eventList/0` is `eventList[0]`, and the whole body is `body`.
     fn name(&self) -> String {
         let steps = self.pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
         let name = steps.reduce(|name, step| match step.parse::<usize>() {

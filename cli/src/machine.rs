@@ -102,7 +102,7 @@ pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The name of this host, or `this machine`.
+/// This host's name, or `this machine`.
 pub fn host_name() -> String {
     let from_kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let from_program =
@@ -113,8 +113,8 @@ pub fn host_name() -> String {
     if plain { name.to_owned() } else { "this machine".to_owned() }
 }
 
-/// The width of the output in characters: the variable `COLUMNS`, or the width of the terminal. `None` if the output
-/// goes to a file or another program, which gets everything.
+/// The output's width in characters: the variable `COLUMNS`, or the terminal's width. `None` if the output goes to a
+/// file or another program, which gets everything.
 pub fn columns() -> Option<usize> {
     let given = variable("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     given.or_else(|| io::stdout().is_terminal().then(|| columns_of_terminal().unwrap_or(USUAL_COLUMNS)))

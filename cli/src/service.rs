@@ -52,7 +52,7 @@ pub struct TokenAnswer {
     pub scope: String,
 }
 
-/// A request below the path of the managing entity.
+/// A request below the managing entity's path.
 pub struct Call<'a> {
     pub method: Method,
     /// The path segments after the managing entity.

@@ -1,4 +1,4 @@
-//! Tables and lists of members, cut to the width of the terminal.
+//! Tables and lists of members, cut to the terminal's width.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub fn rows<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Opt
     lines(columns, &rows.iter().collect::<Vec<_>>(), width)
 }
 
-/// Rows below their titles. If a width is given, optional columns are left out if the others do not fit, and the widest
+/// Rows below their titles. At a given width, optional columns are left out if the others do not fit, and the widest
 /// ones are cut.
 pub fn table<const N: usize>(columns: [Column; N], rows: &[[Cell; N]], width: Option<usize>) -> String {
     let titles = columns.map(|column| Cell::new(column.title, BOLD));

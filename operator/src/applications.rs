@@ -91,7 +91,7 @@ impl From<Cause> for ApplicationError {
     }
 }
 impl OperatorsApplications {
-    /// Manages the applications of this deployment.
+    /// Manages this deployment's applications.
     pub fn of(deployment: &Deployment) -> Self {
         let secrets = Secrets::new(deployment.secrets.clone(), &deployment.secrets_prefix);
         Self::new(&deployment.table, secrets, &deployment.environment)

@@ -17,13 +17,13 @@ use webhooks::{
 /// Why the canary was not provisioned.
 #[derive(Debug, thiserror::Error)]
 pub enum CanaryError {
-    /// Its secret, or the keys that seal its webhook, could not be read.
+    /// The canary's secret, or the keys that seal its webhook, could not be read.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// Its application was not created.
+    /// The canary's application was not created.
     #[error("the canary's application could not be created")]
     Application(#[from] ApplicationError),
-    /// Its webhook was not created.
+    /// The canary's webhook was not created.
     #[error("the canary's webhook could not be created")]
     Webhook(#[from] WebhookError),
 }

@@ -25,13 +25,13 @@ pub enum DeliveryError {
     /// No delivery has this identifier, or it is past its retention.
     #[error("there is no delivery {0}, or its retention has ended")]
     NotFound(DeliveryId),
-    /// Its webhook was removed.
+    /// The delivery's webhook was removed.
     #[error("the delivery's webhook was removed, so the delivery cannot be resent")]
     WebhookRemoved,
-    /// Its webhook is disabled.
+    /// The delivery's webhook is disabled.
     #[error("the delivery's webhook is disabled; its owner must enable it first")]
     WebhookDisabled,
-    /// It has already had too many attempts.
+    /// The delivery has already had too many attempts.
     #[error("the delivery has reached the limit of {MAX_ATTEMPTS} attempts, so it cannot be resent")]
     TooManyAttempts,
     /// The deployment does not name its queues.

@@ -16,7 +16,7 @@ use storage::SecretError;
 
 /// The name of its secret.
 pub const SECRET: &str = "provider-demo";
-/// The default port of the fake provider.
+/// The fake provider's default port.
 pub const PORT: u16 = 9100;
 
 const HOST: &str = "http://127.0.0.1:";

@@ -22,7 +22,7 @@ use geo_ip::{
     store::{FolderStore, S3Store},
 };
 
-/// The name of a local deployment.
+/// A local deployment's name.
 const LOCAL: &str = "local";
 
 /// The databases that one deployment publishes.

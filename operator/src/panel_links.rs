@@ -20,7 +20,7 @@ use crate::{
     deployment::{self, Location},
 };
 
-/// Creates the panel links of a deployment.
+/// Creates a deployment's panel links.
 pub struct OperatorsPanelLinks {
     table: Table,
     base_url: String,
@@ -33,7 +33,7 @@ pub struct WantedLink {
     pub entity: EntityId,
     /// The application, by its client identifier.
     pub client_id: String,
-    /// Its other properties.
+    /// The link's other properties.
     pub properties: NewPanelLink,
 }
 
@@ -85,7 +85,7 @@ impl OperatorsPanelLinks {
         Self { table, base_url }
     }
 
-    /// Creates the panel links of a deployment.
+    /// Creates a deployment's panel links.
     pub fn of(deployment: &Deployment) -> Result<Self, DeploymentError> {
         let base_url = match &deployment.location {
             Location::Stack(stack) => stack.output("BaseUrl")?,

@@ -49,9 +49,8 @@ pub enum ProvisionError {
     Secret(#[from] SecretError),
 }
 
-/// Fills the empty secrets of a stack, publishes the public halves of its signing keys, and creates the canary's
-/// application and webhook. Existing secrets keep their values, so this can be repeated. Returns the names of the
-/// filled secrets.
+/// Fills a stack's empty secrets, publishes the public halves of its signing keys, and creates the canary's application
+/// and webhook. Existing secrets keep their values, so this can be repeated. Returns the names of the filled secrets.
 pub async fn provide(deployment: &Deployment, stack: &Stack) -> Result<Vec<&'static str>, ProvisionError> {
     let algorithm = stack.parsed("SigningAlgorithm")?;
     let lifetime = stack.parsed("TokenLifetime")?;

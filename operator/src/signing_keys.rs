@@ -128,7 +128,7 @@ pub struct SigningKeysOf<'a> {
 }
 
 impl<'a> SigningKeysOf<'a> {
-    /// Opens the keys of this deployment. For a local service, this locks out other rotations.
+    /// Opens this deployment's keys. For a local service, this locks out other rotations.
     pub fn open(deployment: &'a Deployment) -> Result<Self, SigningKeysError> {
         let secret = ReplacedSecret::open(deployment, SECRET)?;
         Ok(Self { deployment, secret, name: format!("{}{SECRET}", deployment.secrets_prefix) })

@@ -15,7 +15,7 @@ use crate::{
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The result of a first attempt, or why there is none.
+/// A first attempt's result, or why there is none.
 pub struct FirstAttempt {
     /// The delivery's status. `None` if it cannot be read: the application may lack the right.
     pub status: Option<String>,

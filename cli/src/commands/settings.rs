@@ -12,7 +12,7 @@ use crate::{failure::Failure, output::visible_line, service::Call};
 /// The word for every event type.
 const ALL: &str = "all";
 
-/// The settings that were given, as members of the API. The service has defaults for absent ones.
+/// The specified settings, as members of the API. The service has defaults for the others.
 #[derive(Debug, Args, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {

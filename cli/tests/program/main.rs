@@ -322,7 +322,7 @@ async fn a_slow_answer_holds_up_no_other_event() {
     let fake = Fake::start().await;
     let person = Person::new();
     person.log_in(&fake).await.done();
-    // It responds to no request until all have arrived.
+    // The address responds to no request until all have arrived.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let port = listener.local_addr().expect("it listens").port().to_string();
     let endpoint = tokio::spawn(async move {

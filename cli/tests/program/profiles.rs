@@ -7,7 +7,7 @@ use std::{
 
 use crate::{Ended, Person, fake::Fake, mode};
 
-/// Stores a login for the application of this name.
+/// Stores a login for the application with this name.
 async fn log_in(person: &Person, fake: &Fake, client: &str, profile: &[&str]) {
     let said = answered(login(person, fake, client, profile), &format!("{client}-s3cret\n")).await.done();
     assert!(!said.contains("s3cret"), "{said}");

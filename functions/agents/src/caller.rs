@@ -8,7 +8,7 @@ use storage::{IdempotencyKey, IdempotentRequest, Sender};
 
 use crate::selection::Selection;
 
-/// The argument for the managing entity of a call.
+/// The argument for a call's managing entity.
 pub const MANAGING_ENTITY: &str = "managingEntity";
 
 /// The application behind a request, whose token the gate has verified.

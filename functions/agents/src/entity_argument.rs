@@ -1,4 +1,4 @@
-//! The argument for the managing entity of a call, shared by all tools that act for one.
+//! The argument for a call's managing entity, shared by all tools that act for one.
 
 use auth::Entities;
 use problem::{Problem, Rule, Violation};

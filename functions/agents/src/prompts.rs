@@ -14,7 +14,7 @@ pub struct Prompt {
     pub name: &'static str,
     /// The title for people.
     pub title: &'static str,
-    /// The subject of the conversation, to show to people.
+    /// The conversation's subject, to show to people.
     pub description: &'static str,
     /// The person's inputs.
     pub arguments: &'static [PromptArgument],

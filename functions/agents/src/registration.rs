@@ -24,8 +24,7 @@ pub async fn scopes(use_cases: &UseCases, caller: &Caller) -> Option<Scopes> {
 /// Checks that the caller's token has the scopes that a call needs.
 ///
 /// # Errors
-/// 403 if another token can have the missing scopes, or if that is unknown; otherwise a Problem as the result of the
-/// call.
+/// 403 if another token can have the missing scopes, or if that is unknown; otherwise a Problem as the call's result.
 pub async fn check(use_cases: &UseCases, caller: &Caller, needed: &[Scope]) -> Result<(), Refusal> {
     if caller.has(needed) {
         return Ok(());
@@ -38,8 +37,8 @@ pub async fn check(use_cases: &UseCases, caller: &Caller, needed: &[Scope]) -> R
 }
 
 /// The refusal of a token with the scopes `held`. Its challenge contains them in addition to the needed ones, since
-/// some clients request exactly the scopes of the challenge, and the new token replaces the old one. It contains no
-/// scope that the issuer would refuse.
+/// some clients request exactly the challenge's scopes, and the new token replaces the old one. It contains no scope
+/// that the issuer would refuse.
 /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization#scope-challenge-handling>
 fn too_narrow(needed: &[Scope], held: Scopes, registered: Option<Scopes>) -> Problem {
     let needed: Scopes = needed.iter().copied().chain([Scope::McpRead]).collect();
@@ -88,7 +87,7 @@ mod tests {
             let problem = too_narrow(&needed, held, registered);
             let (_, challenge) = &problem.headers[0];
             assert_eq!(challenge, &*format!(r#"Bearer error="insufficient_scope", scope="{scopes}""#));
-            // The body contains only the scopes of the call.
+            // The body contains only the call's scopes.
             assert_eq!(problem.properties["requiredScope"], "integrations.write mcp.read mcp.write");
         }
     }

@@ -21,7 +21,7 @@ const MARKDOWN: &str = "text/markdown";
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
-    /// Its address.
+    /// The resource's address.
     pub uri: &'static str,
     /// The name for programs.
     pub name: &'static str,
@@ -56,9 +56,9 @@ pub struct ResourceTemplate {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contents {
-    /// Its address, as requested.
+    /// The resource's address, as requested.
     pub uri: String,
-    /// Its media type.
+    /// The content's media type.
     pub mime_type: &'static str,
     /// The content.
     pub text: String,

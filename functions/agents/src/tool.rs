@@ -25,9 +25,9 @@ pub struct Tool {
     /// The scopes that a call needs in addition to `mcp.read`: `mcp.write` if it changes something, `mcp.remove` if it
     /// removes something, and the scope of the corresponding endpoint.
     pub scopes: &'static [Scope],
-    /// Its effects, for clients to show to people.
+    /// The tool's effects, for clients to show to people.
     pub hints: Hints,
-    /// Its implementation.
+    /// The tool's implementation.
     pub run: Run,
 }
 
@@ -41,13 +41,13 @@ impl Tool {
 /// A tool's effects, for clients to show to people before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints {
-    /// It changes nothing.
+    /// The tool changes nothing.
     pub read_only: bool,
-    /// It may replace, remove or disclose data, so clients ask a person before they call it.
+    /// The tool may replace, remove or disclose data, so clients ask a person before they call it.
     pub destructive: bool,
     /// A repeated call with the same arguments has no further effect.
     pub idempotent: bool,
-    /// It reaches servers beyond this service: the endpoints of webhooks.
+    /// The tool reaches servers beyond this service: the endpoints of webhooks.
     pub open_world: bool,
 }
 
@@ -84,7 +84,7 @@ impl ToolCall {
         self.arguments.remove(name)
     }
 
-    /// The remaining arguments, as the body of a request, from which use cases read their input.
+    /// The remaining arguments, as a request's body, from which use cases read their input.
     pub fn body(&self) -> Vec<u8> {
         Value::Object(self.arguments.clone()).to_string().into_bytes()
     }

@@ -23,7 +23,7 @@ const PHRASES: [(&str, &str); 12] = [
     ("Idempotency-Key", "`idempotencyKey`"),
 ];
 
-/// The parts before and after the managing entity in the address of the catalogue.
+/// The parts before and after the managing entity in the catalogue's address.
 const CATALOGUE: (&str, &str) = ("are listed at /api/managing-entity/", "/webhook/event/list");
 /// The parts before and after a webhook in the address that replaces its secret.
 const NEW_SECRET: (&str, &str) = ("`POST …/webhook/whk_", "/secret`");

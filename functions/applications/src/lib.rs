@@ -49,7 +49,7 @@ pub struct Managing {
 }
 
 impl Managing {
-    /// The applications of this function.
+    /// This function's applications.
     pub fn of(service: &Service) -> Self {
         Self { applications: Applications::new(service.table()), answers: IdempotencyStore::new(service.table()) }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-/// The source of each file, by path.
+/// Each file's source, by path.
 pub(crate) type Sources = BTreeMap<String, String>;
 
 /// A translated module.
@@ -15,7 +15,7 @@ pub(crate) type Sources = BTreeMap<String, String>;
 struct Module {
     /// The statements that read the imported names, and the rest of the module.
     body: String,
-    /// The members of the result, such as `name: local`.
+    /// The result's members, such as `name: local`.
     exports: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ struct Module {
 #[derive(Debug, Default)]
 struct Linker {
     script: String,
-    /// The number of each module; `None` while its imports are linked.
+    /// Each module's number; `None` while its imports are linked.
     numbers: BTreeMap<String, Option<usize>>,
 }
 

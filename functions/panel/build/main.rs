@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 const FOLDER: &str = "../../panel";
 /// The page, which is not served among the files.
 const PAGE: &str = "index.html";
-/// The module that the page starts, and the name of the linked script.
+/// The module that the page starts, and the linked script's name.
 const SCRIPT: &str = "main.js";
 /// The folder of files, as the page's source names it.
 const ASSETS: &str = "/panel/assets/";

@@ -1,4 +1,4 @@
-//! The panel's page, with the settings of the deployment.
+//! The panel's page, with the deployment's settings.
 
 use std::{borrow::Cow, io::Write as _};
 

@@ -72,7 +72,7 @@ fn to_panel(address: &str) -> String {
 }
 
 /// The page for an unproven address, which may be forged or opened again later. It repeats nothing from the address
-/// except the name of a built-in provider.
+/// except a built-in provider's name.
 fn unproven(provider: &ProviderName) -> String {
     let name = builtin::find(provider).map_or("your payment provider", |known| &known.label);
     page::html(

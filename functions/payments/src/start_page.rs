@@ -1,4 +1,4 @@
-//! The start page of a connection, as HTML: it leads a person to the provider.
+//! A connection's start page, as HTML: it leads a person to the provider.
 
 use auth::EntityId;
 use gate::{

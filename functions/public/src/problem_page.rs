@@ -6,13 +6,13 @@ use problem::{Problem, ProblemKind};
 /// A kind in openapi.yaml: its slug, an example, and the operations that return it (identifier, summary).
 type Use = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
-/// The uses of each kind, ordered by slug.
+/// Each kind's uses, ordered by slug.
 const USES: &[Use] = include!(concat!(env!("OUT_DIR"), "/problem_uses.rs"));
 
 /// The request identifier in a generated example.
 const EXAMPLE_REQUEST: &str = "0199a3f2-6f3e-7c11-9a51-3f1d2b7c8e90";
 
-/// The page of a kind: its meaning and remedy, an example, and the operations that return it.
+/// A kind's page: its meaning and remedy, an example, and the operations that return it.
 pub fn of_kind(kind: ProblemKind, base_url: &str) -> String {
     let slug = kind.slug();
     let status = kind.status();

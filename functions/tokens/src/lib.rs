@@ -31,7 +31,7 @@ pub async fn clients_and_tokens(
     (clients, tokens)
 }
 
-/// The form of a call, and the headers for its parsing.
+/// A call's form, and the headers for its parsing.
 pub fn posted(call: &Call) -> Posted<'_> {
     let authorization = call.headers().get_all(AUTHORIZATION).iter();
     Posted {

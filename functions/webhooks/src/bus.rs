@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use problem::{Pointer, Rule};
 use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 
-/// The longest identifier of a bus event. EventBridge's are UUIDs.
+/// A bus event's longest identifier. EventBridge's are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
 /// Lambda's record of an event that exhausted its retries. It is a message on the queue of rejected events, which an
@@ -26,7 +26,7 @@ pub fn unwrapped(event: &RawValue) -> &RawValue {
     serde_json::from_str(event.get()).map_or(event, |GivenUp { request_payload, .. }| request_payload)
 }
 
-/// Reads the identifier and the detail of an event. Other members are ignored, since EventBridge may add more.
+/// Reads an event's identifier and detail. Other members are ignored, since EventBridge may add more.
 ///
 /// # Errors
 /// Rejects an event without this envelope.

@@ -9,7 +9,7 @@ pub fn queue_arn(batch: &SqsEvent) -> &str {
     batch.records.first().and_then(|message| message.event_source_arn.as_deref()).unwrap_or_default()
 }
 
-/// The messages of a batch.
+/// A batch's messages.
 pub fn read(batch: SqsEvent) -> Vec<BatchMessage> {
     batch.records.into_iter().map(handed).collect()
 }

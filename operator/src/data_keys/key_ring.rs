@@ -31,7 +31,7 @@ impl KeyRingSecret {
         Self { current: String::new(), keys: BTreeMap::new() }.with_new_key(now, random)
     }
 
-    /// Reads the value of the secret.
+    /// Reads the secret's value.
     pub fn read(value: &Value) -> Result<Self, SealError> {
         KeyRing::from_secret(value)?; // checks every key
         Self::deserialize(value).map_err(SealError::malformed_ring)
@@ -84,7 +84,7 @@ impl KeyRingSecret {
     }
 }
 
-/// The creation time of a key; 1970 if its name contains no time.
+/// A key's creation time; 1970 if its name contains no time.
 fn made(name: &str) -> Time {
     let seconds = name.split_once('-').and_then(|(seconds, _)| seconds.parse::<u32>().ok()).unwrap_or(0);
     Time::from_millis(i64::from(seconds) * 1000)

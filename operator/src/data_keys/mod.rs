@@ -43,7 +43,7 @@ pub enum Work {
     Forget,
 }
 
-/// The result of a rotation.
+/// A rotation's result.
 pub struct Rotated {
     /// How many items were examined and resealed.
     pub counts: Counts,
@@ -85,7 +85,7 @@ impl DataKeysError {
     }
 }
 
-/// Rotates the keys of a deployment, or does part of a rotation.
+/// Rotates a deployment's keys, or does part of a rotation.
 pub async fn rotate(deployment: &Deployment, work: Work) -> Result<Rotated, DataKeysError> {
     let secret = ReplacedSecret::open(deployment, sealing::SECRET)?;
     let present = secret.current().await?;

@@ -57,7 +57,7 @@ enum Kind {
     Connection,
 }
 
-/// A sealed value of an item.
+/// An item's sealed value.
 struct SealedText {
     /// The path of the attribute, or of a part of it.
     path: Path,
@@ -120,7 +120,7 @@ impl Resealing<'_> {
         }
     }
 
-    /// Reseals the values of one item.
+    /// Reseals one item's values.
     async fn item(&self, key: &Key, item: Result<Json, TableError>) -> Result<Resealed, TableError> {
         let Some(kind) = Kind::of(&key.sort) else { return Ok(Resealed::Nothing) };
         let mut item = item.map_err(Unreadable::Item);
@@ -168,7 +168,7 @@ impl Resealing<'_> {
 }
 
 impl Kind {
-    /// The prefix of the sort key.
+    /// The sort key's prefix.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Webhook => "WHK#",

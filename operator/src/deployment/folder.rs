@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 
 use super::DeploymentError;
 
-/// The data folder of a service, with its `service.env`.
+/// A service's data folder, with its `service.env`.
 #[derive(Debug)]
 pub struct Folder {
     data: PathBuf,

@@ -12,9 +12,9 @@ use storage::aws::CallError;
 
 /// A function that operators invoke: its name on one machine, and the stack output that contains its name.
 pub struct Invoked {
-    /// Its name in the bundle.
+    /// The function's name in the bundle.
     pub name: &'static str,
-    /// The output with its name on AWS.
+    /// The output with the function's name on AWS.
     pub output: &'static str,
 }
 

@@ -51,7 +51,8 @@ fn log_to_standard_error() {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("operator", LevelFilter::INFO)
-        // It warns about every source that lacks a region or credentials; the final error names the missing part.
+        // `aws_config` warns about every source that lacks a region or credentials; the final error names the missing
+        // part.
         .with_target("aws_config", LevelFilter::ERROR);
     let lines = tracing_subscriber::fmt::layer().with_writer(stderr).without_time().with_target(false);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();

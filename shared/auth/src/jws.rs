@@ -67,13 +67,13 @@ pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) 
 /// Why a JWS is not accepted. The message is for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JwsFault {
-    /// It is too long, or is not three Base64 parts of which the first two are JSON objects of the expected form.
+    /// The JWS is too long, or is not three Base64 parts of which the first two are JSON objects of the expected form.
     #[error("it does not consist of three Base64 parts with the expected JSON")]
     Malformed,
-    /// It requires an extension.
+    /// The JWS requires an extension.
     #[error("its header requires an extension")]
     Extension,
-    /// Its algorithm is not one of its key's.
+    /// The algorithm is not one of the key's.
     #[error("its algorithm does not match its key")]
     Algorithm,
     /// The signature does not match.

@@ -126,25 +126,25 @@ struct Header<'a> {
 /// expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It is too long, or is not three Base64 parts of which the first two are JSON.
+    /// The token is too long, or is not three Base64 parts of which the first two are JSON.
     #[error("it is not a JWT in the expected form")]
     Malformed,
-    /// Its header is not one that this service issues.
+    /// The header is not one that this service issues.
     #[error("its header has an unexpected type, algorithm or extension")]
     Header,
-    /// Its key is unknown, or no longer valid.
+    /// The key is unknown, or no longer valid.
     #[error("it is signed by an unknown key")]
     UnknownKey,
     /// The signature does not match.
     #[error("its signature is wrong")]
     Signature,
-    /// It has another issuer or another audience.
+    /// The token has another issuer or another audience.
     #[error("it is from another issuer or for another audience")]
     Audience,
-    /// It has expired.
+    /// The token has expired.
     #[error("it has expired")]
     Expired,
-    /// It is not valid yet.
+    /// The token is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
     /// The token, its application, its credential or its key was revoked.

@@ -52,11 +52,11 @@ actions! {
     RemoveApplication = "application.remove",
     /// An application gets a secret.
     CreateSecret = "application.secret.create",
-    /// A secret of an application is removed.
+    /// An application's secret is removed.
     RemoveSecret = "application.secret.remove",
     /// An application gets a public key.
     CreateKey = "application.key.create",
-    /// A public key of an application is removed.
+    /// An application's public key is removed.
     RemoveKey = "application.key.remove",
     /// A panel link is created.
     CreatePanelLink = "panel.link.create",
@@ -86,14 +86,14 @@ actions! {
     ForgetDataKeys = "data-keys.forget",
 }
 
-/// The outcome of an action.
+/// An action's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOutcome<'a> {
-    /// It was done.
+    /// The action was done.
     Done,
-    /// It was refused, for the reason that the Problem's slug gives.
+    /// The action was refused, for the reason that the Problem's slug gives.
     Refused(&'a str),
-    /// It failed, for the reason that the Problem's slug gives.
+    /// The action failed, for the reason that the Problem's slug gives.
     Failed(&'a str),
 }
 
@@ -119,7 +119,7 @@ impl<'a> AuditOutcome<'a> {
     }
 }
 
-/// The noted identifiers of an action. `client` is authenticated unless the outcome says otherwise.
+/// An action's noted identifiers. `client` is authenticated unless the outcome says otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Noted {
@@ -137,7 +137,7 @@ struct Noted {
     subject: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<&'static str>,
-    /// The action of this call, if the endpoint has several.
+    /// This call's action, if the endpoint has several.
     #[serde(skip)]
     action: Option<Action>,
     #[serde(skip)]
@@ -219,7 +219,7 @@ pub struct Entry<'a> {
     pub action: Action,
     /// How it ended.
     pub outcome: AuditOutcome<'a>,
-    /// The client, its credential, and the object of the action.
+    /// The client, its credential, and the action's object.
     pub notes: &'a Notes,
     /// The deployment's name.
     pub environment: &'a str,

@@ -123,8 +123,8 @@ impl<C: Calls> Worker<C> {
         }
     }
 
-    /// The requests of the next call. If there are none, the worker is removed from the count under the same lock, so
-    /// that the next request starts another worker.
+    /// The next call's requests. If there are none, the worker is removed from the count under the same lock, so that
+    /// the next request starts another worker.
     fn next_batch(&mut self) -> Option<Vec<Waiting<C>>> {
         let mut backlog = self.batcher.backlog();
         backlog.starting -= usize::from(std::mem::take(&mut self.is_starting));
@@ -165,7 +165,7 @@ impl<C: Calls> Backlog<C> {
         self.workers < CALLS_AT_ONCE || self.workers < FULL_CALLS_AT_ONCE && (fills_another || is_rest)
     }
 
-    /// The requests of the next call. A request whose key is already in the batch waits for another call, and a request
+    /// The next call's requests. A request whose key is already in the batch waits for another call, and a request
     /// whose caller gave up is dropped.
     fn take_batch(&mut self) -> Vec<Waiting<C>> {
         let mut batch = Vec::new();
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(sizes(&batcher, 160).await, [10; 16], "twice eight at once");
     }
 
-    /// Records the size of each batch and waits until the test lets the call end.
+    /// Records each batch's size and waits until the test lets the call end.
     #[derive(Clone)]
     struct Held(Arc<Mutex<Vec<usize>>>, Arc<tokio::sync::Semaphore>);
 

@@ -54,12 +54,12 @@ impl Environment {
         value
     }
 
-    /// The value of a variable; `None` if it is unset or empty.
+    /// A variable's value; `None` if it is unset or empty.
     pub fn optional(&self, name: &str) -> Option<String> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
 
-    /// The parsed value of a variable; the default if it is unset or empty.
+    /// A variable's parsed value; the default if it is unset or empty.
     pub fn parsed<T>(&mut self, name: &str, default: T) -> Option<T>
     where
         T: FromStr,
@@ -71,7 +71,7 @@ impl Environment {
         value.parse().map_err(|error| self.fault(name, &value, &error)).ok()
     }
 
-    /// Adds an invalid value of a variable; `error` completes the sentence after "which is".
+    /// Adds a variable's invalid value; `error` completes the sentence after "which is".
     pub fn fault(&mut self, name: &str, value: &str, error: &dyn fmt::Display) {
         let fault = format!("{name} is `{value}`, which is {error}");
         // Several crates may read the same variable.

@@ -1,9 +1,9 @@
 //! The service's identifiers: a prefix for the type, and a body that sorts by time.
 //!
 //! The body is a ULID in lower case: 48 bits of milliseconds and 80 bits that make it unique, as 26 characters of
-//! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the number of
-//! the delivery, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque string;
-//! only this module knows its structure.
+//! Crockford's base 32. The last 10 bits of an event's body are zero; in its deliveries' bodies they are the delivery's
+//! number, so that a delivery's identifier leads to its event. To clients, an identifier is an opaque string; only this
+//! module knows its structure.
 
 use crate::{
     clock::Time,
@@ -104,7 +104,7 @@ impl EventId {
         Self(format!("{}{body}00", Self::PREFIX))
     }
 
-    /// The time of the event.
+    /// The event's time.
     pub fn time(&self) -> Time {
         time(self.body())
     }

@@ -1,5 +1,5 @@
 //! Logs: one JSON object per line. Each line also has the fields of the spans around it: the request id and the trace,
-//! from the span of the call.
+//! from the call's span.
 
 use std::{
     borrow::Cow,
@@ -76,8 +76,8 @@ where
     tracing_subscriber::registry().with(lines.with_writer(writer).with_filter(filter))
 }
 
-/// The span of a call: each line within it contains the request and the trace, and X-Ray's trace if X-Ray records it.
-/// The field names of the trace are
+/// A call's span: each line within it contains the request and the trace, and X-Ray's trace if X-Ray records it. The
+/// field names of the trace are
 /// [OpenTelemetry's](https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context/).
 pub fn call_span(request_id: &str, trace: &Trace, lambda: Option<LambdaTrace<'_>>) -> Span {
     let recorded = lambda.filter(|lambda| lambda.sampled).map(|lambda| lambda.id);
@@ -214,7 +214,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// The settings of the log: `LOG_LEVEL`.
+/// The log's settings: `LOG_LEVEL`.
 #[derive(Debug, Clone, Copy)]
 pub struct LogSettings {
     /// `info` unless set.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// The folder with the types that only the service publishes. They are part of every catalogue.
 pub const SERVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/service");
-/// The folder of the default catalogue.
+/// The default catalogue's folder.
 pub const TRAVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/travel");
 /// The key prefixes of the types that only the service publishes.
 pub const RESERVED: [&str; 2] = ["webhook.", "payment.connection."];

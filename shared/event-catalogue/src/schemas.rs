@@ -18,7 +18,7 @@ const MEMBERS: [&str; 6] = ["version", "since", "description", "subject", "schem
 /// The maximum total size of a type's schema and samples, in bytes without white space: agents get all of it at once.
 const MAX_DETAILS: usize = 60 * 1024;
 
-/// The files of the folder.
+/// The folder's files.
 pub(crate) struct Files {
     pub common: Option<Source>,
     areas: BTreeMap<String, Source>,
@@ -220,9 +220,9 @@ impl Details<'_> {
 
 /// A checked schema.
 struct Schema {
-    /// Its text without white space, with references to `parts`.
+    /// The schema's text without white space, with references to `parts`.
     text: String,
-    /// The names of the shared parts that it needs, sorted.
+    /// The names of the shared parts that the schema needs, sorted.
     parts: Vec<String>,
     /// The schema with these parts.
     whole: Value,

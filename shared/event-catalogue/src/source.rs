@@ -36,7 +36,7 @@ pub(crate) struct Source {
     text: String,
 }
 
-/// The members of an object in their order, duplicates included.
+/// An object's members in their order, duplicates included.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Members<'a>(pub Vec<(String, &'a RawValue)>);
 
@@ -66,7 +66,7 @@ impl Source {
 }
 
 impl<'a> Members<'a> {
-    /// The members of a value; `None` unless it is an object.
+    /// A value's members; `None` unless it is an object.
     pub(crate) fn of(value: &'a RawValue) -> Option<Self> {
         serde_json::from_str(value.get()).ok()
     }
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The elements of a list; `None` unless a value is a list.
+/// A list's elements; `None` unless a value is a list.
 pub(crate) fn elements(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
 }

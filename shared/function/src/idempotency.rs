@@ -5,7 +5,7 @@ use http::{HeaderValue, Method};
 use problem::{Problem, Removed, Rule, Violation};
 use storage::{IdempotencyError, IdempotencyKey, IdempotencyStore, IdempotentRequest, Once, Record, Sender};
 
-/// The sender of a call. Each sender has separate keys.
+/// A call's sender. Each sender has separate keys.
 ///
 /// # Errors
 /// 500 if the endpoint admits calls without a token.
@@ -15,7 +15,7 @@ pub fn sender(call: &EntityCall) -> Result<Sender<'_>, Problem> {
     Ok(Sender { entity: call.entity.id().as_str(), client: &token.client_id, path: call.whole_path() })
 }
 
-/// The idempotency key of a call, if it has one.
+/// A call's idempotency key, if it has one.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the header's name.

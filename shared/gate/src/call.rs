@@ -17,7 +17,7 @@ pub struct Call {
     pub request_id: String,
     /// When the gate admitted the request.
     pub now: Time,
-    /// The span of this call in the request's trace.
+    /// This call's span in the request's trace.
     pub trace: Trace,
     /// The claims of the request's token; `None` without a token, as on public endpoints.
     pub claims: Option<Claims>,
@@ -115,7 +115,7 @@ impl Call {
         self.request.headers()
     }
 
-    /// The first value of a header, if it is text in UTF-8.
+    /// A header's first value, if it is text in UTF-8.
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers().get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
     }

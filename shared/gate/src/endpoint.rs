@@ -40,7 +40,7 @@ pub struct Declaration {
     pub opened_by_people: bool,
     /// Whether scripts of every origin may read its responses.
     pub any_origin: bool,
-    /// The time limit of a request. The function's timeout is longer.
+    /// A request's time limit. The function's timeout is longer.
     pub deadline: Duration,
     /// The action of its requests in the audit trail, if it is audited.
     pub audited: Option<Action>,

@@ -18,7 +18,7 @@ macro_rules! endpoints {
             pub const $name: Endpoint<$call> = $endpoint;
         )*
 
-        /// The declaration of each endpoint, by its function's name.
+        /// Each endpoint's declaration, by its function's name.
         pub const ALL: &[(&str, Declaration)] = &[$(($function, $name.declaration()),)*];
     };
 }

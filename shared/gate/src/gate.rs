@@ -120,7 +120,7 @@ impl Gate {
             checks::not_encoded(&request)?;
         }
         checks::readable_body(&request)?;
-        // 7, for the managing entity, and for the query of an operation that takes none
+        // 7, for the managing entity, and for an operation's query that takes none
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         if entity.is_some() {
             checks::no_query(&request)?;

@@ -151,7 +151,7 @@ fn small(entry: &mut impl Read) -> Result<Vec<u8>, ArchiveError> {
     Ok(bytes)
 }
 
-/// The name of the next member in an extended header.
+/// The next member's name in an extended header.
 fn pax_path(description: &[u8]) -> Result<Option<Vec<u8>>, ArchiveError> {
     let mut path = None;
     for extension in PaxExtensions::new(description) {

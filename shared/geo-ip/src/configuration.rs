@@ -23,15 +23,15 @@ pub struct Configuration {
 /// One edition and its source.
 #[derive(Debug, Clone)]
 pub struct ConfiguredEdition {
-    /// Its name, here and at its provider. It is also its database's type, unless `database_type` is set.
+    /// The edition's name, here and at its provider. It is also the database's type, unless `database_type` is set.
     pub edition: EditionName,
-    /// Its database's type, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
+    /// The database's type, if it differs from the name: `DBIP-Location-ISP (compat=Enterprise)`.
     pub database_type: Option<String>,
-    /// Its source.
+    /// The source.
     pub source: Source,
 }
 
-/// The faults of a configuration, each with its position.
+/// A configuration's faults, each with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secret `geo-ip` is invalid: {}", .0.join("; "))]
 pub struct ConfigurationError(pub Vec<String>);

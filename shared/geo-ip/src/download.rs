@@ -79,7 +79,7 @@ pub struct Served {
     pub last_modified: Option<String>,
 }
 
-/// The outcome of a download.
+/// A download's outcome.
 #[derive(Debug)]
 pub enum Downloaded {
     /// The file was downloaded.

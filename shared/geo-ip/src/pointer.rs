@@ -38,7 +38,7 @@ pub struct Release {
     pub sha256: String,
     /// When the provider built it, in seconds since the Unix epoch.
     pub build_epoch: u64,
-    /// The date of the build, to show to people.
+    /// The build date, to show to people.
     pub build_date: String,
     /// The database's size.
     pub size_bytes: u64,
@@ -46,12 +46,12 @@ pub struct Release {
     pub node_count: u32,
     /// The type that the database declares.
     pub database_type: String,
-    /// When it was published here.
+    /// When this deployment published it.
     pub published_date: Time,
-    /// The well-known addresses that it contains. The next release must contain them, too.
+    /// The well-known addresses that it contains. The next release must also contain them.
     #[serde(default)]
     pub known_addresses: Vec<String>,
-    /// Its origin, used to ask the provider for a newer release.
+    /// The release's origin, used to ask the provider for a newer release.
     pub source: Origin,
     /// The attribution that must be shown with its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct Origin {
 }
 
 impl Pointer {
-    /// Its key in the store.
+    /// The pointer's key in the store.
     pub fn key(environment: &str, edition: &EditionName) -> String {
         format!("{environment}/{edition}/current.json")
     }
@@ -141,7 +141,7 @@ impl Pointer {
 }
 
 impl Release {
-    /// The unique name of an upload: the time in milliseconds since 1970, the SHA-256, and random characters, since two
+    /// An upload's unique name: the time in milliseconds since 1970, the SHA-256, and random characters, since two
     /// updates may upload a release in the same millisecond. Names sort by time until the year 2286, when the time gets
     /// a 14th digit.
     pub fn name(now: Time, sha256: &str, random: &dyn Random) -> String {
@@ -158,8 +158,8 @@ impl Release {
         build_time(self.build_epoch)
     }
 
-    /// A unique label for people: the time of the build, and the beginning of the SHA-256. A provider may build two
-    /// releases on one day.
+    /// A unique label for people: the build time, and the beginning of the SHA-256. A provider may build two releases
+    /// on one day.
     pub fn label(&self) -> String {
         let sha256 = self.sha256.get(..SHOWN_DIGITS).unwrap_or(&self.sha256);
         format!("{} (sha256 {sha256})", self.build_time())

@@ -24,8 +24,8 @@ use storage::{SecretError, SecretText, Secrets, aws::Aws};
 
 /// The limits of a call over HTTP, below the gate's timeout of 27 seconds.
 const HTTP: RunLimits = RunLimits { whole: Duration::from_secs(24), least_share: Duration::ZERO };
-/// The limits of a scheduled run, below the function's timeout of 15 minutes. The minimum share is longer than all
-/// timeouts of a download.
+/// A scheduled run's limits, below the function's timeout of 15 minutes. The minimum share is longer than all timeouts
+/// of a download.
 const SCHEDULE: RunLimits = RunLimits { whole: Duration::from_secs(14 * 60), least_share: Duration::from_secs(60) };
 /// The longest line about one edition, in characters. An error about an untrusted file may be long.
 const MAX_LINE: usize = 500;
@@ -117,7 +117,7 @@ fn largest(memory: u64) -> u64 {
     (memory.saturating_sub(160) * 1024 * 1024).min(MAX_EXPANDED)
 }
 
-/// The time limits of a run.
+/// A run's time limits.
 struct RunLimits {
     whole: Duration,
     /// The minimum time for an edition, if that much is left.
@@ -125,8 +125,8 @@ struct RunLimits {
 }
 
 impl RunLimits {
-    /// The time limit of an edition: its share of the remaining time, so that a slow provider does not use up the time
-    /// of the next editions.
+    /// An edition's time limit: its share of the remaining time, so that a slow provider does not use up the time of
+    /// the next editions.
     fn share(&self, left: Duration, editions: usize) -> Duration {
         let editions = u32::try_from(editions).unwrap_or(u32::MAX).max(1);
         (left / editions).max(left.min(self.least_share))

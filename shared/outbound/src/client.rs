@@ -1,7 +1,7 @@
 //! The HTTP client for all exchanges. It sends requests one after another on a connection to a checked address.
 //!
-//! It follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits. The caller
-//! limits the time of each step and the body's size, and drops the future or the connection to end it.
+//! The client follows no redirects, uses no proxy and decompresses nothing; heads and interim responses have limits.
+//! The caller limits each step's time and the body's size, and drops the future or the connection to end it.
 
 use std::{fmt, net::IpAddr};
 
@@ -58,7 +58,7 @@ pub(crate) enum Unanswered {
     Unsent(Option<AttemptError>),
     /// The connection broke later, so the endpoint may have received the request.
     Broken,
-    /// The heads of the response, interim responses included, have too many bytes or headers.
+    /// The response's heads, interim responses included, have too many bytes or headers.
     HeadTooLong,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn check_scheme(url: &Url, rules: &AddressRules) -> Result<(), Attemp
 }
 
 impl Connection {
-    /// Starts HTTP on a link to the URL's host, over TLS for `https`. The heads of a response, interim responses included,
+    /// Starts HTTP on a link to the URL's host, over TLS for `https`. A response's heads, interim responses included,
     /// have at most `max_head` bytes.
     pub(crate) async fn over(link: Link, url: &Url, max_head: usize, trust: &Trust) -> Result<Self, Unanswered> {
         let Link { stream, peer, is_quiet } = link;
@@ -146,7 +146,7 @@ impl Connection {
         Ok(IncomingResponse { head, body })
     }
 
-    /// The address of the peer.
+    /// The peer's address.
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
     }

@@ -132,7 +132,7 @@ impl Connections {
 
 impl Waiting {
     /// Closes expired connections, by the wall clock, which keeps running while a sandbox is frozen. If the clock was
-    /// set back, the idle time is unknown, and the connection is closed, too.
+    /// set back, the idle time is unknown, so the connection is also closed.
     fn close_expired(&mut self, now: Time) {
         self.connections.retain(|Idle { since, connection }| {
             let within = |from: Time, limit: Duration| from <= now && now < from + limit;
@@ -141,7 +141,7 @@ impl Waiting {
     }
 }
 
-/// Closes expired connections until the pool is empty, since idle connections cost endpoints something, too.
+/// Closes expired connections until the pool is empty, since idle connections also cost endpoints something.
 async fn tend(waiting: Weak<Mutex<Waiting>>, clock: SharedClock) {
     loop {
         pause(IDLE).await;

@@ -24,28 +24,28 @@ pub struct EndpointUrl {
 /// Why a URL is refused, as the end of a sentence that begins with the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointUrlError {
-    /// It is longer than 2048 characters.
+    /// The URL is longer than 2048 characters.
     #[error("must have at most {MAX_LENGTH} characters")]
     TooLong,
-    /// It is not an absolute URL.
+    /// The string is not an absolute URL.
     #[error("must be an absolute URL, such as https://hotel.example.com/webhooks")]
     NotAUrl,
-    /// Its scheme is not one of these.
+    /// The scheme is not one of these.
     #[error("must begin with {0}")]
     Scheme(&'static str),
-    /// It contains a user name or a password.
+    /// The URL contains a user name or a password.
     #[error("must not contain credentials; use a header for them")]
     Credentials,
-    /// Its path has the segment `.` or `..`, which would be removed from the request.
+    /// The path has the segment `.` or `..`, which would be removed from the request.
     #[error("must not have `.` or `..` as a segment of its path")]
     Dots,
-    /// It has a fragment.
+    /// The URL has a fragment.
     #[error("must not have a fragment (`#…`)")]
     Fragment,
-    /// Its port is 0, on which no server can listen.
+    /// The port is 0, on which no server can listen.
     #[error("must have a port from 1 to 65535, or none")]
     Port,
-    /// Its host is a name or an address of a private network, or a name that the DNS cannot have.
+    /// The host is a name or an address of a private network, or a name that the DNS cannot have.
     #[error("must name a public host")]
     NotPublic,
 }

@@ -23,7 +23,7 @@ use base::{Time, clock::SystemClock, pause};
 enum End {
     Close,
     Reset,
-    /// It does not, until the other side closes it.
+    /// The endpoint keeps the connection open until the other side closes it.
     Hang,
 }
 

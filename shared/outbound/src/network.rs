@@ -38,7 +38,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 pub struct Link {
     /// The bytes in both directions.
     pub stream: Box<dyn ByteStream>,
-    /// The address of the peer.
+    /// The peer's address.
     pub peer: SocketAddr,
     /// Whether the peer has neither closed the connection nor sent unread bytes. Consumes no bytes.
     pub is_quiet: Box<dyn Fn() -> bool + Send + Sync>,
@@ -52,7 +52,7 @@ impl Network for SystemNetwork {
     fn open(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Link>> {
         async move {
             let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-            // It is set before connecting, so that it limits the TCP window. Otherwise, an endpoint could send
+            // The size is set before connecting, so that it limits the TCP window. Otherwise, an endpoint could send
             // megabytes that are never read.
             socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
             let stream = socket.connect(address).await?;

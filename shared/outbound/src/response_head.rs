@@ -1,4 +1,4 @@
-//! The heads of a response: their limit in bytes, including interim responses (1xx), and HTTP/1.0.
+//! A response's heads: their limit in bytes, including interim responses (1xx), and HTTP/1.0.
 
 use std::{
     io::{self, IoSlice},
@@ -115,7 +115,7 @@ impl Heads {
         HeadStream { stream, heads: self }
     }
 
-    /// Begins the heads of the next response.
+    /// Begins the next response's heads.
     pub(crate) fn begin(&self) {
         let mut reading = self.reading();
         *reading = Reading::new(reading.max);

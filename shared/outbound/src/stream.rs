@@ -20,7 +20,7 @@ use crate::{
 /// The largest head of a response, and the size of the read buffer.
 const MAX_HEAD: usize = 64 * 1024;
 
-/// The timeout of each step.
+/// Each step's timeout.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     /// The timeout for name resolution and connection.

@@ -103,7 +103,7 @@ impl Identity {
         builder.with_single_cert(self.chain(), self.key()).expect("the key belongs to the certificate")
     }
 
-    /// A server with this certificate that requires a client certificate of this authority, in one version of TLS.
+    /// A server with this certificate that requires a client certificate from this authority, in one version of TLS.
     fn server_for_clients_of(
         &self,
         authority: &Certificate,

@@ -12,12 +12,11 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use crate::state;
 use base::{Random, random};
 
-/// The name of the cookie.
+/// The cookie's name.
 pub const COOKIE: &str = "__Host-waypost-connect";
-/// How long a browser keeps the cookie. The state on a page is older than the cookie, so the lifetime of a state is
-/// enough.
+/// How long a browser keeps the cookie. The state on a page is older than the cookie, so a state's lifetime is enough.
 const KEPT: Duration = state::LIFETIME;
-/// The length of a value. 43 alphanumeric characters have about 256 random bits.
+/// A value's length. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;
 
 /// A browser. Not `Debug`, since its value is its proof.

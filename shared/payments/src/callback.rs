@@ -45,8 +45,8 @@ use problem::Problem;
 use storage::{KeyRing, KeyRings, SealError, Secrets, Table, TableError, Written};
 use webhooks::outbox::OutboxEvent;
 
-/// The time limit of a callback. The gate's limit must be longer, so that it never cuts off a callback that has
-/// received tokens.
+/// A callback's time limit. The gate's limit must be longer, so that it never cuts off a callback that has received
+/// tokens.
 pub const LIMIT: Duration = Duration::from_secs(26);
 /// The time limit of the steps before the state is spent. A slower callback fails and leaves the state unchanged:
 /// enough time must remain for spending it, for the provider's ten seconds, and for storing the tokens.

@@ -5,7 +5,7 @@ use problem::{InputPart, Problem, Rule, Violations};
 /// The longest accepted value, in bytes. Providers send codes of several hundred characters, but not thousands.
 const MAX_VALUE: usize = 4096;
 
-/// The query of a callback. Not `Debug` outside of tests, since state and code are secrets until they are spent.
+/// A callback's query. Not `Debug` outside of tests, since state and code are secrets until they are spent.
 #[cfg_attr(test, derive(Debug, PartialEq, Eq))]
 pub struct CallbackQuery<'a> {
     pub(crate) state: &'a str,

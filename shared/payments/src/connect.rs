@@ -52,7 +52,7 @@ pub struct NewConnection {
 pub struct ConnectionLink {
     /// The identifier that the connection will have, once the person has granted access.
     pub connection_identifier: ConnectionId,
-    /// The address of the start page. It contains the state, so it is secret.
+    /// The start page's address. It contains the state, so it is secret.
     pub authorization_url: String,
     /// When the link expires.
     pub expires_date: Time,

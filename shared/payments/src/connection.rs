@@ -19,7 +19,7 @@ pub const REMOVED: &EventType = event_type("payment.connection.removed");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
-    /// Its identifier. Connecting again creates a new one.
+    /// The connection's identifier. Connecting again creates a new one.
     pub id: ConnectionId,
     /// The managing entity that owns it.
     pub owner_identifier: EntityId,
@@ -28,7 +28,7 @@ pub struct Connection {
     /// The account at the provider, if the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// Whether it works.
+    /// Whether the connection works.
     pub status: ConnectionStatus,
     /// The scopes that the provider granted.
     pub scopes: Vec<String>,
@@ -51,9 +51,9 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionStatus {
-    /// It works, according to the provider.
+    /// The connection works, according to the provider.
     Connected,
-    /// It does not work until its owner connects again.
+    /// The connection does not work until its owner connects again.
     Broken,
 }
 
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// The data of the event `payment.connection.established`. A replaced connection gets no separate event: events may
-    /// arrive in any order, and a later `removed` would look like the end of the new connection.
+    /// arrive in any order, and a later `removed` would look like the new connection's end.
     pub fn established<'a>(&'a self, replaced: Option<&'a ConnectionId>) -> ConnectionEvent<'a> {
         ConnectionEvent { replaced_connection_identifier: replaced, ..self.removed() }
     }

@@ -67,7 +67,7 @@ pub struct Disconnected {
 pub enum ProviderAccess {
     /// The provider revoked it.
     Revoked,
-    /// It had ended before.
+    /// The access had ended before.
     AlreadyRevoked,
     /// The provider was not asked, so a person has to revoke it there.
     NotRevoked,

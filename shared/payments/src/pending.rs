@@ -35,7 +35,7 @@ pub struct PendingAuthorization {
     /// The sealed PKCE verifier; absent if the provider does not support PKCE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed_verifier: Option<String>,
-    /// The content of the start page.
+    /// The start page's content.
     pub onward: Onward,
     /// Whether the new connection may replace one to another account.
     pub replace: bool,
@@ -49,7 +49,7 @@ pub struct PendingAuthorization {
     pub spent_by: Option<String>,
 }
 
-/// The content of the start page.
+/// The start page's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Onward {
@@ -66,10 +66,10 @@ pub struct Onward {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predecessor {
-    /// Its account, if the provider names it.
+    /// The account, if the provider names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// Whether it works.
+    /// Whether the connection works.
     pub status: ConnectionStatus,
 }
 

@@ -50,9 +50,9 @@ impl ProviderListRequest {
 /// A provider that is set up, as a client sees it.
 #[derive(Debug, Serialize)]
 pub struct ProviderView {
-    /// Its name.
+    /// The provider's name.
     name: ProviderName,
-    /// Its name for people.
+    /// The provider's name for people.
     label: String,
 }
 

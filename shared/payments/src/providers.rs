@@ -24,10 +24,10 @@ pub const SECRET_PREFIX: &str = "provider-";
 /// Why a provider could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// Its secret could not be read.
+    /// The provider's secret could not be read.
     #[error("a provider's secret could not be read")]
     Secret(#[from] SecretError),
-    /// Its secret is malformed.
+    /// The provider's secret is malformed.
     #[error("the secret `{SECRET_PREFIX}{name}` is invalid: {what}")]
     Malformed {
         /// The provider's name.

@@ -103,8 +103,8 @@ enum Attempted {
 }
 
 impl Refresher {
-    /// Refreshes all due connections and returns the number of attempts. A failure does not stop the others; an error
-    /// of the table is returned after all attempts.
+    /// Refreshes all due connections and returns the number of attempts. A failure does not stop the others; a table
+    /// error is returned after all attempts.
     pub async fn run(&self) -> Result<usize, TableError> {
         let began = self.clock.now();
         let silent = SilentProviders::default();

@@ -16,16 +16,16 @@ use storage::{KeyRing, SealError};
 
 /// How long a state is valid after the connection is requested.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// The length of a state. 43 alphanumeric characters have about 256 random bits.
+/// A state's length. 43 alphanumeric characters have about 256 random bits.
 const LENGTH: usize = 43;
 
 /// Why an authorization can no longer continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// Its state was spent.
+    /// The state was spent.
     #[error("the state was used")]
     Spent,
-    /// Its state has expired.
+    /// The state has expired.
     #[error("the state has expired")]
     Expired,
 }
@@ -33,7 +33,7 @@ pub enum Ended {
 /// Why a start page's or a callback's state is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StateFault {
-    /// The string does not have the form of a state.
+    /// The string does not have a state's form.
     #[error("this service did not issue the state")]
     Malformed,
     /// The state is not, or is no longer, in the table.

@@ -40,7 +40,7 @@ pub struct HeldConnection {
     lease: String,
 }
 
-/// The purpose of a claim.
+/// A claim's purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// To refresh the connection, if it is due.
@@ -154,7 +154,7 @@ impl Connections {
         Ok(Claim::Held(Box::new(HeldConnection { stored, until, lease })))
     }
 
-    /// Writes the new tokens of a refresh and releases the lease.
+    /// Writes a refresh's new tokens and releases the lease.
     pub async fn refreshed(&self, held: &HeldConnection, after: &StoredConnection) -> Result<Written<()>, TableError> {
         let StoredConnection { connection, sealed_tokens, failures, due } = after;
         let change = held

@@ -1,4 +1,4 @@
-//! The canonical form of a request body, which is the same for bodies with equal values.
+//! A request body's canonical form, which is the same for bodies with equal values.
 //!
 //! A client that serializes its JSON again may order or space members differently, or write a number or a string in
 //! another way. The request is still the same.

@@ -77,7 +77,7 @@ impl<'a> JsonBody<'a> {
         Ok(Self { members, known: Vec::new(), violations })
     }
 
-    /// Takes the text of a member as it was sent, including `null`.
+    /// Takes a member's text as it was sent, including `null`.
     pub fn take_raw(&mut self, name: &'static str) -> Option<&'a str> {
         self.known.push(name);
         self.take(name)

@@ -34,7 +34,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            /// The page's text: the meaning of the kind and the remedy.
+            /// The page's text: the kind's meaning and the remedy.
             pub const fn explanation(self) -> &'static str {
                 match self { $(Self::$variant => $explanation,)* }
             }

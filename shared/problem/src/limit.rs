@@ -16,7 +16,7 @@ pub struct RateLimit {
     pub name: &'static str,
     /// How many requests, or other counted things, a window allows.
     pub limit: u32,
-    /// The length of a window, in seconds.
+    /// A window's length, in seconds.
     pub window: u32,
 }
 

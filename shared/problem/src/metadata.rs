@@ -18,7 +18,7 @@ const MAX_VALUE: usize = 500;
 /// response lists them.
 const MAX_TOGETHER: usize = 2 * 1024;
 
-/// The metadata of an application or a webhook; empty if it has none.
+/// An application's or a webhook's metadata; empty if it has none.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metadata(BTreeMap<String, String>);

@@ -32,7 +32,7 @@ pub struct Problem {
     pub cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The content of an error page, all of it plain text.
+/// An error page's content, all of it plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// What happened, in a few words.

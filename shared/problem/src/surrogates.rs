@@ -16,9 +16,9 @@ const LONGEST_ESCAPE: usize = 12;
 
 /// An array or object around the string that is read.
 enum Level<'a> {
-    /// An object, with the name of the current member, as written.
+    /// An object, with the current member's name, as written.
     Object(&'a str),
-    /// An array, with the position of the current element.
+    /// An array, with the current element's position.
     Array(usize),
 }
 

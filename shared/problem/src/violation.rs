@@ -107,7 +107,7 @@ impl Violation {
         Self::new(InputPart::Header, name, rule, detail)
     }
 
-    /// The display name of the value: `eventList[2]`, or `body` for the whole body.
+    /// The value's display name: `eventList[2]`, or `body` for the whole body.
     pub fn name(&self) -> String {
         match (self.pointer.to_string(), self.part) {
             (name, _) if !name.is_empty() => name,
@@ -159,7 +159,7 @@ impl From<&str> for Pointer {
     }
 }
 
-/// The display name of the value, such as `eventList[2]` or `headers.X-Key`.
+/// The value's display name, such as `eventList[2]` or `headers.X-Key`.
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.steps().enumerate().try_for_each(|(position, step)| match step.parse::<usize>() {

@@ -1,4 +1,4 @@
-//! Access to the parts of the document.
+//! Access to the document's parts.
 
 use serde_json::{Map, Value};
 
@@ -7,14 +7,14 @@ const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 /// One operation: a request to the service, or the service's request to an endpoint.
 pub struct Operation<'a> {
-    /// Its name, and its anchor in the reference.
+    /// The operation's name, and its anchor in the reference.
     pub id: &'a str,
     /// The method, in capitals.
     pub verb: String,
     /// The address, with parameters in braces: a path on the document's server, or a whole address on another server;
     /// `None` for the client's endpoint.
     pub address: Option<String>,
-    /// Its declaration.
+    /// The operation's declaration.
     pub declared: &'a Value,
     /// The parameters of the path and of the operation, which may be references.
     pub parameters: Vec<&'a Value>,
@@ -36,12 +36,12 @@ pub fn text<'a>(value: &'a Value, member: &str) -> Option<&'a str> {
     value.get(member).and_then(Value::as_str)
 }
 
-/// The elements of a list member.
+/// A list member's elements.
 pub fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The members of an object member.
+/// An object member's members.
 pub fn members<'a>(value: &'a Value, member: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     value
         .get(member)
@@ -65,7 +65,7 @@ pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// The address of the first server.
+/// The first server's address.
 pub fn server(value: &Value) -> Option<&str> {
     text(list(value, "servers").first()?, "url")
 }

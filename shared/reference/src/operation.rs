@@ -35,7 +35,7 @@ pub fn article<'a>(document: &'a Value, operation: &Operation<'a>, shown: &mut E
     written + "</article>\n"
 }
 
-/// The required access of an operation, in a few words.
+/// An operation's required access, in a few words.
 fn access(declared: &Value) -> String {
     let ways = list(declared, "security");
     let scopes: Vec<&str> = ways.iter().flat_map(|way| list(way, "oauth2")).filter_map(Value::as_str).collect();

@@ -22,7 +22,7 @@ const SHARED: [(&str, &str); 4] = [
     ("schemas", "Schemas"),
 ];
 
-/// The content of the reference page, as HTML.
+/// The reference page's content, as HTML.
 pub fn content(document: &Value) -> String {
     let info = &document["info"];
     let mut written = navigation(document);

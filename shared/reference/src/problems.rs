@@ -30,7 +30,7 @@ pub fn references(document: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The uses of a kind in the document.
+/// A kind's uses in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProblemUse {
     /// A Problem of this kind, as indented JSON, if the document has one.

@@ -49,7 +49,7 @@ pub fn html_without(schema: &Value, left_out: &[&str]) -> String {
     written + &list_of_members(&shown)
 }
 
-/// The type of a value, in a few words.
+/// A value's type, in a few words.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = text(schema, "$ref") {
         let name = escaped(reference.rsplit('/').next().unwrap_or_default());

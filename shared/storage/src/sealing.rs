@@ -55,7 +55,7 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// The secret of the key ring is malformed.
+    /// The key ring's secret is malformed.
     pub fn malformed_ring(source: serde_json::Error) -> Self {
         Self::Ring(SecretError::Malformed { name: SECRET.to_owned(), source })
     }

@@ -11,7 +11,7 @@ use crate::{TemplateError, schedule};
 pub struct Function {
     /// The binary's name: that of its folder, which is the last part of its `CodeUri`.
     pub name: String,
-    /// Its name in the template.
+    /// The function's name in the template.
     pub logical_id: String,
     /// The environment variables, with references yet to be resolved. They include those of `Globals`.
     pub environment: BTreeMap<String, Value>,

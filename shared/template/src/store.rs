@@ -7,7 +7,7 @@ use crate::TemplateError;
 /// A DynamoDB table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name in the template.
+    /// The table's name in the template.
     pub logical_id: String,
     /// The body of a `CreateTable` request, without the `TableName`.
     pub definition: Value,
@@ -42,9 +42,9 @@ impl Table {
 /// An SQS queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queue {
-    /// Its name in the template.
+    /// The queue's name in the template.
     pub logical_id: String,
-    /// Its properties, with references yet to be resolved.
+    /// The queue's properties, with references yet to be resolved.
     pub properties: Value,
     /// The dead-letter queue, by logical id, and the number of receives before a message goes there.
     pub dead_letter: Option<(String, u64)>,

@@ -95,7 +95,7 @@ impl Template {
         &self.queues
     }
 
-    /// Every resource as JSON, by its logical id, for kinds without a type here.
+    /// Every resource as JSON, by its logical id, for kinds without a type in this crate.
     #[must_use]
     pub fn resources(&self) -> &Map<String, Value> {
         &self.resources

@@ -81,7 +81,7 @@ impl Known {
             return false;
         }
         let is_open = delivery.is_open();
-        // It was resent in the meantime, and has ended again.
+        // The delivery was resent in the meantime, and has ended again.
         let is_new = before.is_none_or(|before| before.is_open || before.attempts < delivery.attempt_count);
         let seen = Seen {
             event: delivery.event_identifier.clone(),
@@ -142,7 +142,7 @@ impl Follow<'_> {
             for (id, event) in known.unlisted(&listed, last_looked_up.as_ref()) {
                 match patience.repeat(async || self.looked_up(&id, &event).await).await? {
                     Some(found) => alone.push(found),
-                    // It is no longer stored.
+                    // The delivery is no longer stored.
                     None => drop(known.deliveries.remove(&id)),
                 }
                 last_looked_up = Some(id);
@@ -230,12 +230,12 @@ mod tests {
             // An index that lags behind.
             ("retrying", 1, 1, false),
             ("delivered", 2, 3, false),
-            // Its content is erased.
+            // The content is erased.
             ("delivered", 2, 4, false),
-            // It was resent.
+            // The delivery was resent.
             ("pending", 2, 5, false),
             ("failed", 3, 6, true),
-            // It was resent and ended between two rounds.
+            // The delivery was resent and ended between two rounds.
             ("delivered", 4, 8, true),
         ] {
             let updated = format!("2026-11-20T09:45:0{second}.123Z");

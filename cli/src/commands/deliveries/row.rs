@@ -60,7 +60,7 @@ impl Names {
         Self(webhooks.into_iter().map(|NamedWebhook { id, name }| (id, name)).collect())
     }
 
-    /// Reads the names again if they lack the webhook of a delivery.
+    /// Reads the names again if they lack a delivery's webhook.
     pub async fn complete(&mut self, service: &Service, mut deliveries: impl Iterator<Item = &Listed>) {
         if deliveries.any(|delivery| !self.0.contains_key(&delivery.webhook_identifier)) {
             self.0.extend(Self::of(service).await.0);

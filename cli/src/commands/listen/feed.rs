@@ -38,7 +38,7 @@ pub struct FeedDelivery {
     pub body: String,
 }
 
-/// The outcome of an acknowledgement.
+/// An acknowledgement's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckOutcome {

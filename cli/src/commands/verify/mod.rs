@@ -1,4 +1,4 @@
-//! `waypost verify`: checks the signature of a received request, without the service.
+//! `waypost verify`: checks a received request's signature, without the service.
 
 mod request;
 mod signature;

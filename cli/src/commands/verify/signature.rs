@@ -8,7 +8,7 @@ use aws_lc_rs::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-/// The length of a public key, in bytes.
+/// A public key's length, in bytes.
 const PUBLIC_KEY: usize = 32;
 
 /// A key that verifies signatures.

@@ -26,7 +26,7 @@ const MOST_MISSED: usize = 5;
 struct Explained<'a> {
     /// The event, exactly as the service shows it.
     event: Box<RawValue>,
-    /// Its deliveries with their attempts and `advice`, exactly as the service shows them.
+    /// The event's deliveries with their attempts and `advice`, exactly as the service shows them.
     deliveries: Vec<Box<RawValue>>,
     without_delivery: Vec<MissedMember<'a>>,
 }

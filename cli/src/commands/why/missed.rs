@@ -24,16 +24,16 @@ pub struct Missed<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Its types do not include the event's.
+    /// The webhook's types do not include the event's.
     NotSubscribed,
-    /// The event reports its state.
+    /// The event reports the webhook's state.
     AboutWebhook,
     CreatedLater,
     Disabled,
     Filtered,
-    /// Its filter could not be tried on the event.
+    /// The webhook's filter could not be tried on the event.
     FilterUntried,
-    /// Its settings match the event now, but were changed after the event was published.
+    /// The webhook's settings match the event now, but were changed after the event was published.
     ChangedLater,
     Unknown,
 }

@@ -37,7 +37,7 @@ impl Event {
         self.deliveries.iter().any(|delivery| delivery.webhook_identifier == webhook)
     }
 
-    /// Whether the event reports the state of a webhook.
+    /// Whether the event reports a webhook's state.
     pub fn is_about(&self, webhook: &str) -> bool {
         self.kind.starts_with("webhook.") && self.data.get().contains(webhook)
     }

@@ -128,8 +128,8 @@ impl ToolCall {
         self.caller.once(entity, self.tool, key, &self.body()).map(Some)
     }
 
-    /// Reads the remaining arguments as the query of a request. An argument whose type differs from the tool's `schema`
-    /// is a violation, in addition to those that the use case finds.
+    /// Reads the remaining arguments as a request's query. An argument whose type differs from the tool's `schema` is a
+    /// violation, in addition to those that the use case finds.
     pub fn read_query<T>(&self, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
         query::read_query(&self.arguments, schema, read)
     }

@@ -1,12 +1,12 @@
-//! Arguments as the query of a request, from which the use cases of lists read their input.
+//! Arguments as a request's query, from which the use cases of lists read their input.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use problem::{Query, Rule, Violations, json_body::plain_integer};
 use serde_json::{Map, Value};
 
-/// Reads arguments as the query of a request. An argument whose type differs from the tool's `schema` is a violation,
-/// in addition to those that the use case finds.
+/// Reads arguments as a request's query. An argument whose type differs from the tool's `schema` is a violation, in
+/// addition to those that the use case finds.
 pub(super) fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read: impl FnOnce(Query<'_>) -> T) -> T {
     let mut pairs = Vec::new();
     let mut violations = Violations::default();

@@ -1,4 +1,4 @@
-//! The headers of a message, which repeat parts of it for gateways that do not parse it.
+//! A message's headers, which repeat parts of it for gateways that do not parse it.
 //! <https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata>
 
 use std::borrow::Cow;

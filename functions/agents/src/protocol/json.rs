@@ -16,7 +16,7 @@ pub const MAX_DEPTH: usize = 127;
 pub struct Json {
     /// The value, without duplicate members.
     pub value: Value,
-    /// The name of a duplicate member, if there is one.
+    /// A duplicate member's name, if there is one.
     pub doubled: Option<String>,
 }
 

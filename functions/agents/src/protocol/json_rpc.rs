@@ -117,7 +117,7 @@ impl RpcError {
         if problem.kind.status().is_server_error() { -32603 } else { -32602 }
     }
 
-    /// The body is not JSON, or exceeds the limits of the parser.
+    /// The body is not JSON, or exceeds the parser's limits.
     pub fn not_json() -> Self {
         let limits = format!(
             "numbers in the range of a double, no unpaired surrogates, and at most {MAX_DEPTH} levels of nesting"

@@ -1,4 +1,4 @@
-//! The supported revisions of the protocol, and the revision of a message.
+//! The protocol's supported revisions, and a message's revision.
 //!
 //! Up to 2025-11-25, a client begins with `initialize` and then sends the revision in a header. Since 2026-07-28, each
 //! request is self-contained: its `_meta` contains the revision and a header repeats it.
@@ -14,7 +14,7 @@ use super::{
 
 /// The member of `_meta` with a request's revision.
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` with the capabilities of the client. This server uses none, but the protocol requires it.
+/// The member of `_meta` with the client's capabilities. This server uses none, but the protocol requires it.
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A revision of the protocol, ordered by date.
@@ -35,7 +35,7 @@ impl Revision {
     /// The newest revision that begins with `initialize`.
     pub const NEWEST_WITH_HANDSHAKE: Self = Self::November2025;
 
-    /// Its name on the wire.
+    /// The revision's name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Self::June2025 => "2025-06-18",

@@ -12,13 +12,13 @@ pub trait Server: Sync + 'static {
     /// Instructions for a model before it calls a tool.
     const INSTRUCTIONS: &'static str;
 
-    /// Its name and version (`Implementation`).
+    /// The server's name and version (`Implementation`).
     fn info(&self) -> Value;
 
     /// The API's address, without a trailing slash. The pages of Problems are below it.
     fn base_url(&self) -> &str;
 
-    /// Its tools for this caller (`Tool`).
+    /// The tools for this caller (`Tool`).
     fn tools(&self, caller: &Caller) -> impl Future<Output = Vec<Value>> + Send;
 
     /// Calls a tool.
@@ -38,7 +38,7 @@ pub trait Server: Sync + 'static {
     /// The content of the resource at an address (`TextResourceContents` or `BlobResourceContents`).
     fn read_resource(&self, caller: &Caller, uri: &str) -> impl Future<Output = Result<Value, Refusal>> + Send;
 
-    /// Its prompts (`Prompt`).
+    /// The prompts (`Prompt`).
     fn prompts(&self) -> Vec<Value>;
 
     /// A prompt with these arguments (`GetPromptResult`).

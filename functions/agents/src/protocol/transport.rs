@@ -16,7 +16,7 @@ use super::{
 };
 use crate::caller::Caller;
 
-/// Handles the message in the body of a call.
+/// Handles the message in a call's body.
 pub async fn answer<S: Server>(server: &'static S, call: Call) -> Result<Reply, Problem> {
     if call.body.len() > MAX_BYTES {
         return Err(Problem::too_large("The message", MAX_BYTES));

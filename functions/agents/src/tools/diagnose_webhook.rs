@@ -1,4 +1,4 @@
-//! `diagnose_webhook`: the faults of a webhook and their remedies.
+//! `diagnose_webhook`: a webhook's faults and their remedies.
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;

@@ -1,4 +1,4 @@
-//! `recover_deliveries`: attempts the deliveries of a time range again.
+//! `recover_deliveries`: attempts deliveries from a time range again.
 
 use auth::{
     AuthorizedEntity,

@@ -1,4 +1,4 @@
-//! `replay_events`: delivers the events of a time range that have no delivery to a webhook.
+//! `replay_events`: delivers events from a time range that have no delivery to a webhook.
 
 use auth::{
     AuthorizedEntity,

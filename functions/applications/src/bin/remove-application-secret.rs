@@ -1,4 +1,4 @@
-//! DELETE …/application/{clientId}/secret/{secretId}: ends a secret of an application, and the tokens obtained with it.
+//! DELETE …/application/{clientId}/secret/{secretId}: ends an application's secret, and the tokens obtained with it.
 
 use function::{Service, StartError};
 use functions_applications::{Managing, remove_credential};

@@ -1,4 +1,4 @@
-//! GET /api/public/{provider}/oauth2/start: the start page of a connection, which names the entity and links to the
+//! GET /api/public/{provider}/oauth2/start: a connection's start page, which names the entity and links to the
 //! provider.
 
 use function::{Service, StartError};

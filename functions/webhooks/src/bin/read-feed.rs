@@ -1,4 +1,4 @@
-//! POST …/webhook/{webhookIdentifier}/feed/read: the oldest deliveries of a pull webhook.
+//! POST …/webhook/{webhookIdentifier}/feed/read: a pull webhook's oldest deliveries.
 
 use function::{ClientPresence, Service, StartError, idempotent_request};
 use functions_webhooks::{feeds, webhook_id};

@@ -1,5 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/recover: attempts the failed, cancelled and waiting deliveries of a range again.
-//! POST …/webhook/{webhookIdentifier}/replay: delivers the events of a range that have no delivery to the webhook.
+//! POST …/webhook/{webhookIdentifier}/recover: attempts the failed, cancelled and waiting deliveries in a range again.
+//! POST …/webhook/{webhookIdentifier}/replay: delivers the events in a range that have no delivery to the webhook.
 
 use function::{Service, StartError, idempotent_request};
 use functions_webhooks::webhook_id;

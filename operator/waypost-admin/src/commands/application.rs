@@ -237,7 +237,7 @@ impl Registration {
     }
 }
 
-/// The credentials of a new application as lines for a shell, as in `service.env`.
+/// A new application's credentials as lines for a shell, as in `service.env`.
 pub fn credentials_of(created: &Created) -> String {
     credentials(&created.application.client_id, created.secret.as_ref())
 }

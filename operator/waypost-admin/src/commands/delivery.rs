@@ -120,7 +120,7 @@ fn write_attempt(f: &mut fmt::Formatter<'_>, attempt: &Attempt) -> fmt::Result {
     write!(f, "\n  {number:>9}  {}  ", attempt.attempt_date)?;
     match (attempt.http_status, &attempt.error) {
         (Some(status), _) => write!(f, "{status}")?,
-        // It may contain a reason that a feed reader gave.
+        // The error may contain a reason that a feed reader gave.
         (None, Some(error)) => write!(f, "{}", printable(error))?,
         (None, None) => write!(f, "no response")?,
     }

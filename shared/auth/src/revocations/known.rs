@@ -24,7 +24,7 @@ pub(super) struct Known {
 struct Times {
     /// Tokens issued no later than this are revoked.
     issued_until: Time,
-    /// The end of the revocation.
+    /// The revocation's end.
     until: Time,
 }
 
@@ -77,8 +77,8 @@ impl Known {
         self.entries.get(&kind)?.get(id)
     }
 
-    /// The age of the list; zero while reads pause after a failure. `None` before the first read, and if the list is
-    /// too old.
+    /// The list's age; zero while reads pause after a failure. `None` before the first read, and if the list is too
+    /// old.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         let is_paused = self.pause.is_some_and(|end| now < end);
         let age = self.read.map(|read| now.since(read)).filter(|age| *age < TOO_OLD)?;

@@ -23,7 +23,7 @@ const SHARED_FOR: i64 = 5 * 60 * 1000;
 /// application earlier. Includes a second or two of clock skew.
 const BEING_ISSUED: Duration = Duration::from_secs(5);
 
-/// The item in the table. Its sort key contains the revoked object and the time of the revocation.
+/// The item in the table. Its sort key contains the revoked object and the revocation's time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RevocationItem {

@@ -55,9 +55,9 @@ pub fn credential(client_id: &str, credential_id: &str) -> String {
 /// One revocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revocation {
-    /// The kind of the revoked object.
+    /// The revoked object's kind.
     pub kind: Kind,
-    /// Its identifier.
+    /// The revoked object's identifier.
     pub id: String,
     /// When it was made, by the clock of the process that made it.
     pub made: Time,

@@ -245,7 +245,7 @@ async fn a_shared_entry_is_read_again_while_it_changes() {
         ..Revocation::new(Kind::Issued, "app", START, after(90_000))
     };
     list.made.lock().expect("no panic").push(up_to(0));
-    // It is first made by a clock that is five minutes slow, and changes for five more minutes.
+    // The entry is first made by a clock that is five minutes slow, and changes for five more minutes.
     clock.set(after(599));
     let claims = Claims { issued: after(590), ..claims("token") };
     assert!(!revocations.revoked(&claims).await.expect("read"));

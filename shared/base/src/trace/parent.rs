@@ -10,11 +10,11 @@ use std::{
 const LENGTH: usize = 55;
 const SAMPLED: u128 = 1;
 
-/// The identifier of a trace.
+/// A trace's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(NonZeroU128);
 
-/// The identifier of a span.
+/// A span's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(NonZeroU64);
 

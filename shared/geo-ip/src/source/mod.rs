@@ -29,7 +29,7 @@ pub enum Source {
     },
     /// A file at an address: `.mmdb`, `.mmdb.gz` or `.tar.gz`.
     Plain {
-        /// Its address; the query may contain a secret.
+        /// The file's address; the query may contain a secret.
         url: Url,
         /// The address of its SHA-256, if there is one.
         sha256_url: Option<Url>,

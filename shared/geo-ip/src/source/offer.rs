@@ -37,7 +37,7 @@ pub struct Offer {
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub url: Url,
-    /// The headers of a conditional request.
+    /// A conditional request's headers.
     pub conditions: Vec<(HeaderName, HeaderValue)>,
     /// The provider's date of the file.
     pub date: Option<String>,
@@ -67,7 +67,7 @@ pub enum SourceError {
     #[error("{asking}")]
     Download {
         asking: &'static str,
-        /// The error of the download.
+        /// The download's error.
         source: DownloadError,
     },
     #[error("{asking}: the answer {what}")]

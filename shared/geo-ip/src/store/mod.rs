@@ -28,14 +28,14 @@ pub enum Store {
     S3(S3Store),
 }
 
-/// The address of a store: `file:///folder` or `s3://bucket/prefix`.
+/// A store's address: `file:///folder` or `s3://bucket/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAddress {
     /// The folder's absolute path.
     Folder(PathBuf),
     /// The bucket, and the prefix of all keys.
     S3 {
-        /// Its name.
+        /// The bucket's name.
         bucket: String,
         /// Empty, or ends with a slash.
         prefix: String,
@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-/// A string that is not the address of a store.
+/// A string that is not a store's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("neither file:///absolute/folder nor s3://bucket/prefix")]
 pub struct StoreAddressError;

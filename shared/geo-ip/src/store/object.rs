@@ -9,9 +9,9 @@ pub struct Tag(pub(super) String);
 /// A small object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its content.
+    /// The object's content.
     pub content: Vec<u8>,
-    /// Its state.
+    /// The tag of the object's state.
     pub tag: Tag,
 }
 
@@ -55,7 +55,7 @@ pub enum StoreError {
         doing: &'static str,
         /// The object.
         key: String,
-        /// The error of the file system.
+        /// The file system's error.
         source: io::Error,
     },
     /// S3 did not respond, or refused the call.

@@ -41,7 +41,7 @@ where
     move |error| failed(CallError::of(&error))
 }
 
-/// The status of an error response.
+/// An error response's status.
 fn status<E: ProvideErrorMetadata + Debug>(error: &SdkError<E>) -> Option<u16> {
     error.raw_response().map(|response| response.status().as_u16())
 }

@@ -106,7 +106,7 @@ impl DatabaseBuilder {
         }
     }
 
-    /// The content of the database file.
+    /// The database file's content.
     pub fn build(&self) -> Vec<u8> {
         let nodes = self.tree.len();
         let mut file = Vec::with_capacity(nodes * usize::from(self.record_size) / 4 + self.data.len() + 1024);

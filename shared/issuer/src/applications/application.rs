@@ -31,9 +31,9 @@ pub struct Application {
     /// The metadata that its owner stores with it. Applications from release 1.0 have none.
     #[serde(default)]
     pub metadata: Metadata,
-    /// Its secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
+    /// The secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
     pub secrets: Vec<ClientSecret>,
-    /// Its public keys, oldest first.
+    /// The public keys, oldest first.
     pub keys: Vec<ClientKey>,
     /// The day (UTC, `2026-11-20`) on which each credential was last used, by the secret's identifier or the key's
     /// name. Written even when empty, so that an update can set an entry in it.
@@ -85,9 +85,9 @@ impl Application {
 /// An application's credentials after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemainingCredentials {
-    /// Its secrets.
+    /// The remaining secrets.
     pub secrets: Vec<ClientSecret>,
-    /// Its keys.
+    /// The remaining keys.
     pub keys: Vec<ClientKey>,
     /// The removed credentials, by their identifiers in tokens. Tokens obtained with them are revoked.
     pub gone: Vec<String>,

@@ -23,11 +23,11 @@ const SECRET_PREFIX: &str = "sec_";
 /// How many keys an application may have.
 pub const MAX_KEYS: usize = 5;
 
-/// A public key of an application. In the table it is `{kid, jwk, createdDate}`.
+/// An application's public key. In the table it is `{kid, jwk, createdDate}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientKey {
-    /// Its name: the given one, or the thumbprint (RFC 7638).
+    /// The key's name: the given one, or the thumbprint (RFC 7638).
     pub kid: String,
     jwk: Jwk,
     /// When it was registered.
@@ -102,7 +102,7 @@ impl ClientKey {
     }
 }
 
-/// The fault of a key or a set of keys that contains a member of a private key; `None` if it contains none.
+/// The fault of a key or a set of keys that contains a private key's member; `None` if it contains none.
 pub(super) fn private_fault(members: &Map<String, Value>) -> Option<String> {
     let in_set = members.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
     let mut keys = iter::once(members).chain(in_set);

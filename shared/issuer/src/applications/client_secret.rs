@@ -11,8 +11,7 @@ use auth::revocations::TOKENS_REVOKED;
 use base::{ClientSecretId, Random, Time, random};
 use storage::{SecretBytes, SecretText};
 
-/// The length of a secret. It contains only letters and digits, so that all client libraries encode it alike for HTTP
-/// Basic.
+/// A secret's length. It contains only letters and digits, so that all client libraries encode it alike for HTTP Basic.
 const LENGTH: usize = 43;
 
 /// How many secrets may be accepted at the same time.
@@ -22,7 +21,7 @@ pub const MAX_SECRETS: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientSecret {
-    /// Its identifier, which the owner sees.
+    /// The secret's identifier, which the owner sees.
     pub id: ClientSecretId,
     /// HMAC-SHA256 in Base64.
     pub(super) hash: String,
@@ -69,7 +68,7 @@ impl ClientSecret {
         self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }
 
-    /// The hash of a string, as stored in a secret.
+    /// A string's hash, as stored in a secret.
     pub(super) fn hash_of(secret: &str, pepper: &SecretBytes) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, pepper.expose()), secret.as_bytes());
         BASE64_STANDARD.encode(tag)

@@ -1,4 +1,4 @@
-//! Removing a secret or a key of an application, and revoking the tokens obtained with it, in one transaction.
+//! Removing an application's secret or key, and revoking the tokens obtained with it, in one transaction.
 
 use super::{caller::Caller, error::ApplicationError, keys, secrets, store::Applications};
 use base::{ClientSecretId, Time, audit::Notes};
@@ -21,7 +21,7 @@ pub struct CredentialRemoval<'a> {
     pub credential: CredentialName<'a>,
     /// Whether the caller confirms that it may lose its own access.
     pub confirmed: bool,
-    /// The idempotency key of the request.
+    /// The request's idempotency key.
     pub once: Once<'a>,
 }
 
@@ -53,7 +53,7 @@ impl CredentialRemoved {
 }
 
 impl Applications {
-    /// Removes a secret or a key of an application and revokes the tokens obtained with it.
+    /// Removes an application's secret or key and revokes the tokens obtained with it.
     pub async fn remove_credential(
         &self,
         caller: &Caller<'_>,

@@ -5,8 +5,7 @@ use base::{Time, audit::Notes};
 use storage::{Record, Written};
 
 impl Applications {
-    /// The application with this client identifier, if the caller manages it. Notes it as the subject of the audit
-    /// line.
+    /// The application with this client identifier, if the caller manages it. Notes it as the audit line's subject.
     pub async fn show(
         &self,
         caller: &Caller<'_>,

@@ -27,7 +27,7 @@ const MAX_ENTITY_BYTES: usize = 4 * 1024;
 /// encode it alike for HTTP Basic.
 const CLIENT_ID_LENGTH: usize = 22;
 
-/// The properties of a new application.
+/// A new application's properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApplication {
     /// The name shown to people.
@@ -140,7 +140,7 @@ pub fn checked_name(text: &str) -> Result<String, String> {
     name::checked(text, MAX_NAME_LENGTH)
 }
 
-/// Checks a string as a managing entity of an application: an identifier, or `*` for every one.
+/// Checks a string as an application's managing entity: an identifier, or `*` for every one.
 pub fn checked_entity(text: &str) -> Result<String, NotAnEntity> {
     if text == Entities::EVERY { Ok(text.to_owned()) } else { EntityId::parse(text).map(|entity| entity.to_string()) }
 }

@@ -28,12 +28,12 @@ pub struct Registration {
     pub random: SharedRandom,
 }
 
-/// A new application, and its secret if it has one. The secret is shown only here.
+/// A new application, and its secret if it has one. The secret is shown only once.
 #[derive(Debug)]
 pub struct Created {
     /// The application.
     pub application: Application,
-    /// Its secret.
+    /// The application's secret.
     pub secret: Option<SecretText>,
 }
 

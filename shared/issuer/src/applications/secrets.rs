@@ -22,7 +22,7 @@ use storage::{Answered, IdempotentRequest, SecretText, Written};
 /// How many ended secrets are kept when a new one is added. The limit keeps the application's item small.
 const MAX_ENDED: usize = 6;
 
-/// A new secret. It is shown only here.
+/// A new secret, which is shown only once.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AddedSecret {
@@ -146,7 +146,7 @@ pub fn with_new(
 }
 
 /// The credentials that remain without this secret; `None` if the application has no such secret. An ended secret can
-/// be removed, too, since its tokens may still be valid.
+/// also be removed, since its tokens may still be valid.
 pub fn without(application: &Application, id: &ClientSecretId, now: Time) -> Option<RemainingCredentials> {
     let (mut gone, left): (Vec<_>, Vec<_>) =
         application.kept_secrets(now).cloned().partition(|secret| secret.id == *id);

@@ -56,28 +56,28 @@ struct Claims {
 /// authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssertionFault {
-    /// It is not a JWS of the right form.
+    /// The assertion is not a JWS of the right form.
     #[error("the assertion is malformed")]
     Malformed(#[from] JwsFault),
-    /// It is another kind of JWT.
+    /// The assertion is another kind of JWT.
     #[error("the assertion's `typ` belongs to another kind of token")]
     Type,
-    /// Its issuer, its subject and the requesting client are not all the same.
+    /// The issuer, the subject and the requesting client are not all the same.
     #[error("the assertion's issuer and subject are not both the client")]
     Subject,
-    /// It has another audience, either alone or in addition to this issuer.
+    /// The assertion has another audience, either alone or in addition to this issuer.
     #[error("the assertion is for another audience")]
     Audience,
-    /// It has expired, is not valid yet, or is valid for too long.
+    /// The assertion has expired, is not valid yet, or is valid for too long.
     #[error("the assertion is expired, not valid yet, or valid for too long")]
     Time,
-    /// Its `jti` is empty or too long.
+    /// The `jti` is empty or too long.
     #[error("the assertion's identifier is empty or too long")]
     Identifier,
-    /// No key of the application verifies its signature.
+    /// None of the application's keys verifies the signature.
     #[error("none of the application's keys verifies the assertion")]
     Signature,
-    /// It was used before.
+    /// The assertion was used before.
     #[error("the assertion was used before")]
     Replayed,
 }

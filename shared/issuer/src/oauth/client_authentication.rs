@@ -49,9 +49,9 @@ pub struct Authenticated {
 /// A secret or a key that proved a client's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Its name for the owner: a secret's identifier, or a key's name.
+    /// The name for the owner: a secret's identifier, or a key's name.
     pub name: String,
-    /// Its name in tokens: a secret's identifier, or a key's thumbprint, since another key may take the name later.
+    /// The name in tokens: a secret's identifier, or a key's thumbprint, since another key may take the name later.
     pub id: String,
 }
 

@@ -19,7 +19,7 @@ pub struct Posted<'a> {
     pub content_type: &'a str,
     /// Whether the body has a content coding, such as `gzip`.
     pub encoded: bool,
-    /// Every value of `Authorization`; one that is not text is empty here.
+    /// All values of `Authorization`; a value that is not text is empty.
     pub authorization: Vec<&'a str>,
     /// The body.
     pub body: &'a [u8],

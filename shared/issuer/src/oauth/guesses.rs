@@ -125,7 +125,7 @@ fn minute_of(time: Time) -> i64 {
 }
 
 impl Tally {
-    /// Whichever limit blocks this client identifier from this address for longer; `None` while the attempts are below
+    /// The limit that blocks this client identifier from this address for longer; `None` while the attempts are below
     /// the limits.
     pub fn blocked(&self, now: Time) -> Option<Blocked> {
         let blocked = |name, attempts: &Attempts, limit| {
@@ -216,8 +216,8 @@ fn partition(source: Option<IpAddr>) -> String {
     }
 }
 
-/// The hash of a client identifier. People send their secret instead by mistake, and strangers send anything, so it
-/// must neither be readable in the table nor exceed the length of a key.
+/// A client identifier's hash. People send their secret instead by mistake, and strangers send anything, so it must
+/// neither be readable in the table nor exceed a key's length.
 fn hashed(client_id: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, client_id.as_bytes()))
 }

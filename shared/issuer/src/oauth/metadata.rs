@@ -56,7 +56,7 @@ impl Metadata {
     }
 }
 
-/// The metadata of a resource.
+/// A resource's metadata.
 #[derive(Debug, Serialize)]
 pub struct ResourceMetadata {
     resource: String,

@@ -55,13 +55,13 @@ pub enum PanelError {
 /// Why a code is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CodeFault {
-    /// This service did not create it, or its link was removed.
+    /// This service did not create the code, or the link was removed.
     #[error("the code is unknown")]
     Unknown,
-    /// Its link has already been opened.
+    /// The link has already been opened.
     #[error("the code was used")]
     Used,
-    /// It has expired.
+    /// The code has expired.
     #[error("the code has expired")]
     Expired,
     /// The application or credential that created the link was removed, or the application lost the link's rights.

@@ -55,8 +55,8 @@ impl FromEnvironment for FrameAncestors {
     }
 }
 
-/// Whether a string is an origin as browsers write it, so that a page can compare it with the origin of a message. A
-/// browser sends the session's cookie only over TLS, or to this machine.
+/// Whether a string is an origin as browsers write it, so that a page can compare it with a message's origin. A browser
+/// sends the session's cookie only over TLS, or to this machine.
 fn is_exact(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_safe = match url.scheme() {

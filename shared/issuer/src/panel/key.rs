@@ -1,4 +1,4 @@
-//! The key of a link or of a session: a secret, together with the entity and the link that it opens.
+//! A link's or a session's key: a secret, together with the entity and the link that it opens.
 //!
 //! A link's key is a code in its fragment, and a session's key is a cookie. The table stores only hashes, so that a
 //! reader of the table cannot open the panel.

@@ -22,7 +22,7 @@ pub struct PanelLink {
     pub entity: EntityId,
     /// The link's identifier, which also identifies its session in tokens.
     pub id: PanelLinkId,
-    /// Its session's rights.
+    /// The session's rights.
     pub grant: PanelGrant,
     /// The hash of its code.
     pub(super) code_hash: String,

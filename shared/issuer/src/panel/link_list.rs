@@ -16,7 +16,7 @@ const MAX_LIMIT: usize = 100;
 #[derive(Debug, PartialEq, Eq)]
 pub struct LinkListRequest {
     limit: usize,
-    /// The last link of the previous page, which is its cursor.
+    /// The previous page's last link, which is its cursor.
     before: Option<PanelLinkId>,
 }
 

@@ -72,7 +72,7 @@ impl LinkRights {
     }
 }
 
-/// A new link, with its address, which is shown only here.
+/// A new link, with its address, which is shown only once.
 #[derive(Debug)]
 pub struct CreatedLink {
     /// The link.

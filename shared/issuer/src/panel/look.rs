@@ -32,10 +32,10 @@ pub struct AccentColour(String);
 /// Why a string is not an accent colour.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AccentFault {
-    /// It is not written as a colour.
+    /// The string is not written as a colour.
     #[error("not a colour such as `#0d5f57`")]
     NoColour,
-    /// It is too light.
+    /// The colour is too light.
     #[error(
         "too light: its contrast with the panel's background is {0:.1} to 1, but must be at least 4.5 to 1. Choose a \
          darker colour"

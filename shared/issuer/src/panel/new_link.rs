@@ -11,15 +11,15 @@ use problem::{JsonBody, Problem, Rule};
 const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
 /// The longest lifetime of a session, from its opening or from its last renewal by its application.
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(86_400);
-/// The default lifetime of a session.
+/// A session's default lifetime.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// The maximum length of `place`, the page that a link opens, in characters.
 const MAX_PLACE: usize = 1000;
 
-/// The properties of a new link.
+/// A new link's properties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPanelLink {
-    /// Its session's scopes; `None` means all that its creator has.
+    /// The session's scopes; `None` means all of the creator's scopes.
     pub scopes: Option<Scopes>,
     /// How long the session lasts.
     pub lifetime: Duration,
@@ -66,14 +66,14 @@ pub(super) fn optional_lifetime(body: &mut JsonBody) -> Option<Duration> {
     body.violations.note("lifetimeSeconds", Rule::OutOfRange, checked)
 }
 
-/// Checks the lifetime of a session in seconds; `None` if it is too short or too long.
+/// Checks a session's lifetime in seconds; `None` if it is too short or too long.
 pub fn checked_lifetime(seconds: u32) -> Option<Duration> {
     LIFETIMES.contains(&seconds).then(|| Duration::from_secs(seconds.into()))
 }
 
 const PLACE: &str = "the path of a panel view, such as `/panel/deliveries?status=failed`, up to 1000 characters";
 
-/// Checks that a string is the address of a panel view, optionally with a query. No browser may read it as an address
+/// Checks that a string is a panel view's address, optionally with a query. No browser may read it as an address
 /// elsewhere.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub struct PanelSession {
     pub ends_date: Time,
     /// The seed from which, together with each key, the next one is derived.
     seed: String,
-    /// The hash of the current key.
+    /// The current key's hash.
     pub(super) key_hash: String,
     /// How many keys were replaced.
     replaced: usize,

@@ -54,7 +54,7 @@ impl SessionRequest {
 pub struct OpenSession {
     /// The link that opened it.
     pub link: PanelLink,
-    /// Its token.
+    /// The session's token.
     pub access_token: SecretText,
     /// When the token expires.
     pub expires: Time,

@@ -17,7 +17,7 @@ pub const VIEWS: [&str; 12] = [
     "links",
 ];
 
-/// Whether a path of the service is the path of a view. `/panel` is the first view.
+/// Whether one of the service's paths is a view's path. `/panel` is the first view.
 pub fn is_view(path: &str) -> bool {
     match path.strip_prefix("/panel") {
         Some("") => true,
@@ -31,8 +31,8 @@ fn matches(view: &str, path: &str) -> bool {
     view.split('/').count() == path.split('/').count() && view.split('/').zip(path.split('/')).all(fits)
 }
 
-/// Whether a part of a path may be an identifier of this service. Dots could lead out of the panel, as could encoded
-/// characters.
+/// Whether a part of a path may be one of this service's identifiers. Dots could lead out of the panel, as could
+/// encoded characters.
 fn is_identifier(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -156,7 +156,7 @@ impl<S: Versioned, P: Publication> Rotation<S, P> {
         if self.secret.version(id).await?.is_some() {
             return Ok(());
         }
-        // An earlier rotation may have been stopped before it set the end of the old key.
+        // An earlier rotation may have been stopped before it set the old key's end.
         let secret = self.settle().await?;
         self.may_sign(&secret.keys()?.next).await?;
         let rotated = secret.rotated(self.settings.algorithm);

@@ -3,8 +3,8 @@
 //! The table stores a record of the key for a day. The record contains the response, and is written in the same
 //! transaction as the items that the request creates. After a crash before the transaction, a repeated request is
 //! carried out; after a later crash, it gets the response. Of several concurrent requests, one transaction succeeds,
-//! and the others find its record. The record of a change has no response: a repeated request gets the current state of
-//! the resource ([`Once::change`]).
+//! and the others find its record. A change's record has no response: a repeated request gets the current state of the
+//! resource ([`Once::change`]).
 //!
 //! A repeated request must have an equal body: the same JSON values in any notation (`problem::canonical`).
 //!

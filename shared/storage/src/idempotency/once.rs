@@ -10,7 +10,7 @@ use super::{
 };
 use base::Time;
 
-/// The idempotency key of a request, if it has one, with the store of its response.
+/// A request's idempotency key, if it has one, with the store of its response.
 #[derive(Clone, Copy)]
 pub struct Once<'a>(Option<(&'a IdempotencyStore, &'a IdempotentRequest)>);
 

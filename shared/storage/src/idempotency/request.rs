@@ -60,9 +60,9 @@ impl<'a> IdempotencyKey<'a> {
 /// A request's sender, and its path. Equal keys with different senders or paths are different keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender<'a> {
-    /// The managing entity of the request.
+    /// The request's managing entity.
     pub entity: &'a str,
-    /// The client identifier of the application.
+    /// The application's client identifier.
     pub client: &'a str,
     /// The path, with the identifiers in it.
     pub path: &'a str,
@@ -126,7 +126,7 @@ impl IdempotentRequest {
         Self { request_hash, hash_of_bytes, ..self }
     }
 
-    /// Separates the keys of a verb from those of POST at the same path.
+    /// Separates a verb's keys from those of POST at the same path.
     #[must_use]
     pub fn with_verb(self, verb: &str) -> Self {
         Self { partition: format!("{}#{verb}", self.partition), ..self }

@@ -165,7 +165,7 @@ impl IdempotencyStore {
     }
 }
 
-/// The context of a sealed response: its key.
+/// A sealed response's context: its key.
 fn context(request: &IdempotentRequest) -> String {
     let (partition, sort) = request.key(ANSWER);
     format!("{partition}/{sort}")

@@ -87,13 +87,13 @@ pub enum SecretError {
     /// The secret does not exist, or is scheduled for deletion.
     #[error("there is no secret `{name}`")]
     Missing {
-        /// Its name, prefix included.
+        /// The secret's name, prefix included.
         name: String,
     },
     /// Secrets Manager did not respond or denied access.
     #[error("the secret `{name}` could not be read or written: {reason}")]
     Unavailable {
-        /// Its name, prefix included.
+        /// The secret's name, prefix included.
         name: String,
         /// The error of Secrets Manager or the SDK; never the value.
         reason: String,
@@ -101,9 +101,9 @@ pub enum SecretError {
     /// The secret does not have the format that this program writes.
     #[error("the secret `{name}` is malformed")]
     Malformed {
-        /// Its name, prefix included.
+        /// The secret's name, prefix included.
         name: String,
-        /// The fault; serde names members and types, but never the value of a secret member.
+        /// The fault; serde names members and types, but never a secret member's value.
         #[source]
         source: serde_json::Error,
     },
@@ -120,7 +120,7 @@ impl Secrets {
         Self { client, prefix: prefix.into() }
     }
 
-    /// Reads the current version of a secret.
+    /// Reads a secret's current version.
     pub async fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, SecretError> {
         let name = format!("{}{name}", self.prefix);
         let value = SecretText::new(self.text(&name).await?);

@@ -1,5 +1,5 @@
-//! The versions of one secret in Secrets Manager during a rotation. Each has a name and staging labels; functions read
-//! the version with the label `AWSCURRENT`.
+//! One secret's versions in Secrets Manager during a rotation. Each has a name and staging labels; functions read the
+//! version with the label `AWSCURRENT`.
 //! <https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html#term_version>
 
 use std::{fmt, future::Future};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{SecretError, Secrets, reason};
 
-/// The label of the current version.
+/// The current version's label.
 pub const CURRENT: &str = "AWSCURRENT";
 /// The label of a rotation's new version.
 pub const PENDING: &str = "AWSPENDING";
@@ -23,9 +23,9 @@ pub const PENDING: &str = "AWSPENDING";
 pub struct Version {
     /// The name: the rotation's token.
     pub id: String,
-    /// Its staging labels.
+    /// The staging labels.
     pub labels: Vec<String>,
-    /// Its value. Never printed.
+    /// The value. Never printed.
     pub value: Value,
 }
 

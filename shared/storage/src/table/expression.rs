@@ -51,8 +51,8 @@ impl Expressions {
         (!conditions.is_empty()).then(|| self.joined(conditions, " AND "))
     }
 
-    /// The key condition of a query: its partition, and optionally a range of its sort key, given as a string with `#`
-    /// for the attribute and `?` for each value.
+    /// A query's key condition: its partition, and optionally a range of its sort key, given as a string with `#` for
+    /// the attribute and `?` for each value.
     pub fn key(
         &mut self,
         (attribute, partition): &(&'static str, Value),

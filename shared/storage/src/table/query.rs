@@ -56,7 +56,7 @@ impl PageEnd {
 pub struct Page<T> {
     /// The items, in order.
     pub entries: Vec<T>,
-    /// The end of this page; `None` for the last one.
+    /// This page's end; `None` for the last one.
     pub next: Option<PageEnd>,
 }
 
@@ -145,7 +145,7 @@ impl Query {
         Self { newest_first: true, ..self }
     }
 
-    /// Begins after the end of the previous page.
+    /// Begins after the previous page's end.
     pub fn after(self, end: Option<PageEnd>) -> Self {
         Self { start: end.map(|end| end.0), ..self }
     }

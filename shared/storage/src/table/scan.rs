@@ -31,7 +31,7 @@ pub struct Scanned<T> {
     pub items: Vec<(Key, Result<T, TableError>)>,
     /// The number of items read for it, filtered ones included.
     pub looked_at: u64,
-    /// The end of this page; `None` for the last one.
+    /// This page's end; `None` for the last one.
     pub next: Option<PageEnd>,
 }
 
@@ -42,7 +42,7 @@ impl Scan {
         self
     }
 
-    /// Begins after the end of the previous page.
+    /// Begins after the previous page's end.
     pub fn after(self, end: Option<PageEnd>) -> Self {
         Self { start: end.map(|end| end.0), ..self }
     }

@@ -11,7 +11,7 @@ use super::{
     key::{Item, Key},
 };
 
-/// The value of an attribute.
+/// An attribute's value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Value(pub(super) AttributeValue);
 

@@ -187,7 +187,7 @@ macro_rules! conditional {
 }
 conditional!(Change, Put, Delete);
 
-/// The outcome of a conditional write.
+/// A conditional write's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written<T> {
     /// The write succeeded. Contains the new item if the write returns it.

@@ -51,7 +51,7 @@ macro_rules! conditional {
     }};
 }
 
-/// The outcome of a single write. A conflict with a transaction counts as throttling: nothing was written, and a retry
+/// A single write's outcome. A conflict with a transaction counts as throttling: nothing was written, and a retry
 /// checks the condition again.
 macro_rules! written {
     ($sent:expr, $error:ident, $doing:expr, $item:expr) => {
