@@ -73,7 +73,7 @@ struct Properties {
 /// A value that is missing or unacceptable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Violation {
-    /// The part of the request that contains it.
+    /// The part of the request that contains the value.
     #[serde(rename = "in")]
     part: String,
     /// A JSON Pointer (RFC 6901) to the value within the part.

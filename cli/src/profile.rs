@@ -24,7 +24,7 @@ pub struct ProfileName(String);
 #[derive(Debug, Clone)]
 pub struct Profile {
     name: ProfileName,
-    /// Whether it was chosen by the option. The login is then exactly the stored one: no variable overrides it.
+    /// Whether the option chose the profile. The login is then exactly the stored one: no variable overrides it.
     is_exact: bool,
 }
 

@@ -26,7 +26,7 @@ pub const WITHIN: Duration = Duration::from_secs(30);
 /// The shortest and longest wait for the service's limits, which are counted in windows of minutes.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// How long before its expiry a token is renewed, so that it does not expire in transit.
+/// How long before expiry a token is renewed, so that it does not expire in transit.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
 /// A service with an application's login.

@@ -52,7 +52,7 @@ async fn delivery_after_attempt(service: &Service, delivery: &str) -> Option<Del
 }
 
 impl Delivery {
-    /// Whether it is waiting for a reader of its webhook's feed.
+    /// Whether the delivery is waiting for a reader of its webhook's feed.
     fn is_unread(&self) -> bool {
         self.status == "pending" && self.waiting_for.as_deref() == Some("reader")
     }

@@ -33,10 +33,10 @@ pub struct PublishedKey {
     /// The key.
     #[serde(flatten)]
     pub key: PublicKey,
-    /// When it was published.
+    /// When the key was published.
     #[serde(rename = "publishedDate")]
     pub published: Time,
-    /// When it stops verifying tokens; `None` means never.
+    /// When the key stops verifying tokens; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
 }

@@ -53,7 +53,7 @@ pub struct Claims {
     pub key_id: String,
     /// The resource that the token is issued for. A token for one resource may be refused at another.
     pub resource: Resource,
-    /// The scopes that it grants.
+    /// The scopes that the token grants.
     pub scopes: Scopes,
     /// The managing entities that the token covers.
     pub entities: Entities,

@@ -217,13 +217,13 @@ fn is_client_id(text: &str) -> bool {
 pub struct Entry<'a> {
     /// The action, unless the notes name another.
     pub action: Action,
-    /// How it ended.
+    /// How the action ended.
     pub outcome: AuditOutcome<'a>,
     /// The client, its credential, and the action's object.
     pub notes: &'a Notes,
     /// The deployment's name.
     pub environment: &'a str,
-    /// When it ended.
+    /// When the action ended.
     pub at: Time,
 }
 

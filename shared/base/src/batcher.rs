@@ -35,7 +35,7 @@ pub trait Calls: Send + Sync + 'static {
     /// The name of a call as a [stage](crate::stage).
     const STAGE: &'static str = "other calls";
 
-    /// Makes the call and returns one response for each request in the same order.
+    /// Makes the call and returns one response for each request, in the same order.
     fn call(&self, requests: Vec<Self::Request>) -> impl Future<Output = Vec<Self::Response>> + Send;
 
     /// A key that a batch may contain only once, such as an item's key; `None` if there is no such limit.

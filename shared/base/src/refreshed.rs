@@ -30,7 +30,7 @@ pub type Reading<'a, S> = Pin<Box<dyn Future<Output = Result<<S as Source>::Valu
 pub trait Source: Send + Sync {
     /// The value.
     type Value: Send + Sync;
-    /// Why it could not be loaded.
+    /// Why the value could not be loaded.
     type Error: Error + Send + 'static;
 
     /// Loads the value.

@@ -54,7 +54,8 @@ impl Trace {
     pub fn of_call(headers: &HeaderMap, lambda: Option<LambdaTrace<'_>>, random: &dyn Random) -> Self {
         match Self::of_request(headers) {
             Some(sender) => sender.next_span(random),
-            // The client does not know the trace that Lambda assigns to each request, so it does not count as provided.
+            // The client does not know the trace that Lambda assigns to each request, so that trace does not count as
+            // provided.
             None => Self { is_named: false, ..Self::of_invocation(lambda, random) },
         }
     }

@@ -24,7 +24,7 @@ pub struct Type {
     pub value: String,
     /// The label for people.
     pub label: String,
-    /// Whether only the service publishes it.
+    /// Whether only the service publishes events of this type.
     pub is_own: bool,
     /// The schema's version.
     pub version: u32,

@@ -61,7 +61,7 @@ pub(crate) fn scope(token: &Claims, scope: Scope) -> Result<(), Problem> {
     if token.scopes.contains(scope) { Ok(()) } else { Err(refusal::lacks_scope(scope.into())) }
 }
 
-/// Checks that the token covers the managing entity in the path, if there is one, and returns it.
+/// Checks that the token covers the managing entity in the path, and returns that entity, if there is one.
 pub(crate) fn coverage<'a>(token: &Claims, request: &'a Request<Body>) -> Result<Option<&'a str>, Problem> {
     let entity = entity_in_path(request);
     if entity.is_none_or(|entity| token.entities.cover(entity)) {
@@ -81,7 +81,7 @@ pub(crate) fn entity_in_path(request: &Request<Body>) -> Option<&str> {
     request.path_parameters_ref().and_then(|parameters| parameters.first(ENTITY_PARAMETER))
 }
 
-/// Checks that the managing entity is well-formed, and authorizes the token for it.
+/// Checks that the managing entity is well-formed, and returns the proof that the token covers it.
 pub(crate) fn entity(token: &Claims, entity: &str) -> Result<AuthorizedEntity, Problem> {
     let entity = EntityId::parse(entity)
         .map_err(|error| Violation::path(ENTITY_PARAMETER, Rule::InvalidFormat, error.to_string()))?;

@@ -21,7 +21,7 @@ pub struct Endpoint<C = Call> {
 /// An endpoint's declaration. The gate refuses requests that it does not allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    /// The access that it requires.
+    /// The access that the endpoint requires.
     pub access: Access,
     /// The resource that a token must be valid for.
     pub resource: Resource,
@@ -29,14 +29,14 @@ pub struct Declaration {
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
-    /// Whether it creates a credential, a secret or a link. These outlive the token, so even a token revoked a moment
-    /// ago must be refused.
+    /// Whether the endpoint creates a credential, a secret or a link. These outlive the token, so even a token revoked
+    /// a moment ago must be refused.
     pub gives_credentials: bool,
     /// Whether the media type of a body must be JSON.
     pub takes_json: bool,
     /// The format of its errors.
     pub errors: ErrorStyle,
-    /// Whether people open it with a browser: its errors are pages for clients that prefer pages.
+    /// Whether people open the endpoint in a browser, so that its errors are pages for clients that prefer pages.
     pub opened_by_people: bool,
     /// Whether scripts of every origin may read its responses.
     pub any_origin: bool,

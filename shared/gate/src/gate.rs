@@ -90,7 +90,7 @@ impl Gate {
         .await
     }
 
-    /// Runs the contract's checks in their order, and then the handler. The numbers are those of openapi.yaml.
+    /// Runs the contract's checks in order, and then the handler. The numbers are those of openapi.yaml.
     async fn admit(&self, request: Request, request_id: &str, trace: Trace, notes: &Notes) -> Result<Reply, Problem> {
         let access = self.endpoint.access;
         checks::verb(&request)?; // 2

@@ -10,7 +10,7 @@ const ROUTES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/routes.rs"))
 /// The routes with the verb GET: path and function.
 const GETS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/gets.rs"));
 
-/// The verbs of all routes with this path, in the order of the routes; empty if no route has it. A parameter (`{name}`)
+/// The verbs of all routes with this path, in the order of the routes; empty if there are none. A parameter (`{name}`)
 /// matches one segment that is not empty, and a literal segment takes precedence over it. The last parameter may be
 /// greedy (`{name+}`) and match several segments; every other route takes precedence over it.
 pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {

@@ -83,7 +83,7 @@ pub fn expand(served: &Path, into: &Path, limit: u64) -> Result<Expanded, Archiv
     }
 }
 
-/// Finds the one database in an archive, and the licence next to it.
+/// Finds the single database in an archive, and the licence next to it.
 fn untar(archive: impl Read, into: &Path) -> Result<Expanded, ArchiveError> {
     let mut archive = Archive::new(archive);
     // Raw, so that the size of extended headers can be checked before they are read.

@@ -36,7 +36,7 @@ pub struct Release {
     pub name: String,
     /// The SHA-256 of the database, in lower-case hexadecimal.
     pub sha256: String,
-    /// When the provider built it, in seconds since the Unix epoch.
+    /// When the provider built the database, in seconds since the Unix epoch.
     pub build_epoch: u64,
     /// The build date, to show to people.
     pub build_date: String,
@@ -46,9 +46,9 @@ pub struct Release {
     pub node_count: u32,
     /// The type that the database declares.
     pub database_type: String,
-    /// When this deployment published it.
+    /// When this deployment published the release.
     pub published_date: Time,
-    /// The well-known addresses that it contains. The next release must also contain them.
+    /// The well-known addresses in the database. The next release must also contain them.
     #[serde(default)]
     pub known_addresses: Vec<String>,
     /// The release's origin, used to ask the provider for a newer release.
@@ -153,7 +153,7 @@ impl Release {
         before.map_or(now, |before| now.max(before.published_date + Duration::from_millis(1)))
     }
 
-    /// When it was built, such as `2026-11-17T03:12:07Z`.
+    /// When the database was built, such as `2026-11-17T03:12:07Z`.
     pub fn build_time(&self) -> String {
         build_time(self.build_epoch)
     }

@@ -58,7 +58,7 @@ pub struct Report {
 /// The result for one edition.
 struct EditionReport {
     success: bool,
-    /// How much time it had, if that was too little.
+    /// How much time the edition had, if that was too little.
     late_after: Option<Duration>,
     line: String,
 }

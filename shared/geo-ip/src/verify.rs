@@ -29,11 +29,11 @@ const SAMPLES: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     pub database_type: String,
-    /// When it was built, in seconds since the Unix epoch.
+    /// When the database was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
     pub node_count: u32,
     pub size_bytes: u64,
-    /// The well-known addresses that it contains.
+    /// The well-known addresses in the database.
     pub known_addresses: Vec<String>,
 }
 

@@ -163,7 +163,7 @@ impl Connection {
         self.sender.is_ready() && (self.link_is_quiet)()
     }
 
-    /// Whether the peer is known to have closed it, without making a system call.
+    /// Whether the peer is known to have closed the connection. Makes no system call.
     pub(crate) fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }

@@ -76,7 +76,8 @@ fn named(port: u16) -> Url {
     Url::parse(&format!("http://hotel.example.com:{port}/hooks")).expect("a URL")
 }
 
-/// Panics if there was a connection. The system keeps one for its listener even after the other side has closed it.
+/// Panics if there was a connection. The system keeps a connection for its listener even after the other side has
+/// closed it.
 fn untouched(listener: TcpListener) {
     let listener = listener.into_std().expect("a socket");
     let accepted = listener.accept();

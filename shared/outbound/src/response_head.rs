@@ -110,7 +110,7 @@ impl Heads {
         Self(Arc::new(Mutex::new(Reading::new(max))))
     }
 
-    /// A stream whose bytes are read as those of the responses.
+    /// A stream whose bytes are read as response bytes.
     pub(crate) const fn over<S>(self, stream: S) -> HeadStream<S> {
         HeadStream { stream, heads: self }
     }

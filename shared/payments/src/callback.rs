@@ -83,7 +83,7 @@ pub struct Answered {
 /// A failed callback, and what its browser may see.
 #[derive(Debug)]
 pub struct CallbackFailure {
-    /// Why it failed.
+    /// Why the callback failed.
     pub error: CallbackError,
     /// The managing entity, if the browser is the one that continued from the start page.
     pub entity: Option<EntityId>,

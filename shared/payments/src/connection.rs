@@ -21,7 +21,7 @@ pub const REMOVED: &EventType = event_type("payment.connection.removed");
 pub struct Connection {
     /// The connection's identifier. Connecting again creates a new one.
     pub id: ConnectionId,
-    /// The managing entity that owns it.
+    /// The managing entity that owns the connection.
     pub owner_identifier: EntityId,
     /// The provider.
     pub provider: ProviderName,
@@ -32,14 +32,14 @@ pub struct Connection {
     pub status: ConnectionStatus,
     /// The scopes that the provider granted.
     pub scopes: Vec<String>,
-    /// When it was connected.
+    /// When the account was connected.
     pub connected_date: Time,
     /// When the current access token expires; absent if it never does. It is refreshed earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
-    /// When it was last changed: refreshed or broken.
+    /// When the connection was last changed: refreshed or broken.
     pub last_update: Time,
-    /// Why it broke; absent while it works.
+    /// Why the connection broke; absent while it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_reason: Option<BreakReason>,
     /// Why the last refresh returned no new tokens; absent after a success.

@@ -50,7 +50,7 @@ pub enum ConnectionError {
     /// The state exists and has ended.
     #[error("{why}")]
     Ended {
-        /// Why it has ended.
+        /// Why the state has ended.
         why: Ended,
         /// The managing entity that requested the connection.
         entity: EntityId,

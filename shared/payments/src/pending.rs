@@ -25,7 +25,7 @@ const KEPT_AFTER: Duration = Duration::from_secs(60 * 60);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingAuthorization {
-    /// The managing entity that requested it.
+    /// The managing entity that requested the authorization.
     pub entity: EntityId,
     /// The requested provider.
     pub provider: ProviderName,

@@ -76,7 +76,7 @@ impl Template {
         self.0.iter().map(part).collect()
     }
 
-    /// Whether all of its placeholders are allowed.
+    /// Whether all of the template's placeholders are allowed.
     pub fn has_only(&self, allowed: &[Placeholder]) -> bool {
         self.0.iter().all(|part| match part {
             Part::Literal(_) => true,
@@ -84,7 +84,7 @@ impl Template {
         })
     }
 
-    /// Whether it has this placeholder.
+    /// Whether the template has this placeholder.
     pub fn has(&self, place: Placeholder) -> bool {
         self.0.contains(&Part::Place(place))
     }

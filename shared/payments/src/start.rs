@@ -55,7 +55,7 @@ pub struct StartPage {
     pub pending: PendingAuthorization,
     /// The link to the provider, relative to the page.
     pub link: String,
-    /// Whether the browser used a link whose tag is not valid for it.
+    /// Whether the browser used a link whose tag is not valid for this browser.
     pub came_back: bool,
     /// The browser that shows the page. Its cookie is set again each time, so that it lasts as long as the state.
     pub browser: Browser,

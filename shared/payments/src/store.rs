@@ -35,7 +35,7 @@ pub struct Connections {
 #[derive(Debug)]
 pub struct HeldConnection {
     pub stored: StoredConnection,
-    /// When another caller can claim it.
+    /// When another caller can claim the connection.
     pub until: Time,
     lease: String,
 }

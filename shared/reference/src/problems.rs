@@ -35,7 +35,7 @@ pub fn references(document: &Value) -> Vec<(&str, &str)> {
 pub struct ProblemUse {
     /// A Problem of this kind, as indented JSON, if the document has one.
     pub example: Option<String>,
-    /// The operations that return it: the identifier and the summary.
+    /// The operations that return the kind: the identifier and the summary.
     pub operations: Vec<(String, String)>,
 }
 

@@ -19,17 +19,17 @@ pub struct Function {
     pub timeout: Duration,
     /// Memory in MB.
     pub memory: u64,
-    /// The HTTP routes that invoke it.
+    /// The HTTP routes that invoke the function.
     pub routes: Vec<Route>,
-    /// Whether it handles every request that no route matches.
+    /// Whether the function handles every request that no route matches.
     pub answers_unmatched: bool,
-    /// The queues that invoke it.
+    /// The queues that invoke the function.
     pub queues: Vec<QueueTrigger>,
-    /// The schedule that invokes it.
+    /// The schedule that invokes the function.
     pub schedule: Option<ScheduleTrigger>,
-    /// Whether a rule of an event bus invokes it.
+    /// Whether a rule of an event bus invokes the function.
     pub bus: bool,
-    /// Whether Secrets Manager invokes it, to rotate a secret.
+    /// Whether Secrets Manager invokes the function, to rotate a secret.
     pub rotates: bool,
 }
 

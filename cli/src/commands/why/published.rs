@@ -51,7 +51,7 @@ impl Event {
         self.timestamp.checked_add(Duration::from_millis(1)).unwrap_or(self.timestamp)
     }
 
-    /// Whether it was sent to one webhook, regardless of types and filters.
+    /// Whether the event was sent to one webhook, regardless of types and filters.
     pub fn is_test(&self) -> bool {
         self.test || self.kind == "webhook.test"
     }

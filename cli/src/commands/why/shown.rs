@@ -170,7 +170,7 @@ fn response(delivery: &Diagnosed) -> Option<String> {
     Some(if body.chars().count() > QUOTED { body.chars().take(QUOTED).chain(['…']).collect() } else { body })
 }
 
-/// Why it is waiting, and until when; `None` if it is final.
+/// Why the delivery is waiting, and until when; `None` if the delivery is final.
 fn waits(delivery: &Diagnosed, webhook: Option<&Webhook>) -> Option<String> {
     if !["pending", "retrying"].contains(&delivery.status.as_str()) {
         return None;

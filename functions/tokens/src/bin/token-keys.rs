@@ -15,7 +15,7 @@ async fn serve() -> Result<(), StartError> {
 }
 
 async fn list(keys: &PublishedKeys, call: Call) -> Result<Reply, Problem> {
-    // The functions of this service cache the set for the same time. A new key is published for longer than that before
-    // it signs.
+    // This service's functions cache the set for the same length of time. A new key is published for longer than that
+    // before it signs.
     Ok(Reply::ok(&keys.read().await?.alive(call.now))?.cacheable(300))
 }

@@ -183,8 +183,8 @@ pub fn of_session(session_id: &str, until: Time, now: Time) -> Result<Put, Table
     RevocationItem::put(&revocation, "revoking a session's tokens")
 }
 
-/// The write that revokes all of an application's current tokens, for the transaction that takes a right away from it.
-/// Tokens issued a little later no longer have the right.
+/// The write that revokes all of an application's current tokens, for the transaction that takes a right away from the
+/// application. Tokens issued a little later no longer have the right.
 pub fn of_issued_tokens(client_id: &str, now: Time) -> Result<Put, TableError> {
     let revocation = Revocation::new(Kind::Issued, client_id, now, now + TOKENS_REVOKED);
     let revocation = Revocation { issued_until: now + BEING_ISSUED, ..revocation };

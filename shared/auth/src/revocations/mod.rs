@@ -97,7 +97,7 @@ impl<S: RevocationSource> Revocations<S> {
         Ok(self.with_known(|known| known.revokes(claims)))
     }
 
-    /// Whether a key is revoked, with every token that it signed.
+    /// Whether a key, and with it every token that it signed, is revoked.
     pub async fn key_revoked(&self, kid: &str) -> Result<bool, TableError> {
         self.refresh(Consistency::Strong).await?;
         Ok(self.with_known(|known| known.revokes_key(kid)))

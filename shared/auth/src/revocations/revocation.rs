@@ -59,7 +59,7 @@ pub struct Revocation {
     pub kind: Kind,
     /// The revoked object's identifier.
     pub id: String,
-    /// When it was made, by the clock of the process that made it.
+    /// When the revocation was made, by the clock of the process that made it.
     pub made: Time,
     /// The latest issue time of the revoked tokens.
     pub issued_until: Time,

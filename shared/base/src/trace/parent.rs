@@ -58,8 +58,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Reads a value; `None` if it must be ignored according to the recommendation. For a later version, reads only the
-    /// part that version 00 defines.
+    /// Reads a value; `None` if the recommendation requires it to be ignored. For a later version, reads only the part
+    /// that version 00 defines.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (known, more) = text.trim_matches([' ', '\t']).split_at_checked(LENGTH)?;
         let mut fields = known.split('-');

@@ -14,8 +14,8 @@ const LONGEST_TEXT: usize = 256;
 pub(super) struct State(String);
 
 impl State {
-    /// Reads a list; `None` if it must be discarded according to the recommendation. Members keep their order and do
-    /// not change. A list that is too long loses whole members.
+    /// Reads a list; `None` if the recommendation requires it to be discarded. Members keep their order and do not
+    /// change. A list that is too long loses whole members.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut members: Vec<(&str, &str)> = Vec::new();
         for member in text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty())

@@ -12,9 +12,9 @@ const SEPARATOR: usize = 16;
 /// A builder of a database.
 #[derive(Debug, Clone)]
 pub struct DatabaseBuilder {
-    /// The type that it declares.
+    /// The type that the database declares.
     pub database_type: String,
-    /// When it was built, in seconds since the Unix epoch.
+    /// When the database was built, in seconds since the Unix epoch.
     pub build_epoch: u64,
     /// 4, or 6 for both.
     pub ip_version: u16,

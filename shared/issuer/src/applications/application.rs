@@ -18,17 +18,17 @@ pub struct Application {
     pub client_id: String,
     /// The name shown to people.
     pub name: String,
-    /// The managing entity that manages it over HTTP; without one, only the operator's command manages it.
+    /// The managing entity that manages the application over HTTP; without one, only the operator's command does.
     #[serde(rename = "ownerIdentifier", default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<EntityId>,
-    /// The scopes that it may request.
+    /// The scopes that the application may request.
     pub scopes: Scopes,
-    /// The managing entities that it may act for.
+    /// The managing entities that the application may act for.
     #[serde(rename = "managingEntities")]
     pub entities: Entities,
-    /// Whether it may publish events.
+    /// Whether the application may publish events.
     pub may_publish: bool,
-    /// The metadata that its owner stores with it. Applications from release 1.0 have none.
+    /// The metadata that the owner stores with the application. Applications from release 1.0 have none.
     #[serde(default)]
     pub metadata: Metadata,
     /// The secrets, newest first: the live ones, and recently ended ones whose tokens may still be valid.
@@ -40,9 +40,9 @@ pub struct Application {
     pub last_used: BTreeMap<String, String>,
     /// The version, which starts at 1 and increases with each change. Using a credential is not a change.
     pub version: u64,
-    /// When it was created.
+    /// When the application was created.
     pub created_date: Time,
-    /// When it was last changed.
+    /// When the application was last changed.
     pub last_update: Time,
 }
 

@@ -26,7 +26,7 @@ const FIXED: [(&str, &str); 3] = [
 pub struct ApplicationChange {
     /// The new name.
     pub name: Option<String>,
-    /// The scopes that it may request from now on.
+    /// The scopes that the application may request from now on.
     pub scopes: Option<Scopes>,
     /// The metadata that replaces all of the current metadata.
     pub metadata: Option<Metadata>,

@@ -30,7 +30,7 @@ pub struct ClientKey {
     /// The key's name: the given one, or the thumbprint (RFC 7638).
     pub kid: String,
     jwk: Jwk,
-    /// When it was registered.
+    /// When the key was registered.
     pub created_date: Time,
 }
 
@@ -39,7 +39,7 @@ pub struct ClientKey {
 struct Jwk {
     #[serde(flatten)]
     material: Material,
-    /// The only algorithm that the application wants to use it with. `Ed25519` is stored as `EdDSA`.
+    /// The only algorithm with which the application wants to use the key. `Ed25519` is stored as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     alg: Option<Algorithm>,
 }

@@ -25,9 +25,9 @@ pub struct ClientSecret {
     pub id: ClientSecretId,
     /// HMAC-SHA256 in Base64.
     pub(super) hash: String,
-    /// When it was created.
+    /// When the secret was created.
     pub created_date: Time,
-    /// When it stops being accepted; `None` means never.
+    /// When the secret stops being accepted; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_date: Option<Time>,
 }
@@ -57,13 +57,13 @@ impl ClientSecret {
         Self { id: ClientSecretId::new(epoch, &Zeros), hash, created_date: epoch, expires_date: None }
     }
 
-    /// Whether it is accepted at this time.
+    /// Whether the secret is accepted at this time.
     pub fn is_live(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end)
     }
 
-    /// Whether tokens obtained with it may be valid at this time. Until then the secret must be kept, so that its
-    /// removal can revoke them.
+    /// Whether tokens obtained with the secret may be valid at this time. Until they expire, the secret must be kept,
+    /// so that its removal can revoke them.
     pub fn is_kept(&self, now: Time) -> bool {
         self.expires_date.is_none_or(|end| now < end + TOKENS_REVOKED)
     }

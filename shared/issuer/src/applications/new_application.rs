@@ -32,19 +32,19 @@ const CLIENT_ID_LENGTH: usize = 22;
 pub struct NewApplication {
     /// The name shown to people.
     pub name: String,
-    /// The managing entity that manages it over HTTP, if any.
+    /// The managing entity that manages the application over HTTP, if any.
     pub owner: Option<EntityId>,
-    /// The scopes that it may request.
+    /// The scopes that the application may request.
     pub scopes: Scopes,
-    /// The managing entities that it may act for.
+    /// The managing entities that the application may act for.
     pub entities: Entities,
-    /// Whether it may publish events.
+    /// Whether the application may publish events.
     pub may_publish: bool,
-    /// The metadata that its owner stores with it.
+    /// The metadata that the owner stores with the application.
     pub metadata: Metadata,
-    /// The keys that it can use to prove its identity.
+    /// The keys with which the application can prove its identity.
     pub keys: Vec<ClientKey>,
-    /// Whether it gets a secret.
+    /// Whether the application gets a secret.
     pub with_secret: bool,
 }
 
@@ -59,7 +59,7 @@ impl NewApplication {
         Self { may_publish, ..self }
     }
 
-    /// The number of credentials that it gets at its creation.
+    /// The number of credentials that the application gets when it is created.
     pub fn credentials(&self) -> u32 {
         let keys = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
         keys.saturating_add(self.with_secret.into())

@@ -119,9 +119,9 @@ impl ClientAssertion {
         if ends && begun(self.claims.iat) && begun(self.claims.nbf) { Ok(()) } else { Err(AssertionFault::Time) }
     }
 
-    /// The key that made its signature. A failed search always tries as many keys as an application may have, or one if
-    /// the assertion names a key. Decoys replace missing keys, so that response times reveal neither whether the
-    /// application exists nor how it authenticates.
+    /// The key that made the assertion's signature. A failed search always tries as many keys as an application may
+    /// have, or one if the assertion names a key. Decoys replace missing keys, so that response times reveal neither
+    /// whether the application exists nor how it authenticates.
     pub fn signer<'k>(&self, keys: &'k [ClientKey]) -> Result<&'k ClientKey, AssertionFault> {
         let jws = Jws::parse(self.text.expose(), LONGEST)?;
         let verifies =

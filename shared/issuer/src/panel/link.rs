@@ -26,7 +26,7 @@ pub struct PanelLink {
     pub grant: PanelGrant,
     /// The hash of its code.
     pub(super) code_hash: String,
-    /// When it can no longer be opened.
+    /// When the link can no longer be opened.
     pub expires_date: Time,
     /// The session, once the link was opened.
     pub session: Option<PanelSession>,
@@ -50,10 +50,10 @@ pub struct PanelGrant {
     /// The name shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The page that it opens, if not the first.
+    /// The page that the link opens, if not the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// When it was created.
+    /// When the link was created.
     pub created_date: Time,
 }
 
@@ -75,7 +75,7 @@ impl PanelLink {
         self.session.as_ref().map_or(self.expires_date, |session| session.ends_date)
     }
 
-    /// Whether it can be opened, or its session is still valid.
+    /// Whether the link can be opened, or its session is still valid.
     pub fn is_good(&self, now: Time) -> bool {
         now < self.ends()
     }

@@ -23,7 +23,7 @@ pub struct NewPanelLink {
     pub scopes: Option<Scopes>,
     /// How long the session lasts.
     pub lifetime: Duration,
-    /// The page that it opens.
+    /// The page that the link opens.
     pub place: Option<String>,
     /// The name shown to people.
     pub name: Option<String>,

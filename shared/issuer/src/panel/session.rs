@@ -26,7 +26,7 @@ const REMEMBERED: usize = 8;
 pub struct PanelSession {
     /// When the link was opened.
     pub opened_date: Time,
-    /// When the session ends, unless its application extends it. Renewals by its page do not change it.
+    /// When the session ends, unless its application extends it. Renewals by the page do not change this time.
     pub ends_date: Time,
     /// The seed from which, together with each key, the next one is derived.
     seed: String,

@@ -52,7 +52,7 @@ impl SessionRequest {
 /// A session with a new token, and with the key for the next renewal.
 #[derive(Debug)]
 pub struct OpenSession {
-    /// The link that opened it.
+    /// The link that opened the session.
     pub link: PanelLink,
     /// The session's token.
     pub access_token: SecretText,

@@ -314,7 +314,7 @@ impl RotationError {
 /// The version that a rotation created.
 struct Pending {
     made: Version,
-    /// The name of the version that it replaces; its own name after the replacement.
+    /// The name of the version that this one replaces; after the replacement, this version's own name.
     current: String,
 }
 

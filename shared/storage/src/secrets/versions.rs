@@ -30,7 +30,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Whether it has this label.
+    /// Whether the version has this label.
     pub fn is(&self, label: &str) -> bool {
         self.labels.iter().any(|own| own == label)
     }

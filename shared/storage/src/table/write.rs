@@ -74,7 +74,7 @@ impl Change {
         self
     }
 
-    /// Whether it neither sets nor removes anything, which the table refuses.
+    /// Whether the change neither sets nor removes anything, which the table refuses.
     pub fn is_empty(&self) -> bool {
         self.assignments.is_empty()
     }
