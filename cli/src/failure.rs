@@ -46,7 +46,7 @@ pub enum Failure {
     Output(#[from] io::Error),
 }
 
-/// An error of the service (RFC 9457), or of its token endpoint, which has the same members.
+/// An error from the service (RFC 9457) or from its token endpoint, which has the same members.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Problem {
     pub kind: String,

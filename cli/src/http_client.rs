@@ -114,7 +114,7 @@ fn late(within: Duration) -> String {
     format!("no answer within {} s", within.as_secs())
 }
 
-/// An error's causes, without the outermost error, which only says that the client failed.
+/// An error's causes, without the outermost error, which says only that the client failed.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut causes = Vec::new();
     let mut next = error.source();

@@ -40,7 +40,7 @@ pub struct GivenLogin {
 }
 
 impl GivenLogin {
-    /// The environment's values. An exact profile has none, since the variables may be those of another client.
+    /// The environment's values. An exact profile has none, since the variables may belong to another client.
     pub fn of_environment(profile: &Profile) -> Self {
         if profile.is_exact() {
             return Self::default();
@@ -148,7 +148,7 @@ pub fn checked_address(given: &str) -> Result<String, Failure> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// An address that lacks its scheme, with the right scheme added; an example if it is not an address.
+/// An address with its missing scheme added; an example address if the string is not an address.
 fn with_scheme(given: &str) -> String {
     let url = |scheme: &str| format!("{scheme}://{given}");
     match url("http").parse::<Url>() {

@@ -61,7 +61,7 @@ pub async fn open_in_browser(address: &str) -> bool {
     let mut command = if cfg!(target_os = "macos") {
         Command::new("open")
     } else if cfg!(windows) {
-        // Unlike `start`, it does not read `&` and `%` in an address.
+        // Unlike `start`, it does not interpret `&` and `%` in an address.
         let mut command = Command::new("rundll32");
         command.arg("url.dll,FileProtocolHandler");
         command

@@ -50,8 +50,8 @@ pub fn remark(text: impl Display) {
     drop(writeln!(anstream::stderr(), "{text}"));
 }
 
-/// Third-party text for a terminal, without control characters, which could move the cursor or change the direction of
-/// the text. Line breaks are kept.
+/// Third-party text for a terminal, without control characters, which could move the cursor or change the text's
+/// direction. Line breaks are kept.
 pub fn visible(text: &str) -> String {
     let hidden = |letter: char| {
         let directs =

@@ -97,7 +97,7 @@ impl OperatorsApplications {
         Self::new(&deployment.table, secrets, &deployment.environment)
     }
 
-    /// Manages the applications in this table, for the deployment of this name with these secrets.
+    /// Manages the applications in this table, for the deployment with this name and these secrets.
     pub fn new(table: &Table, secrets: Secrets, environment: &str) -> Self {
         let rings = KeyRings::new(secrets.clone(), Arc::new(SystemClock));
         Self {
@@ -144,7 +144,7 @@ impl OperatorsApplications {
         Ok(self.applications.of(owner).await.map_err(Cause::from)?)
     }
 
-    /// All applications of the deployment, by managing entity, newest first. Reads the whole table.
+    /// All of the deployment's applications, by managing entity, newest first. Reads the whole table.
     pub async fn all(&self) -> Result<Vec<Application>, ApplicationError> {
         let found =
             whole_table::find::<Application>(&self.table, Applications::of_all_owners(), "listing applications");
@@ -182,7 +182,7 @@ impl OperatorsApplications {
         Ok(added)
     }
 
-    /// Ends a secret or removes a public key. The tokens that were issued for it end within a minute.
+    /// Ends a secret or removes a public key. The tokens that were issued for that credential end within a minute.
     pub async fn remove_credential(
         &self,
         client_id: &str,

@@ -37,7 +37,7 @@ pub enum DeliveryError {
     /// The deployment does not name its queues.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
-    /// The table failed, or the managing entity has used up its resends for this minute.
+    /// The table failed, or the managing entity has used up its resends for the current minute.
     #[error("the delivery could not be read or resent; run this again")]
     Other(#[source] Cause),
 }

@@ -1,5 +1,5 @@
 //! Clears failed authentication attempts, so that clients at a blocked address are accepted again at once. The audit
-//! trail records it.
+//! trail records the change.
 
 use std::net::IpAddr;
 

@@ -38,7 +38,7 @@ use storage::{SecretError, TableError};
 const LIMIT: Duration = Duration::from_secs(300);
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Why the keys were not replaced, or not completely.
+/// Why the keys were not replaced, or only partly.
 #[derive(Debug, thiserror::Error)]
 pub enum SigningKeysError {
     /// The deployment cannot be used.
@@ -66,7 +66,7 @@ pub enum SigningKeysError {
         /// The key that signed before and still does.
         kid: String,
     },
-    /// Secrets Manager did not end the rotation.
+    /// Secrets Manager did not end the rotation in time.
     #[error(
         "the rotation did not finish within {} s. Secrets Manager tries again; see the log of rotate-signing-key for \
          the cause",

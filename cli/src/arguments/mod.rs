@@ -9,7 +9,7 @@ pub use self::command::Command;
 use self::texts::EXAMPLES;
 use crate::profile::ProfileName;
 
-/// The position of the common options in the help of a subcommand: after its options.
+/// The position of the common options in a subcommand's help: after its options.
 const LAST: usize = 900;
 
 /// Receives Waypost events on this machine, manages webhooks, and explains, resends and cancels deliveries.

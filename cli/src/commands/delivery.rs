@@ -19,7 +19,7 @@ pub struct WhichDelivery {
     id: String,
 }
 
-/// The members of a delivery that are shown.
+/// The delivery members that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Delivery {

@@ -1,4 +1,4 @@
-//! `waypost login`: reads or asks for address and credentials, checks them, and stores them.
+//! `waypost login`: reads or asks for the address and credentials, checks them, and stores them.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl Login {
         let login = self.complete(profile)?;
         tokio::select! {
             done = log_in(login, profile, output) => done,
-            // Once the program has asked for the secret, the signal no longer ends it on its own.
+            // Once the program has asked for the secret, the signal alone no longer ends it.
             _ = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
         }
     }
@@ -100,7 +100,7 @@ async fn log_in(login: StoredLogin, profile: &Profile, output: Output) -> Result
     let token = service.new_token().await?;
     let scopes: Vec<_> = token.scope.split(' ').collect();
     let lacking: Vec<_> = SCOPES.into_iter().filter(|scope| !scopes.contains(scope)).collect();
-    // Any managing entity can list event types, so a refusal shows that the token does not cover this one.
+    // Any managing entity can list event types, so a refusal shows that the token does not cover this entity.
     match service.call::<Value>(Call::get(&["webhook", "event", "list"])).await {
         Err(failure) if !failure.is_of_kind("insufficient-scope") => return Err(failure),
         _ => {}

@@ -60,7 +60,7 @@ pub async fn repeat_at_most<T>(times: u32, request: impl AsyncFn() -> Result<T, 
     let mut pause = FIRST_PAUSE;
     for _ in 1..times {
         match request().await {
-            // A call waits for limits by itself.
+            // A call itself waits for limits.
             Err(failure) if failure.is_temporary() && failure.wait_for_limit().is_none() => {
                 machine::pause(pause_before_next(failure.retry_after(), pause)).await;
                 pause *= 2;

@@ -52,7 +52,7 @@ struct Listed {
     value: String,
 }
 
-/// The members of a type that are shown.
+/// The event type members that are shown.
 #[derive(Deserialize)]
 struct Details {
     label: String,

@@ -23,7 +23,7 @@ pub struct Prompt {
     instructions: &'static str,
 }
 
-/// An input of the person. Its value is a string.
+/// The person's input. Its value is a string.
 #[derive(Debug, Serialize)]
 pub struct PromptArgument {
     /// The name for programs.

@@ -1,4 +1,4 @@
-//! The schemas of tools. Tools use the schemas of the contract (openapi.yaml) instead of copies, which could differ.
+//! Tools' schemas. Tools use the contract's schemas (openapi.yaml) instead of copies, which could differ.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -79,9 +79,9 @@ pub fn with_examples(mut schema: Value, examples: Value) -> Value {
     schema
 }
 
-/// Shortens the schemas of results for the list of tools, which uses up a model's context in each conversation. A
-/// listed schema keeps names, types and short descriptions, but no bounds and formats. Each description and enumeration
-/// is listed once, since several tools show the same webhook. A result that conforms to the full schema conforms to the
+/// Shortens results' schemas for the list of tools, which uses up a model's context in each conversation. A listed
+/// schema keeps names, types and short descriptions, but no bounds and formats. Each description and enumeration is
+/// listed once, since several tools show the same webhook. A result that conforms to the full schema conforms to the
 /// listed one.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -122,7 +122,7 @@ impl Listing {
         listed.into()
     }
 
-    /// The first sentence of a description, on one line, unless an earlier schema of the list has it.
+    /// The first sentence of a description, on one line, unless an earlier schema in the list has it.
     fn meaning(&mut self, description: &Value) -> Option<Value> {
         let sentence = first_sentence(description.as_str().unwrap_or_default());
         self.said.insert(sentence.clone()).then(|| sentence.into())

@@ -47,7 +47,7 @@ pub struct Hints {
     pub destructive: bool,
     /// A repeated call with the same arguments has no further effect.
     pub idempotent: bool,
-    /// The tool reaches servers beyond this service: the endpoints of webhooks.
+    /// The tool reaches servers beyond this service: webhooks' endpoints.
     pub open_world: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The list of tools for a caller: those that some token of its application can call. If it contained only the tools of
-//! the current token, a client would never request a wider token; if it contained all tools, a client would request
-//! scopes that it cannot get.
+//! The list of tools for a caller: those that some token of its application can call. If it contained only the current
+//! token's tools, a client would never request a wider token; if it contained all tools, a client would request scopes
+//! that it cannot get.
 
 use auth::Scopes;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The use cases that tools, resources and prompts call, created once at startup of the function.
+//! The use cases that tools, resources and prompts call, created once when the function starts.
 
 use function::Service;
 use issuer::applications::Applications;
@@ -71,7 +71,7 @@ pub struct UseCases {
 }
 
 impl UseCases {
-    /// The use cases of a started function. Nothing is read yet, since most calls need no key ring.
+    /// A started function's use cases. Nothing is read yet, since most calls need no key ring.
     pub fn new(service: &Service, (secrets, rules, queue, schedule, validation): UseCaseSettings) -> Self {
         let table = service.table();
         let clock = service.clock();

@@ -3,8 +3,8 @@
 
 use problem::{InputPart, Problem, Violation};
 
-/// Phrases of the API, with their replacements for callers of tools. They are replaced in this order, so longer ones
-/// come first.
+/// Phrases of the API, with their replacements for tools' callers. They are replaced in this order, so longer ones come
+/// first.
 const PHRASES: [(&str, &str); 12] = [
     (
         "one or more of pending, delivered, retrying, failed and cancelled, separated by commas",
@@ -25,7 +25,7 @@ const PHRASES: [(&str, &str); 12] = [
 
 /// The parts before and after the managing entity in the catalogue's address.
 const CATALOGUE: (&str, &str) = ("are listed at /api/managing-entity/", "/webhook/event/list");
-/// The parts before and after a webhook in the address that replaces its secret.
+/// The parts before and after a webhook in the address for replacing its secret.
 const NEW_SECRET: (&str, &str) = ("`POST …/webhook/whk_", "/secret`");
 
 /// The Problem for a caller of a tool, with its sentences in the words of tools. Arguments are one object, like a body.

@@ -141,7 +141,7 @@ fn without_indentation(source: &str) -> String {
     source.split_inclusive('\n').map(|line| line.trim_start_matches(' ')).collect()
 }
 
-/// The position and keyword of the next `import` or `export` at the start of a line or after a statement.
+/// The position and keyword of the next `import` or `export`, at the start of a line or after a statement.
 fn next_statement(text: &str) -> Option<(usize, &'static str)> {
     let found = |keyword: &'static str| {
         let at = text.match_indices(keyword).map(|(at, _)| at).find(|at| {

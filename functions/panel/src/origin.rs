@@ -12,7 +12,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses a browser's request from an origin other than this service. Clients that are not browsers send no origin.
 pub fn check(headers: &HeaderMap, base_url: &str) -> Result<(), Problem> {
-    // `Sec-Fetch-Site` is correct even if the service was opened under another of its names.
+    // `Sec-Fetch-Site` is correct even if the service was opened under another name.
     let is_own = match (headers.get(FETCH_SITE), headers.get(ORIGIN)) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => Url::parse(base_url).is_ok_and(|base| *origin == base.origin().ascii_serialization()),

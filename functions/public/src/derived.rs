@@ -1,4 +1,4 @@
-//! Addresses that clients derive from others, and redirects to the addresses that they mean.
+//! Addresses that clients derive from other addresses, and redirects to the intended ones.
 //!
 //! A client of the Model Context Protocol may add a slash to the server's address, and inserts the server's path into
 //! the addresses of the issuer's metadata (RFC 8414 §3.1) and of the resource's (RFC 9728 §3.1).
@@ -28,7 +28,7 @@ pub fn answer(method: &Method, path: &str) -> Option<Reply> {
     let redirect = || Reply::bare(StatusCode::PERMANENT_REDIRECT).with_header(LOCATION, meant);
     Some(match *method {
         _ if meant == SERVER => redirect(),
-        // Browsers do not follow redirects of a preflight.
+        // Browsers do not follow a preflight's redirects.
         Method::OPTIONS => Reply::preflight(),
         _ => redirect().with_header(ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     })

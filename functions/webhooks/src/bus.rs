@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use problem::{Pointer, Rule};
 use webhooks::events::{ingest::BusEvent, rejected::Rejection};
 
-/// A bus event's longest identifier. EventBridge's are UUIDs.
+/// The longest identifier of a bus event. EventBridge's are UUIDs.
 const MAX_ID_LENGTH: usize = 255;
 
 /// Lambda's record of an event that exhausted its retries. It is a message on the queue of rejected events, which an
@@ -38,7 +38,7 @@ pub fn read(event: &RawValue) -> Result<BusEvent<'_>, Rejection> {
         #[serde(borrow)]
         detail: Option<&'a RawValue>,
     }
-    // serde would also read a list of two elements as the two members.
+    // serde would also read a two-element list as the two members.
     let members = Some(event.get()).filter(|event| event.starts_with('{')).map(serde_json::from_str);
     let Some(Ok(Members { id, detail })) = members else {
         return Err(Rejection::invalid(

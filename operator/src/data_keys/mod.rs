@@ -117,7 +117,8 @@ fn audit(deployment: &Deployment, action: Action, keys: &str) {
     deployment::audit(&deployment.environment, action, &notes);
 }
 
-/// Makes passes over the table until every item is resealed; if keys are to be forgotten, until a pass changes nothing.
+/// Makes passes over the table until every item is resealed or, if keys are to be forgotten, until a pass changes
+/// nothing.
 async fn reseal(table: &Table, ring: &KeyRingSecret, until_nothing_is_left: bool) -> Result<Counts, DataKeysError> {
     let keys = ring.ring()?;
     let resealing = Resealing { table, ring: &keys, random: &SystemRandom };

@@ -1,7 +1,7 @@
 //! Reseals, with the current key, every value in the table that an older key sealed.
 //!
 //! Writing an item fails if a sealed value has changed since it was opened, so that no concurrent change is undone.
-//! PKCE verifiers of authorizations and idempotent responses are not resealed, since they live for only ten minutes.
+//! Authorizations' PKCE verifiers and idempotent responses are not resealed, since they live for only ten minutes.
 
 use serde::Deserialize;
 use serde_json::Value as Json;

@@ -103,7 +103,7 @@ pub enum DeploymentError {
         "no service is running with the data in {0}; start it with `make run DATA={0}`, and try again while it runs"
     )]
     NoService(PathBuf),
-    /// The file `service.env` of a running service lacks a line.
+    /// A running service's `service.env` lacks a line.
     #[error("{path} has no line {name}=…; start the service again")]
     ServiceEnv {
         /// The file.
@@ -201,7 +201,7 @@ pub(crate) fn audit(environment: &str, action: Action, notes: &Notes) {
 /// A version's label before it becomes current. It is not the pending label, which Secrets Manager uses for rotations.
 const UNFINISHED: &str = "WAYPOSTPENDING";
 
-/// A secret that an operator replaces. For a local service, it also locks out other rotations while it is open.
+/// A secret that an operator replaces. For a local service, an open `ReplacedSecret` also locks out other rotations.
 pub struct ReplacedSecret {
     /// The versions in Secrets Manager.
     pub versions: SecretVersions,

@@ -22,7 +22,7 @@ Exit codes:
 
 The result goes to standard output, progress, errors and the audit trail to standard error.";
 
-/// The position of these options in the help of a subcommand: after the subcommand's options.
+/// The position of these options in a subcommand's help: after the subcommand's options.
 const LAST: usize = 900;
 
 /// Operates a Waypost deployment: a stack on AWS, or a service on this machine.

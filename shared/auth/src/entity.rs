@@ -88,7 +88,7 @@ impl AuthorizedEntity {
         Self(entity)
     }
 
-    /// Any entity, for the operator of the deployment. The credential is the operator's IAM identity.
+    /// Any entity, for the deployment's operator. The credential is the operator's IAM identity.
     pub fn by_operator(entity: EntityId) -> Self {
         Self(entity)
     }

@@ -1,4 +1,4 @@
-//! The 30 scopes: a section and an action. No scope implies another.
+//! The 30 scopes, each a section and an action. No scope implies another.
 
 use std::fmt;
 

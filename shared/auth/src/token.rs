@@ -43,7 +43,7 @@ pub struct Claims {
     pub client_id: String,
     /// The secret or key that the application used to obtain the token: a secret's identifier, or a key's thumbprint
     /// (RFC 7638), since another key may take its name later. Tokens of panel sessions from the operator's links have
-    /// none. It is a private claim: RFC 9068 defines none for it, and `cnf` means something else.
+    /// none. This is a private claim: RFC 9068 defines none for this purpose, and `cnf` means something else.
     pub credential_id: Option<String>,
     /// For a panel token, the link that opened its session.
     pub session_id: Option<String>,
@@ -60,9 +60,9 @@ pub struct Claims {
     /// Whether the token may publish events. A scope cannot express this: publishing needs the same scope that
     /// subscribers use to create webhooks.
     pub may_publish: bool,
-    /// When the token was issued; a whole second in the token.
+    /// When the token was issued, in whole seconds in the token.
     pub issued: Time,
-    /// When the token expires; a whole second in the token.
+    /// When the token expires, in whole seconds in the token.
     pub expires: Time,
 }
 

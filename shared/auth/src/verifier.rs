@@ -60,7 +60,7 @@ impl Verifier {
         unless_revoked(self.revocations.revoked(&claims).await?, claims)
     }
 
-    /// Verifies a token at this resource against the table's current revocations, at the price of a read.
+    /// Verifies a token at this resource against the table's current revocations, at the cost of a read.
     pub async fn verify_with_fresh_revocations(&self, token: &str, at: Resource) -> Result<Claims, Unverified> {
         let claims = self.validate(token, at).await?;
         unless_revoked(self.revocations.revoked_by_fresh_list(&claims).await?, claims)

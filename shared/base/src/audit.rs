@@ -66,9 +66,9 @@ actions! {
     RemovePanelLink = "panel.link.remove",
     /// A panel link is opened, which begins its session.
     OpenPanelSession = "panel.session.open",
-    /// A session of the panel gets its next token.
+    /// A panel session gets its next token.
     RenewPanelSession = "panel.session.renew",
-    /// A person ends a session of the panel.
+    /// A person ends a panel session.
     EndPanelSession = "panel.session.end",
     /// An agent calls a tool that makes a change.
     CallTool = "tool.call",

@@ -2,7 +2,7 @@
 //!
 //! The batcher never delays a request to fill a batch: requests that arrive while a call is in flight share the next
 //! call. The busier the process is, the larger its batches are, so a round trip to the table or the queue costs a busy
-//! process little more than an idle one. Requests that fill further batches do not wait: their calls are made
+//! process little more than an idle one. If waiting requests fill further batches, the calls for those are made
 //! concurrently. Each request gets a separate response.
 
 use std::{
@@ -336,8 +336,8 @@ mod tests {
         assert_eq!(batcher.submit((2, "b".into())).await, Ok(4));
     }
 
-    /// A worker that finds no request must be removed from the count in the same step; otherwise, a request in between
-    /// would be lost.
+    /// A worker that finds no request must be removed from the count in the same step; otherwise, a request that
+    /// arrived in between would be lost.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_request_that_arrives_as_the_last_worker_leaves_is_answered() {
         let (batcher, _) = batcher();

@@ -135,7 +135,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A string that is not a time in RFC 3339.
+/// A string that is not an RFC 3339 time.
 #[derive(Debug, thiserror::Error)]
 #[error("not a time in RFC 3339, such as 2026-11-20T09:45:00.123Z")]
 pub struct TimeError(#[source] jiff::Error);

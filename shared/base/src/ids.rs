@@ -88,7 +88,7 @@ fn time(body: &str) -> Time {
     Time::from_millis(i64::try_from(number(&body[..TIME_LENGTH])).unwrap_or(i64::MAX))
 }
 
-/// The beginning of the bodies of all identifiers of this millisecond. It sorts before all of them, and after those of
+/// The beginning of all identifiers' bodies from this millisecond. It sorts before all of them, and after those from
 /// earlier milliseconds.
 pub fn body_at(time: Time) -> String {
     let mut body = encode(time, [0; 10]);
@@ -116,8 +116,8 @@ impl EventId {
 }
 
 impl DeliveryId {
-    /// The delivery with this number, from 0, of an event. It is derived from both, so that publishing an event again
-    /// cannot create a second delivery. The number is below [`MAX_DELIVERIES`].
+    /// An event's delivery with this number, counted from 0. The identifier is derived from both, so that publishing an
+    /// event again cannot create a second delivery. The number is below [`MAX_DELIVERIES`].
     pub fn of(event: &EventId, ordinal: usize) -> Self {
         let end = [ordinal >> 5 & 31, ordinal & 31].map(|digit| char::from(ALPHABET[digit]));
         let start = &event.body()[..BODY_LENGTH - ORDINAL_LENGTH];

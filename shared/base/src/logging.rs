@@ -32,7 +32,7 @@ use crate::{
     trace::{LambdaTrace, Trace},
 };
 
-/// The libraries of this project, whose lines follow `LOG_LEVEL`. A test of the workspace keeps the list complete.
+/// The libraries of this project, whose lines follow `LOG_LEVEL`. A workspace test keeps the list complete.
 pub const OWN_CRATES: [&str; 14] = [
     "auth",
     "base",

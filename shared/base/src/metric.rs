@@ -57,7 +57,7 @@ macro_rules! names {
 names! {
     /// Lines of the audit trail.
     Audited("Count", "Action", "Outcome"),
-    /// Responses of functions with a status of 5xx.
+    /// Function responses with a 5xx status.
     ServerErrors("Count"),
     /// Events from the event bus that cannot be published.
     EventsRejected("Count", "Reason"),

@@ -45,7 +45,7 @@ impl Trace {
         let mut parents = headers.get_all(TRACEPARENT).iter();
         let parent = parents.next().filter(|_| parents.next().is_none())?;
         let states = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
-        // A list may be spread over headers (RFC 9110 §5.3).
+        // A list may be spread across headers (RFC 9110 §5.3).
         let states = states.collect::<Result<Vec<_>, _>>().map(|states| states.join(","));
         Self::read(parent.to_str().ok(), states.ok().as_deref())
     }

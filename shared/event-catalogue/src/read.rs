@@ -10,7 +10,7 @@ use crate::{
     source::Mistake,
 };
 
-/// The maximum size of a catalogue, in bytes. The AsyncAPI document contains all of it, and a response of Lambda has at
+/// The maximum size of a catalogue, in bytes. The AsyncAPI document contains all of it, and a Lambda response has at
 /// most 6 MB.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
 

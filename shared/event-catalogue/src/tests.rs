@@ -33,7 +33,7 @@ fn mistakes(folder: &Path) -> Vec<String> {
     mistakes.iter().map(|mistake| mistake.to_string().replace(&prefix, "")).collect()
 }
 
-/// Panics unless the change causes only this mistake, which begins with file and line and contains this string.
+/// Panics unless the change causes only this mistake, which begins with this file and line and contains this text.
 fn assert_mistake(file: &str, old: &str, new: &str, place: &str, text: &str) {
     let found = mistakes(changed(file, old, new).path());
     assert!(found.len() == 1 && found[0].starts_with(&format!("{place}: ")), "{new}: {found:#?}");

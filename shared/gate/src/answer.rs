@@ -69,8 +69,8 @@ fn with_common_headers(mut response: Response<Body>, request_id: &str) -> Respon
     response
 }
 
-/// The `error` code of a kind of Problem for OAuth 2 clients, from RFC 6749 §5.2 or RFC 8707 §2. Other kinds get the
-/// nearest code of RFC 6749 §4.1.2.1, which clients also know.
+/// A Problem kind's `error` code for OAuth 2 clients, from RFC 6749 §5.2 or RFC 8707 §2. Other kinds get the nearest
+/// code of RFC 6749 §4.1.2.1, which clients also know.
 const fn error_code(kind: ProblemKind) -> &'static str {
     match kind {
         ProblemKind::InvalidClient => "invalid_client",

@@ -54,7 +54,7 @@ impl EntityCall {
 
 /// The type in which a handler receives an admitted request.
 pub trait Admitted: Sized + Send + 'static {
-    /// Makes the value from a call and the managing entity in its path, if there is one.
+    /// Creates the value from a call and the managing entity in its path, if there is one.
     ///
     /// # Errors
     /// 500 if the endpoint is declared for a managing entity and its route has none.
@@ -100,7 +100,8 @@ impl Call {
         self.request.raw_http_path()
     }
 
-    /// The route that matched, as template.yaml declares it. A function with several routes distinguishes them by it.
+    /// The route that matched, as template.yaml declares it. A function with several routes distinguishes them by this
+    /// value.
     pub fn route(&self) -> &'static str {
         routes::route_of(self.whole_path()).unwrap_or_default()
     }
@@ -120,7 +121,7 @@ impl Call {
         self.headers().get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
     }
 
-    /// Whether the body has a content coding. The gate refuses coded JSON bodies itself.
+    /// Whether the body has a content coding. The gate refuses encoded JSON bodies itself.
     pub fn has_encoded_body(&self) -> bool {
         !self.body.is_empty() && coding::is_encoded(self.headers())
     }

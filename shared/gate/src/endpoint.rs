@@ -18,14 +18,14 @@ pub struct Endpoint<C = Call> {
     handler_gets: PhantomData<fn(C)>,
 }
 
-/// An endpoint's declaration. The gate refuses requests that it does not allow.
+/// An endpoint's declaration. The gate refuses requests that the declaration does not allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// The access that the endpoint requires.
     pub access: Access,
     /// The resource that a token must be valid for.
     pub resource: Resource,
-    /// Whether scripts of other sites are refused, by the browser's `Origin` header.
+    /// Whether scripts of other sites are refused, based on the browser's `Origin` header.
     pub own_origin: bool,
     /// Whether the token's application must have the right to publish events.
     pub publishes: bool,
@@ -38,11 +38,11 @@ pub struct Declaration {
     pub errors: ErrorStyle,
     /// Whether people open the endpoint in a browser, so that its errors are pages for clients that prefer pages.
     pub opened_by_people: bool,
-    /// Whether scripts of every origin may read its responses.
+    /// Whether scripts of every origin may read the endpoint's responses.
     pub any_origin: bool,
     /// A request's time limit. The function's timeout is longer.
     pub deadline: Duration,
-    /// The action of its requests in the audit trail, if it is audited.
+    /// The action that its requests have in the audit trail, if the endpoint is audited.
     pub audited: Option<Action>,
 }
 

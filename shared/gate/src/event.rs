@@ -66,7 +66,7 @@ pub fn request(event: &str) -> serde_json::Result<Request> {
     Ok(request.with_request_context(RequestContext::ApiGatewayV2(event.request_context)))
 }
 
-/// The headers, with each cookie as a separate one, so that an invalid cookie does not hide another.
+/// The headers, with each cookie as a separate header, so that an invalid cookie does not hide another.
 fn headers(all: HashMap<String, String>, cookies: Vec<String>) -> HeaderMap {
     let pairs = all.iter().filter_map(|(name, value)| {
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

@@ -120,7 +120,7 @@ impl Gate {
             checks::not_encoded(&request)?;
         }
         checks::readable_body(&request)?;
-        // 7, for the managing entity, and for an operation's query that takes none
+        // 7, for the managing entity, and for the query if the operation takes none
         let entity = claims.as_ref().zip(entity).map(|(token, entity)| checks::entity(token, entity)).transpose()?;
         if entity.is_some() {
             checks::no_query(&request)?;
@@ -160,7 +160,7 @@ impl Gate {
         }
     }
 
-    /// Lambda's identifier for the invocation, a UUID. A request without one gets a new one.
+    /// Lambda's identifier for the invocation, a UUID. A request without one gets a new UUID.
     fn request_id(&self, request: &Request) -> String {
         match request.lambda_context_ref() {
             Some(context) if !context.request_id.is_empty() => context.request_id.clone(),

@@ -61,7 +61,7 @@ pub fn prose(text: &str) -> String {
     html + &escaped(rest)
 }
 
-/// The text before the first code, the code, and the text after it.
+/// The text before the first code span, the code, and the text after it.
 fn first_code(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('`')?;
     let (code, after) = rest.split_once('`')?;

@@ -1,4 +1,4 @@
-//! The reply of a handler that succeeded.
+//! A successful handler's reply.
 
 use std::fmt;
 

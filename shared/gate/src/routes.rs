@@ -18,7 +18,7 @@ pub(crate) fn verbs_of(path: &str) -> Vec<&'static str> {
 }
 
 /// A path's route, as template.yaml declares it, such as `…/webhook/{webhookIdentifier}`; `None` if no route matches. A
-/// function with several routes selects the operation by it.
+/// function with several routes selects the operation by this route.
 pub fn route_of(path: &str) -> Option<&'static str> {
     nearest_among(ROUTES, &decoded_segments(path))
 }

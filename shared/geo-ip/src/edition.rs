@@ -1,4 +1,4 @@
-//! An edition's name: a provider's name of a database, such as `GeoLite2-City`.
+//! An edition's name: a provider's name for a database, such as `GeoLite2-City`.
 
 base::text_type! {
     /// An edition's name: a letter or digit, then up to 63 letters, digits, `.`, `_` and `-`. It is safe in a path and

@@ -36,7 +36,7 @@ pub enum UnblockError {
     /// Nothing is published.
     #[error("no release of {0} is published")]
     NothingPublished(EditionName),
-    /// No blocked release, or more than one, has a SHA-256 that begins like this.
+    /// No blocked release, or more than one, has a SHA-256 that begins with these digits.
     #[error(
         "{found} blocked releases of {edition} have a SHA-256 that begins with {beginning}; the blocked ones are: {}",
         listed(.blocked)
@@ -86,7 +86,7 @@ pub async fn roll_back(store: &Store, environment: &str, edition: &EditionName) 
     }
 }
 
-/// Unblocks the only blocked release whose SHA-256 begins like this and returns the whole SHA-256.
+/// Unblocks the only blocked release whose SHA-256 begins with these digits and returns the whole SHA-256.
 pub async fn unblock(
     store: &Store,
     environment: &str,

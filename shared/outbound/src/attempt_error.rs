@@ -97,14 +97,14 @@ fn certificate(error: &CertificateError) -> &'static str {
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "the endpoint's certificate is signed with an algorithm that is not supported"
         }
-        // Such as the certificate that `openssl req -x509` creates, which belongs to a certificate authority.
+        // For example, the certificate that `openssl req -x509` creates, which belongs to a certificate authority.
         CertificateError::Other(_) => "the endpoint's certificate is not valid; it may be self-signed",
         _ => "the endpoint's certificate is not valid",
     }
 }
 
-/// The sentence for an alert. This service presents no certificate, so a server that rejects its certificate requires
-/// one.
+/// The sentence for an alert. This service presents no client certificate, so a server that rejects the client's
+/// certificate requires one.
 fn received(alert: AlertDescription) -> &'static str {
     match alert {
         AlertDescription::CertificateRequired

@@ -4,7 +4,7 @@ use http::HeaderMap;
 
 use crate::content_coding::{self, Decoded};
 
-/// The maximum number of characters shown of a content coding's name, which is untrusted.
+/// The maximum number of characters that are shown of a content coding's name, which is untrusted.
 const MAX_CODING_NAME: usize = 40;
 
 /// A body as text.

@@ -54,7 +54,7 @@ pub(crate) struct IncomingResponse {
 pub(crate) enum Unanswered {
     Failed(AttemptError),
     NotHttp,
-    /// The connection broke before any byte of the request was written, possibly with an error of TLS.
+    /// The connection broke before any byte of the request was written, possibly with a TLS error.
     Unsent(Option<AttemptError>),
     /// The connection broke later, so the endpoint may have received the request.
     Broken,

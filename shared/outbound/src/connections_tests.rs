@@ -46,7 +46,7 @@ enum Reaction {
 /// An endpoint that handles its first requests in these ways, and responds to all others.
 struct Endpoint {
     port: u16,
-    /// The number of the connection of each request.
+    /// Each request's connection, by number.
     requests: Arc<Mutex<Vec<usize>>>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Decoded {
     pub is_complete: bool,
 }
 
-/// The content codings of a response in lower case, without `identity`, separated by commas.
+/// A response's content codings in lower case, without `identity`, separated by commas.
 pub(crate) fn names(headers: &HeaderMap) -> String {
     let values = headers.get_all(header::CONTENT_ENCODING).iter();
     let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));

@@ -84,7 +84,7 @@ fn lookups() -> &'static Handle {
     LOOKUPS.get_or_init(build).handle()
 }
 
-/// Opens a connection to the URL's host, to an allowed address. Resolves at most once.
+/// Opens a connection to the URL's host, at an allowed address. Resolves at most once.
 pub async fn connect(
     url: &Url,
     rules: &AddressRules,
@@ -163,7 +163,7 @@ fn refused(error: &io::Error) -> AttemptError {
 /// also stores TLS sessions for resumption, by server name.
 pub static TRUST: Trust = Trust::unread();
 
-/// Opens TLS on a connection, with the trusted authorities.
+/// Starts TLS on a connection with the trusted authorities.
 pub async fn secure<S>(stream: S, url: &Url, trust: &Trust) -> Result<TlsStream<S>, AttemptError>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -152,7 +152,7 @@ fn may_be_public(name: &str, rules: &AddressRules) -> bool {
         return rules.permit(std::net::Ipv4Addr::LOCALHOST.into());
     }
     let is_label = |label: &str| {
-        // A hyphen is allowed only inside (RFC 1123 §2.1).
+        // A hyphen is allowed only inside a label (RFC 1123 §2.1).
         (1..=MAX_LABEL).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
     };
     let fits = name.len() <= MAX_NAME && name.split('.').all(is_label);

@@ -24,8 +24,8 @@ use crate::{
 };
 use base::{SharedClock, Time, clock::SystemClock};
 
-/// The maximum size of the heads of a response, interim responses (1xx) included, in bytes; curl reads 300 KiB of one
-/// head. The buffer grows with the head, to at most twice this size, and a function makes 50 concurrent attempts.
+/// The maximum size of a response's heads, interim responses (1xx) included, in bytes; curl reads 300 KiB of one head.
+/// The buffer grows with the head, to at most twice this size, and a function makes 50 concurrent attempts.
 const MAX_HEAD: usize = 1024 * 1024;
 /// The maximum length of the body text that is stored with an attempt.
 const KEPT_BODY: usize = 4_096;
@@ -283,7 +283,7 @@ fn in_words(unanswered: Unanswered) -> AttemptError {
 
 impl HttpResponse {
     /// The body as text of at most 4 096 bytes, cut at a character boundary, with U+FFFD for invalid UTF-8. The body of
-    /// a delivery's response already is such text, and `truncated` says whether it was cut.
+    /// a delivery's response is already such text, and `truncated` says whether it was cut.
     pub fn text(&self) -> String {
         body_text::from_bytes(&self.body, self.truncated, KEPT_BODY).text
     }

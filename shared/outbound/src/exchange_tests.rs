@@ -1,4 +1,4 @@
-//! Valid and broken responses of untrusted servers. Endpoints listen on loopback.
+//! Valid and broken responses from untrusted servers. Endpoints listen on loopback.
 
 use std::{
     io::{self, Write},

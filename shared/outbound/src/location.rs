@@ -6,8 +6,8 @@ use url::Url;
 /// The longest address, in bytes, as for webhooks.
 const MAX_LENGTH: usize = 2_048;
 
-/// The absolute address in the `Location` of a redirect, without credentials and fragment. `None` if the response is no
-/// redirect, or if a webhook cannot have the address.
+/// The absolute address in the `Location` of a redirect, without credentials and fragment. `None` if the response is
+/// not a redirect, or if a webhook cannot have the address.
 pub(crate) fn of_response(head: &response::Parts, url: &Url) -> Option<String> {
     let is_redirect = matches!(
         head.status,

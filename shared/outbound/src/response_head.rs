@@ -31,14 +31,14 @@ pub(crate) struct Heads(Arc<Mutex<Reading>>);
 struct Reading {
     /// The maximum size of all heads, in bytes.
     max: usize,
-    /// The bytes of the heads so far.
+    /// The number of bytes in the heads so far.
     length: usize,
     is_complete: bool,
     is_http_1_0: bool,
     /// Whether the status line of the current head has ended.
     is_after_status: bool,
     is_interim: bool,
-    /// The lines of the current head so far.
+    /// The number of lines in the current head so far.
     lines: usize,
     /// The position in the current line.
     column: usize,
@@ -68,7 +68,7 @@ impl Reading {
             }
             self.length += 1;
             self.step(byte);
-            // The status line is a line as well.
+            // The status line counts as a line as well.
             if self.length > self.max || self.lines > MAX_HEADERS + 1 {
                 return Err(HeadTooLong);
             }

@@ -45,7 +45,7 @@ impl Browser {
         BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.0.as_bytes()))
     }
 
-    /// A tag that authenticates a string for this browser, since making it requires the browser's cookie.
+    /// A tag that authenticates a string for this browser, since creating it requires the browser's cookie.
     pub fn tag(&self, text: &str) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&self.key(), text.as_bytes()))
     }

@@ -10,7 +10,7 @@ const MAX_VALUE: usize = 4096;
 pub struct CallbackQuery<'a> {
     pub(crate) state: &'a str,
     pub(crate) answer: ProviderAnswer<'a>,
-    /// The `iss` of the provider (RFC 9207).
+    /// The provider's `iss` (RFC 9207).
     pub(crate) issuer: Option<&'a str>,
 }
 

@@ -133,8 +133,8 @@ impl Client {
     }
 }
 
-/// The value of HTTP Basic. Identifier and secret are form-encoded before they are joined (RFC 6749 §2.3.1), so that a
-/// colon in either of them is not a separator.
+/// The `Authorization` value for HTTP Basic. Identifier and secret are form-encoded before they are joined (RFC 6749
+/// §2.3.1), so that a colon in either of them is not a separator.
 fn basic(id: &str, secret: &str) -> HeaderValue {
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = BASE64_STANDARD.encode(format!("{}:{}", encode(id), encode(secret)));

@@ -166,7 +166,7 @@ fn described(built_in: Option<&BuiltIn>, secret: &Map<String, Value>) -> Result<
         .map_err(|error| Fault(format!("`{}` is unknown or has the wrong form", error.path())))
 }
 
-/// A provider's sandbox's members, if the secret selects it.
+/// The members of a provider's sandbox, if the secret selects it.
 fn sandbox<'a>(
     built_in: Option<&'a BuiltIn>,
     secret: &Map<String, Value>,

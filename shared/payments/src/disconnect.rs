@@ -61,7 +61,7 @@ pub struct Disconnected {
     pub message: &'static str,
 }
 
-/// The state of the access at the provider after its connection was removed.
+/// The state of the access at the provider after the connection was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProviderAccess {

@@ -123,8 +123,8 @@ impl From<ConnectionError> for Problem {
     }
 }
 
-/// The detail for a provider that is not set up. It lists only the built-in providers: the names of others are in the
-/// operator's secrets.
+/// The detail for a provider that is not set up. It lists only the built-in providers: the names of the others are in
+/// the operator's secrets.
 fn no_provider(given: &str) -> String {
     let known = ProviderName::parse(given).ok().filter(|name| builtin::find(name).is_some());
     if let Some(name) = known {

@@ -17,7 +17,7 @@ pub struct GrantedTokens {
     pub refresh_token: Option<SecretText>,
     /// When the access token expires, if the provider says so.
     pub expires: Option<Time>,
-    /// The scopes that the provider returns. If an exchange returns none, the requested ones.
+    /// The scopes that the provider returns. If an exchange returns none, these are the requested ones.
     pub scopes: Vec<String>,
     /// The account, if the provider names it.
     pub account: Option<String>,

@@ -77,14 +77,14 @@ impl From<ConnectionItem> for StoredConnection {
 }
 
 impl DueItem {
-    /// The connection of this entry; `None` if its key is not a connection's.
+    /// This entry's connection; `None` if its key is not a connection's.
     pub fn read(&self) -> Option<DueConnection> {
         let entity = EntityId::parse(self.pk.strip_prefix("ENT#")?).ok()?;
         Some(DueConnection { entity, provider: ProviderName::parse(self.sk.strip_prefix(SORT_KEY)?).ok()? })
     }
 }
 
-/// The partition of all connections of an entity.
+/// The partition of all of an entity's connections.
 pub fn partition(entity: &EntityId) -> String {
     format!("ENT#{entity}")
 }

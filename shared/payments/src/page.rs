@@ -1,4 +1,4 @@
-//! Pages of lists. The lists of this crate are short and sorted, so a page is cut from the whole list. A cursor is the
+//! Pages of lists. This crate's lists are short and sorted, so a page is cut from the whole list. A cursor is the
 //! encoded key of the last item before its page, so that clients are not tempted to construct one from a name.
 
 use std::fmt::Display;
@@ -62,7 +62,7 @@ impl<T> Page<T> {
     }
 }
 
-/// Reads the number of items of a page, in digits only.
+/// Reads the number of items on a page, in digits only.
 fn limit(text: &str) -> Option<usize> {
     let digits = (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = digits.then(|| text.parse().ok())??;

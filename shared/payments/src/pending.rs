@@ -141,7 +141,7 @@ impl PendingAuthorizations {
         self.0.write_recorded(Transaction::new().with(put), record, DOING).await.map(drop)
     }
 
-    /// The stored authorization of a state for this provider. It may have [ended](PendingAuthorization::ended).
+    /// A state's stored authorization for this provider. It may have [ended](PendingAuthorization::ended).
     pub async fn find(
         &self,
         state: &State,
@@ -155,7 +155,7 @@ impl PendingAuthorizations {
         })
     }
 
-    /// Binds a state to a browser, and replaces an earlier binding. Returns `Lost` if the state is no longer valid.
+    /// Binds a state to a browser, replacing any earlier binding. Returns `Lost` if the state is no longer valid.
     pub async fn bind(
         &self,
         state: &State,

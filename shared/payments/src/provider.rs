@@ -58,7 +58,7 @@ pub struct Provider {
 pub struct Reading {
     /// The members that may contain the account; the first one present is used.
     pub account_fields: Vec<String>,
-    /// The member with the expiry of the access token, and its form, in addition to RFC 6749's `expires_in`.
+    /// The member with the access token's expiry, and its form, in addition to RFC 6749's `expires_in`.
     pub expiry: Option<Expiry>,
     /// JSON pointers (RFC 6901) to an error's code, in addition to `/error`; the first one present is used. In a
     /// response with an access token, only `/error` is read.

@@ -1,6 +1,6 @@
 //! The list of the providers that are set up in this deployment. A provider is set up if it has a secret. Only the
-//! names of the secrets are read, so that the list's function needs no right to read a secret. As a result, even a
-//! malformed secret is listed.
+//! secrets' names are read, so that the list's function needs no right to read a secret. As a result, even a malformed
+//! secret is listed.
 
 use serde::Serialize;
 

@@ -145,7 +145,7 @@ pub(crate) mod tests {
         answer_with(status, "", body.as_bytes())
     }
 
-    /// A response with this status, these lines of its head, and this body.
+    /// A response with this status, these header lines, and this body.
     pub fn answer_with(status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
         let head = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
         [head.as_bytes(), body].concat()

@@ -11,7 +11,7 @@
 //!   outbox.
 //!
 //! A connection breaks only if the provider says that its refresh token is dead, or if a token that cannot be refreshed
-//! expires. Every other failure is retried: it may be temporary, or the operator can correct it.
+//! expires. Every other failure is retried: it may be temporary, or the operator can correct its cause.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(40);
 const UNREACHABLE_IN_ROW: u32 = 5;
 /// The pause before retrying a failed write of new tokens.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// How long before the end of a lease the last write may begin. A write takes at most ten seconds.
+/// How long before a lease ends the last write may begin. A write takes at most ten seconds.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// The use case for refreshing.
@@ -96,7 +96,7 @@ enum RefreshError {
 enum Attempted {
     /// The connection with the new tokens.
     Refreshed(StoredConnection),
-    /// The connection is broken, with the provider's refusal if that is the reason.
+    /// The connection is broken, with the provider's refusal if that is why.
     Broken(BreakReason, Option<GrantError>),
     /// The refresh failed and is retried later.
     Failed(RefreshError),

@@ -1,6 +1,6 @@
 //! The start page, which names the managing entity before a person continues to the provider.
 //!
-//! Without it, a stranger could make a victim complete the stranger's connection, and gain access to the victim's
+//! Without it, a stranger could make a victim complete the stranger's connection, and so gain access to the victim's
 //! account (RFC 9700 §4.7). So the state records which browser continues from this page, and the callback accepts no
 //! other. A stranger may try to:
 //!

@@ -48,7 +48,7 @@ pub enum StateFault {
     /// The state has ended.
     #[error(transparent)]
     Ended(Ended),
-    /// The browser sent no cookie of the start page.
+    /// The browser did not send the start page's cookie.
     #[error("the browser sent no cookie from the start page")]
     NoCookie,
     /// No browser has continued from the start page.

@@ -64,7 +64,7 @@ impl Connections {
         Self { outbox: Outbox::new(table.clone()), table }
     }
 
-    /// All connections of an entity, in the order of the providers' names.
+    /// All of an entity's connections, ordered by provider name.
     pub async fn of(&self, entity: &AuthorizedEntity) -> Result<Vec<Connection>, TableError> {
         let query = Query::partition(partition(entity.id())).beginning_with("sk", SORT_KEY);
         let items: Vec<ConnectionItem> = self.table.all(query, "reading an entity's connections").await?;

@@ -16,9 +16,9 @@ use outbound::HttpResponse;
 use problem::Members;
 use storage::SecretText;
 
-/// The longest accepted lifetime of an access token: ten years.
+/// The longest accepted access token lifetime: ten years.
 const MAX_LIFE: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
-/// The longest name of an account, in bytes.
+/// The longest account name, in bytes.
 const MAX_ACCOUNT: usize = 255;
 /// The maximum number of scopes that are kept, and their maximum length.
 const MAX_SCOPES: usize = 200;
@@ -183,7 +183,7 @@ fn refusal(answer: &HttpResponse, reading: &Reading) -> Option<GrantError> {
         .then(|| GrantError::Refused(if dead { RefusalCode::InvalidGrant } else { RefusalCode::of(&code) }, status))
 }
 
-/// The code of an error, from `/error` or the description's fields. It is only compared, and never kept.
+/// An error's code, from `/error` or the description's fields. It is only compared, never kept.
 pub fn error_code(answer: &HttpResponse, fields: &[String]) -> Option<String> {
     code_of(&error_body(answer)?, fields)
 }

@@ -18,7 +18,7 @@ use crate::{
 /// a slightly larger event states the event limit rather than this one.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// The deepest nesting of a body. Deeper bodies break the parsers of receivers.
+/// The deepest nesting of a body. Deeper bodies break receivers' parsers.
 pub const MAX_DEPTH: usize = 100;
 
 /// Checks the body of an operation without input: it must be absent, or an object without members.
@@ -30,7 +30,7 @@ pub fn no_input(body: &[u8]) -> Result<(), Problem> {
 #[derive(Debug)]
 pub struct JsonBody<'a> {
     members: Vec<(String, &'a RawValue)>,
-    /// The names that the reader was asked for.
+    /// The names that were requested from the reader.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
@@ -39,7 +39,7 @@ pub struct JsonBody<'a> {
 impl<'a> JsonBody<'a> {
     /// Reads the body. Fails at once if it is not a JSON object in UTF-8.
     ///
-    /// A byte order mark is ignored, as RFC 8259 §8.1 allows: editors and older clients of .NET write one.
+    /// A byte order mark is ignored, as RFC 8259 §8.1 allows: editors and older .NET clients write one.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
         if body.len() > MAX_BYTES {
             return Err(Problem::too_large("The body", MAX_BYTES));

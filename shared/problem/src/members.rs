@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// The members of a JSON object as they were sent. Of duplicate members, the first counts.
 #[derive(Debug)]
 pub struct Members<'a> {
-    /// The names and values, in their order.
+    /// The names and values, in order.
     pub members: Vec<(String, &'a RawValue)>,
     /// The duplicate names.
     pub doubled: Vec<String>,

@@ -10,11 +10,11 @@ use crate::{JsonBody, Pointer, Rule, Violations, name};
 /// The member of a request.
 const MEMBER: &str = "metadata";
 const MAX_MEMBERS: usize = 20;
-/// The longest name of a member, in characters.
+/// The longest member name, in characters.
 const MAX_NAME: usize = 40;
 /// The longest value, in characters.
 const MAX_VALUE: usize = 500;
-/// The maximum size of all members as JSON, in bytes. Every publication reads all of its entity's webhooks, and one
+/// The maximum size of all members as JSON, in bytes. Every publish request reads all of its entity's webhooks, and one
 /// response lists them.
 const MAX_TOGETHER: usize = 2 * 1024;
 

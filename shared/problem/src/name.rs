@@ -3,8 +3,8 @@
 use crate::unseen::is_unseen;
 
 /// Checks a name of at most `longest` characters. Invisible characters, and characters that change the direction of the
-/// text, are refused: they could make one name look like another. The joiners and selectors of some languages and emoji
-/// are accepted in their usual positions.
+/// text, are refused: they could make one name look like another. Joiners and selectors that some languages and emoji
+/// need are accepted in their usual positions.
 ///
 /// # Errors
 /// The fault, as the second half of a sentence that begins with the field's name.
@@ -25,8 +25,8 @@ fn is_seen(character: char) -> bool {
     !character.is_whitespace() && !is_unseen(character)
 }
 
-/// Whether an invisible character belongs to its neighbours: a joiner between Persian letters or between emoji, or the
-/// variation selector of an emoji.
+/// Whether an invisible character belongs to its neighbours: a joiner between Persian letters or between emoji, or an
+/// emoji's variation selector.
 fn joins_or_selects(characters: &[char], index: usize) -> bool {
     const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
     const SELECTORS: [char; 2] = ['\u{fe0e}', '\u{fe0f}'];

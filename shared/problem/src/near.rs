@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// The maximum number of unknown names of one request that are compared with the known ones. Comparing a name with a
+/// The maximum number of unknown names in one request that are compared with the known ones. Comparing a name with a
 /// whole catalogue takes a millisecond.
 pub const MAX_COMPARED: usize = 10;
 /// The maximum number of names that a message suggests.

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Query<'a> {
     parameters: BTreeMap<&'a str, Vec<&'a str>>,
-    /// The names that the reader was asked for.
+    /// The names that were requested from the reader.
     known: Vec<&'static str>,
     /// The violations found so far.
     pub violations: Violations,
@@ -69,7 +69,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Takes the number of items of a page, from 1 to `most`, in at most three digits; `default` if it is missing.
+    /// Takes the number of items on a page, from 1 to `most`, in at most three digits; `default` if it is missing.
     pub fn limit(&mut self, default: usize, most: usize) -> usize {
         let within = |text: &str| {
             let limit =

@@ -9,7 +9,7 @@ pub const MESSAGE: &str =
     "must not contain an unpaired surrogate, such as \\ud800 alone, which is not a character (RFC 7493, section 2.1)";
 
 /// The maximum number of reported strings, the maximum length of a name in a pointer, in characters, and the maximum
-/// number of steps of a pointer.
+/// number of steps in a pointer.
 const MOST: usize = 100;
 /// The length of a character's longest escape, a pair of surrogates, in bytes.
 const LONGEST_ESCAPE: usize = 12;
@@ -23,7 +23,7 @@ enum Level<'a> {
 }
 
 /// Pointers to the first strings with an unpaired surrogate in well-formed JSON: member names, and values. A name with
-/// an unpaired surrogate keeps its escapes. Reads the JSON once, regardless of its depth, up to this many strings.
+/// an unpaired surrogate keeps its escapes. Reads the JSON once, regardless of its depth, up to `MOST` such strings.
 pub fn unpaired(json: &str) -> Vec<Pointer> {
     let mut found: Vec<Pointer> = Vec::new();
     // Strings with the same pointer are counted as well, since a pointer costs more than its string.

@@ -1,4 +1,4 @@
-//! Violations: values of a request, or of an event's data, that break a rule.
+//! Violations: values in a request or in an event's data that break a rule.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ pub enum Rule {
     TooLong,
     /// The value is well-formed, but not allowed in this request.
     NotAllowed,
-    /// The value contradicts another value of the request.
+    /// The value contradicts another value in the request.
     Inconsistent,
     /// The value breaks another rule.
     #[serde(other)]

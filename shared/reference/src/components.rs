@@ -42,8 +42,8 @@ pub fn errors(document: &Value) -> String {
     )
 }
 
-/// A response's description with links from its kinds of Problem to their pages. Kinds that it does not mention are
-/// appended.
+/// A response's description with links from its kinds of Problem to their pages. Kinds that the description does not
+/// mention are appended.
 fn with_links(description: &str, response: &Value) -> String {
     let mut written = description.to_owned();
     for kind in problems::kinds(response) {
@@ -106,7 +106,8 @@ pub fn headers(document: &Value) -> String {
 /// The minimum number of equal members that makes a schema refer to another one.
 const MANY: usize = 5;
 
-/// Every schema. If it has many members in common with an earlier schema, they are named, but not described again.
+/// Every schema. If it has many members in common with an earlier schema, these members are named, but not described
+/// again.
 pub fn schemas(document: &Value) -> String {
     let mut written = String::new();
     let mut described = Vec::<(&str, &Value)>::new();

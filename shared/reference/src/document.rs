@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// A path's methods, in the order of the reference.
+/// A path's methods, in the reference's order.
 const VERBS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 /// One operation: a request to the service, or the service's request to an endpoint.
@@ -97,8 +97,8 @@ pub fn operations(document: &Value) -> Vec<Operation<'_>> {
         .collect()
 }
 
-/// The tags with their operations, in the order of the document's tags. Within a tag, operations are in the order of
-/// paths, then of methods.
+/// The tags with their operations, in the order of the document's tags. Within a tag, operations are ordered by path,
+/// then by method.
 pub fn by_tag(document: &Value) -> Vec<(&str, &Value, Vec<Operation<'_>>)> {
     let tags = list(document, "tags").iter().filter_map(|tag| Some((text(tag, "name")?, tag)));
     tags.map(|(name, tag)| {

@@ -10,7 +10,7 @@ use crate::{
     problems, schema,
 };
 
-/// The names of the schemas whose examples are on the page already.
+/// The names of the schemas whose examples are already on the page.
 pub type Exemplified<'a> = BTreeSet<&'a str>;
 
 /// The operation, as HTML.

@@ -87,7 +87,7 @@ fn navigation(document: &Value) -> String {
     written + "</ul>\n</nav>\n"
 }
 
-/// The meaning of the scopes, and their names.
+/// The scopes' meaning, and their names.
 fn scopes(document: &Value) -> String {
     let scheme = &document["components"]["securitySchemes"]["oauth2"];
     let flow = &scheme["flows"]["clientCredentials"];

@@ -41,14 +41,14 @@ pub enum Allowance {
     /// Webhooks whose open deliveries a managing entity lists together. For each webhook, a page reads three parts of
     /// an index.
     OpenLists,
-    /// Requests of a managing entity that read feeds.
+    /// A managing entity's requests that read feeds.
     FeedReads,
     /// Reads of a managing entity's feeds that are waiting because the feed is empty. Each occupies an invocation for
     /// up to ten seconds, and all functions share the account's concurrency. The limit is the maximum number of an
     /// entity's webhooks.
     FeedWaits,
-    /// Publications of a managing entity waiting for their turn in a subject's line. Each occupies an invocation for a
-    /// few seconds.
+    /// A managing entity's publish requests that are waiting for their turn in a subject's line. Each occupies an
+    /// invocation for a few seconds.
     LineWaits,
 }
 

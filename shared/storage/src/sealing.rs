@@ -46,7 +46,7 @@ pub enum SealError {
     /// The key ring could not be read.
     #[error("the key ring could not be read")]
     Ring(#[from] SecretError),
-    /// The key ring lacks its current key, or a key is not of 256 bits.
+    /// The key ring lacks its current key, or a key does not have 256 bits.
     #[error("the key ring has no usable key `{0}`")]
     Key(String),
     /// The sealed text was changed, was copied from another item, or is not sealed text.

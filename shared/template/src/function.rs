@@ -45,7 +45,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// The path in the form of openapi.yaml, which has no greedy parameters: `/panel/{page+}` is `/panel/{page}` there.
+    /// The path in the form that openapi.yaml uses, which has no greedy parameters: `/panel/{page+}` is `/panel/{page}`
+    /// there.
     pub fn documented_path(&self) -> String {
         self.path.replace("+}", "}")
     }
@@ -158,7 +159,7 @@ impl Function {
 }
 
 impl QueueTrigger {
-    /// Reads one `AWS::Lambda::EventSourceMapping`, with the logical id of the function that it invokes.
+    /// Reads one `AWS::Lambda::EventSourceMapping` and the logical id of the function that it invokes.
     pub(crate) fn read(logical_id: &str, properties: &Value) -> Result<(String, Self), TemplateError> {
         let fault = |what| TemplateError::Member { resource: logical_id.to_owned(), what };
         let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());

@@ -10,7 +10,7 @@ pub enum YamlError {
     /// The text is not YAML.
     #[error("not valid YAML")]
     Syntax(#[source] saphyr::ScanError),
-    /// The text has no document or several.
+    /// The text has no document, or several.
     #[error("one YAML document expected, {0} found")]
     NotOneDocument(usize),
     /// JSON has only string keys.

@@ -22,7 +22,7 @@ pub const COLUMNS: [Column; 8] = [
     Column { title: "LAST", fit: Fit::Cut },
     Column { title: "ID", fit: Fit::Whole },
 ];
-/// The members of a delivery that the table shows.
+/// The delivery members that the table shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listed {

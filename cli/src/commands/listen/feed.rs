@@ -14,16 +14,16 @@ use crate::{
 const LIMIT: u64 = 10;
 /// How long the service waits for a delivery, in seconds.
 const WAIT: u64 = 10;
-/// The time after which an unconfirmed delivery is returned again, in seconds. It allows 15 s for the response, the
-/// same for the responses to deliveries before it, and acknowledgements delayed by one of the service's limits.
+/// The time after which an unconfirmed delivery is returned again, in seconds. It allows 15 s for the response, as much
+/// again for responses to earlier deliveries, and acknowledgements delayed by one of the service's limits.
 const VISIBILITY: u64 = 120;
 
 /// The feed of a webhook that only this process reads.
 pub struct Feed<'a> {
     service: &'a Service,
     webhook: &'a str,
-    /// The number of answered reads. It is the next read's idempotency key, so a repetition gets the deliveries of a
-    /// lost response.
+    /// The number of answered reads. It is the next read's idempotency key, so a repetition gets a lost response's
+    /// deliveries.
     reads: Cell<u64>,
 }
 

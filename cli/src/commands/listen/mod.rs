@@ -125,8 +125,8 @@ impl Listen {
 }
 
 impl Listener<'_> {
-    /// Handles deliveries concurrently, as the service sends them. A webhook with `order` as `subject` has at most one
-    /// unconfirmed delivery of each subject in its feed, so they stay in order.
+    /// Handles deliveries concurrently, as the service sends them. If the webhook's `order` is `subject`, its feed has
+    /// at most one unconfirmed delivery for each subject, so deliveries stay in order.
     async fn run(&self) -> Result<(), Failure> {
         let pages = stream::try_unfold((), |()| async move { self.next_page().await.map(|page| Some((page, ()))) });
         let deliveries = pages.map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Failure>))).try_flatten();

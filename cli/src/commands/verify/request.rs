@@ -24,7 +24,7 @@ pub struct SignedRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// A reason why a request is not valid.
+/// A reason that a request is not valid.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The wrong part: `header`, `timestamp`, `signature`, `secret`, `body`, or `secret-or-body`.

@@ -18,7 +18,7 @@ pub const COLUMNS: [Column; 4] = [
     Column { title: "ADDRESS", fit: Fit::Cut },
 ];
 
-/// The members of a webhook that are shown.
+/// The webhook members that are shown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
@@ -64,7 +64,7 @@ impl Webhook {
         Cell::new(&self.delivery_state, colour_of(&self.delivery_state))
     }
 
-    /// The state in a list. It marks the owner's pauses, since they do not end when the endpoint responds.
+    /// The state in a list. The list marks the owner's pauses, since these do not end when the endpoint responds.
     fn listed_state(&self) -> Cell {
         let is_by_owner = self.delivery_state == "paused" && self.paused_by.as_deref() == Some("owner");
         let state = if is_by_owner { "paused by its owner" } else { &self.delivery_state };

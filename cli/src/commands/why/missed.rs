@@ -1,4 +1,4 @@
-//! The webhooks that did not get a delivery of an event, each with the reason if the service shows it.
+//! The webhooks that got no delivery of an event, each with the reason if the service shows it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,13 @@ use crate::{
 /// The maximum number of filters tried on an event: the service limits such requests.
 const MOST_FILTERS: usize = 5;
 
-/// A webhook that did not get a delivery of an event.
+/// A webhook that got no delivery of an event.
 pub struct Missed<'a> {
     pub webhook: &'a Webhook,
     pub reason: Reason,
 }
 
-/// Why a webhook did not get a delivery of an event. `disabled` and `filtered` are also causes in the service's
-/// `advice`.
+/// Why a webhook got no delivery of an event. `disabled` and `filtered` are also causes in the service's `advice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -38,7 +37,7 @@ pub enum Reason {
     Unknown,
 }
 
-/// A filter check on the events of one millisecond.
+/// A filter check on the events from one millisecond.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FilterTrial<'a> {
@@ -58,8 +57,8 @@ struct TriedEvent {
     matches: bool,
 }
 
-/// The webhooks that did not get a delivery of an event. Webhooks that subscribe to other types are the least
-/// surprising and come last.
+/// The webhooks that got no delivery of an event. Webhooks that subscribe to other types are the least surprising and
+/// come last.
 pub async fn missed<'a>(service: &Service, event: &Event, webhooks: &'a [Webhook]) -> Vec<Missed<'a>> {
     let mut missed = Vec::new();
     let mut tried = 0;

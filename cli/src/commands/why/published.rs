@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::shown::title;
 
-/// The members of an event that its explanation needs.
+/// The event members that an explanation needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {

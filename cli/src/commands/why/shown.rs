@@ -13,7 +13,7 @@ const NAMES: usize = 10;
 /// The minimum width of the text beside them.
 const LEAST: usize = 30;
 
-/// The members of a webhook that an explanation needs.
+/// The webhook members that an explanation needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
@@ -29,7 +29,7 @@ pub struct Webhook {
     paused_until: Option<String>,
 }
 
-/// The members of a delivery that its explanation needs.
+/// The delivery members that an explanation needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosed {
@@ -124,7 +124,7 @@ fn label(name: &str) -> String {
     format!("{DIM}{name:<NAMES$}{DIM:#}")
 }
 
-/// Text beside its name, wrapped to this width.
+/// Text next to its name, wrapped to this width.
 pub fn named(name: &str, text: &str, width: Option<usize>) -> String {
     let width = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(LEAST));
     let mut lines: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The explanation of the deliveries of events about a subject.
+//! The explanation of deliveries of events about a subject.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::{
 
 /// The maximum number of events without a delivery that are named.
 const MOST_EVENTS: usize = 5;
-/// The maximum number of pages searched for events. A page may be empty and still have a next one.
+/// The maximum number of pages searched for events. A page may be empty and still have a next page.
 const MOST_PAGES: usize = 10;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ struct ListedEvent {
     timestamp: Timestamp,
 }
 
-/// Prints the explanations of the newest deliveries of events about a subject.
+/// Explains the newest deliveries of events about a subject.
 pub async fn explain(service: &Service, subject: &str, output: Output) -> Result<(), Failure> {
     let listed = newest(service, &[("subject", subject.to_owned())], MOST + 1).await?;
     let ids = listed.iter().take(MOST).map(|listed| service.read(listed.get()).map(|Identified { id }| id));

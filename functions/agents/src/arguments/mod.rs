@@ -68,7 +68,7 @@ pub fn idempotency_key() -> Value {
     } })
 }
 
-/// The schema of the member of a result that marks a repetition.
+/// The schema of the result member that marks a repetition.
 pub fn repeated() -> Value {
     json!({ "repeated": {
         "type": "boolean",

@@ -72,7 +72,7 @@ mod tests {
     fn null_arguments_count_as_absent() {
         for tool in tools::ALL {
             let schema = (tool.input)();
-            // Null removes these members of a webhook.
+            // Null removes these webhook members.
             let clears = |name: &String| ["eventFilter", "maxAttemptsPerSecond"].contains(&&**name);
             let names = || schema["properties"].as_object().expect("an object").keys().filter(|name| !clears(name));
             for nothing in [Value::Null, "".into()] {

@@ -1,4 +1,4 @@
-//! Arguments as a request's query, from which the use cases of lists read their input.
+//! Arguments as a request's query, from which list use cases read their input.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -24,7 +24,7 @@ pub(super) fn read_query<T>(arguments: &Map<String, Value>, schema: &Value, read
 /// The values of the query parameter that corresponds to an argument. An array becomes a repeated parameter.
 ///
 /// A query contains only strings, so the type is checked here: a string, an integer, or an array of strings. An empty
-/// array is refused, since it would become no parameter, and the list would be unfiltered.
+/// array is refused, since it would produce no parameter, and the list would be unfiltered.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ mod tests {
 
     const TEXTS: [&str; 6] = ["type", "webhookIdentifier", "eventIdentifier", "createdFrom", "createdUntil", "cursor"];
 
-    /// Reads arguments of `list_deliveries` with a use case that accepts any string, and returns the states and the
+    /// Reads the arguments of `list_deliveries` with a use case that accepts any string, and returns the states and the
     /// limit.
     fn read(arguments: &Value) -> Result<(Vec<String>, Option<String>), Vec<String>> {
         let schema = (tools::find("list_deliveries").expect("a tool").input)();

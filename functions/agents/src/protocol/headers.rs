@@ -40,7 +40,7 @@ pub fn agree(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
         "resources/read" => "uri",
         _ => return Ok(()),
     };
-    // If it is missing, the method refuses the request.
+    // If the parameter is missing, the method refuses the request.
     request.params.get(subject).and_then(Value::as_str).map_or(Ok(()), |subject| agrees(headers, NAME, subject))
 }
 

@@ -102,7 +102,7 @@ async fn call_tool<S: Server>(server: &'static S, caller: Caller, request: &Requ
     }
 }
 
-/// The error for an unknown name of a tool or a prompt.
+/// The error for an unknown tool or prompt name.
 fn unknown_name(kind: &str, name: &str) -> RpcError {
     RpcError::invalid_params(format!("there is no {kind} named `{}`; {kind}s/list lists them", shortened(name)))
 }

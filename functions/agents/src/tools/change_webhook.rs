@@ -1,4 +1,4 @@
-//! `change_webhook`: changes the given members of a webhook.
+//! `change_webhook`: changes the specified members of a webhook.
 
 use auth::{
     AuthorizedEntity,

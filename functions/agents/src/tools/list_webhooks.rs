@@ -1,4 +1,4 @@
-//! `list_webhooks`: all webhooks of a managing entity.
+//! `list_webhooks`: all of a managing entity's webhooks.
 
 use auth::{AuthorizedEntity, Scope::IntegrationsRead};
 use futures::FutureExt;

@@ -39,7 +39,7 @@ async fn show(use_cases: &UseCases, entity: AuthorizedEntity, mut call: ToolCall
     shown(use_cases, &entity, &delivery, &call.caller).await
 }
 
-/// A delivery in the form of the tool and of its resource.
+/// A delivery in the form that the tool and its resource return.
 pub async fn shown(
     use_cases: &UseCases,
     entity: &AuthorizedEntity,

@@ -1,4 +1,4 @@
-//! GET …/application/list: all applications of a managing entity, newest first.
+//! GET …/application/list: all of a managing entity's applications, newest first.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

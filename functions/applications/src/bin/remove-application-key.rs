@@ -1,4 +1,5 @@
-//! DELETE …/application/{clientId}/key/{kid}: ends an application's public key, and the tokens obtained with it.
+//! DELETE …/application/{clientId}/key/{kid}: removes an application's public key, and ends the tokens obtained with
+//! it.
 
 use function::{Service, StartError};
 use functions_applications::{Managing, remove_credential};

@@ -1,4 +1,5 @@
-//! DELETE …/application/{clientId}/secret/{secretId}: ends an application's secret, and the tokens obtained with it.
+//! DELETE …/application/{clientId}/secret/{secretId}: removes an application's secret, and ends the tokens obtained
+//! with it.
 
 use function::{Service, StartError};
 use functions_applications::{Managing, remove_credential};

@@ -1,5 +1,5 @@
-//! POST …/webhook/{webhookIdentifier}/feed/ack: the outcomes that a feed reader reports. POST
-//! …/webhook/{webhookIdentifier}/feed/extend: extends the time for its deliveries.
+//! POST …/webhook/{webhookIdentifier}/feed/ack: records the outcomes that a feed reader reports. POST
+//! …/webhook/{webhookIdentifier}/feed/extend: extends the leases of the reader's deliveries.
 
 use function::{Service, StartError};
 use functions_webhooks::{feeds, webhook_id};

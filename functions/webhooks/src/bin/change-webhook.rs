@@ -1,4 +1,4 @@
-//! PATCH …/webhook/{webhookIdentifier}: changes the given members of a webhook.
+//! PATCH …/webhook/{webhookIdentifier}: changes the specified members of a webhook.
 
 use function::{Service, StartError, idempotent_request};
 use functions_webhooks::webhook_id;

@@ -1,4 +1,4 @@
-//! GET …/webhook/list: all webhooks of a managing entity, oldest first.
+//! GET …/webhook/list: all of a managing entity's webhooks, oldest first.
 
 use function::{Service, StartError};
 use gate::{EntityCall, Reply, endpoints};

@@ -36,7 +36,7 @@ impl Known {
         times.until = times.until.max(until);
     }
 
-    /// Adds a page of a read that began at `began`, without entries that have ended.
+    /// Adds a page from a read that began at `began`, omitting entries that have ended.
     pub(super) fn add_page(&mut self, page: Vec<Revocation>, began: Time) {
         page.into_iter().filter(|revocation| revocation.until > began).for_each(|revocation| self.add(revocation));
     }

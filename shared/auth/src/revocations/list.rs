@@ -49,7 +49,7 @@ impl RevocationItem {
     }
 }
 
-/// An entry of the list, as read. An entry of a kind introduced by a later release fails to parse.
+/// A list entry as read. An entry of a kind introduced by a later release fails to parse.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "RevocationItem")]
 struct Entry(Revocation);
@@ -208,7 +208,7 @@ impl RevocationSource for RevocationList {
         let query = Query::partition(PK)
             .starting_at("sk", since(from))
             .attributes(&["sk", "issuedUntil", "expiresAt"])
-            // Skip entries of a later release; otherwise no token could be verified.
+            // Skip entries from a later release; otherwise no token could be verified.
             .skipping_unreadable();
         let query = if consistency == Consistency::Eventual { query.eventually_consistent() } else { query };
         let mut next = None;

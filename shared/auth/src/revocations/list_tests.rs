@@ -1,4 +1,4 @@
-//! The items of revocations in the table.
+//! Revocation items in the table.
 
 use super::{
     super::{revocation::LONGEST_LIFE, testing},

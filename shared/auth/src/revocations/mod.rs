@@ -66,7 +66,7 @@ impl Revocations {
 }
 
 impl<S: RevocationSource> Revocations<S> {
-    /// Creates an empty list. The first token reads it, unless [`Self::warm_up`] did.
+    /// Creates an empty list, which the first token fills unless [`Self::warm_up`] did.
     pub fn new(source: S, clock: SharedClock) -> Self {
         Self {
             source,
@@ -125,7 +125,7 @@ impl<S: RevocationSource> Revocations<S> {
     }
 
     /// Reads new items if the list is due for a refresh. If that fails, calls use the list in memory while it is recent
-    /// enough. Without a recent list, calls wait for the read, however long it takes, and fail with it.
+    /// enough. Without a recent list, calls wait for the read, however long it takes, and fail if it fails.
     async fn refresh(&self, consistency: Consistency) -> Result<(), TableError> {
         let _one_at_a_time = match self.age() {
             Some(age) if age < REFRESH_AFTER => return Ok(()),

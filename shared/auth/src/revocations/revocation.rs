@@ -68,7 +68,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// The revocation of one object, with all its tokens. The identifier of an application or a credential may be used
+    /// The revocation of one object and all its tokens. The identifier of an application or a credential may be used
     /// again, so these revocations cover only tokens issued up to five minutes after `made`.
     pub fn new(kind: Kind, id: &str, made: Time, until: Time) -> Self {
         let issued_until = match kind {

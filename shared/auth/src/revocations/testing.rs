@@ -1,4 +1,4 @@
-//! Helpers for the tests of the list in the table and of the one in memory.
+//! Test helpers for the list in the table and the list in memory.
 
 use crate::{entity::Entities, resource::Resource, scope::Scopes, token::Claims};
 use base::Time;

@@ -6,7 +6,7 @@ use std::{
     num::{NonZeroU64, NonZeroU128},
 };
 
-/// The length of a value of version 00, with which a value of any version begins.
+/// The length of a version 00 value, with which values of every version begin.
 const LENGTH: usize = 55;
 const SAMPLED: u128 = 1;
 

@@ -1,5 +1,5 @@
-//! The free databases of DB-IP: one file a month, with the month in its name. A month's file may appear some days late;
-//! until then, the previous month's is the newest. <https://db-ip.com/db/lite.php>
+//! The free databases of DB-IP: one file a month, with the month in its name. A month's file may appear a few days
+//! late; until then, the previous month's is the newest. <https://db-ip.com/db/lite.php>
 
 use url::Url;
 

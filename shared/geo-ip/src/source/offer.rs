@@ -33,7 +33,7 @@ pub struct Offer {
     pub attribution: Option<&'static str>,
 }
 
-/// An address, with the conditions of the download.
+/// An address, with the download's conditions.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub url: Url,

@@ -1,4 +1,4 @@
-//! A file at any address. The checksum next to it shows whether it is new, or else `ETag` and `Last-Modified`.
+//! A file at any address. The checksum next to it, or else `ETag` and `Last-Modified`, shows whether the file is new.
 
 use percent_encoding::percent_decode_str;
 use url::Url;

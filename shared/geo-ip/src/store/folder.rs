@@ -63,7 +63,7 @@ impl FolderStore {
             io::copy(&mut File::open(file)?, &mut copy)?;
             copy.sync_all()?;
             // The file may be missing: a later publication removes the unfinished files of older updates, which will
-            // fail to swap.
+            // fail to swap the pointer.
             if_there(fs::rename(&beside.0, path))?;
             sync_folder(path)
         })

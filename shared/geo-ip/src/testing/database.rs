@@ -18,7 +18,7 @@ pub struct DatabaseBuilder {
     pub build_epoch: u64,
     /// 4, or 6 for both.
     pub ip_version: u16,
-    /// The bits of a record: 24, 28 or 32.
+    /// The number of bits in a record: 24, 28 or 32.
     pub record_size: u16,
     tree: Vec<[Record; 2]>,
     data: Vec<u8>,

@@ -8,8 +8,7 @@ use base::Time;
 use problem::{Problem, Query};
 use storage::{Allowance, Allowances};
 
-/// The caller of an application use case: a managing entity with a token that covers it, or the operator of the
-/// deployment.
+/// The caller of an application use case: a managing entity with a token that covers it, or the deployment's operator.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a>(Option<(&'a AuthorizedEntity, &'a Claims)>);
 
@@ -19,7 +18,7 @@ impl<'a> Caller<'a> {
         Self(Some((entity, claims)))
     }
 
-    /// The operator of the deployment, without a token. The operator manages every application and has no allowance.
+    /// The deployment's operator, without a token. The operator manages every application and has no allowance.
     pub const fn of_operator() -> Self {
         Self(None)
     }

@@ -11,7 +11,8 @@ use auth::revocations::TOKENS_REVOKED;
 use base::{ClientSecretId, Random, Time, random};
 use storage::{SecretBytes, SecretText};
 
-/// A secret's length. It contains only letters and digits, so that all client libraries encode it alike for HTTP Basic.
+/// A secret's length. A secret contains only letters and digits, so that all client libraries encode it alike for HTTP
+/// Basic.
 const LENGTH: usize = 43;
 
 /// How many secrets may be accepted at the same time.

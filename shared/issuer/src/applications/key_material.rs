@@ -129,8 +129,8 @@ fn check_length(name: &str, octets: &[u8], wanted: usize, rule: &str, curve: &st
     ))
 }
 
-/// Checks that the coordinates are a point on the curve. Without this check, the owner would notice a bad key only
-/// because it verifies nothing.
+/// Checks that the coordinates are a point on the curve. Without this check, the owner would notice a bad key only when
+/// it verified nothing.
 fn on_curve(curve: &'static EcdsaVerificationAlgorithm, x: Vec<u8>, y: Vec<u8>) -> Result<(), String> {
     let point = [vec![4], x, y].concat(); // uncompressed (SEC 1 §2.3.3)
     ParsedPublicKey::new(curve, point).map(drop).map_err(|_| "is not a point on its curve".to_owned())

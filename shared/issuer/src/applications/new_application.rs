@@ -23,8 +23,8 @@ const PUBLIC_KEYS: &str = "a list of public keys, each a JSON Web Key";
 /// identifiers: every token carries them all.
 const MAX_ENTITIES: usize = 100;
 const MAX_ENTITY_BYTES: usize = 4 * 1024;
-/// The length of a client identifier after `app`. It contains only letters and digits, so that all client libraries
-/// encode it alike for HTTP Basic.
+/// The length of a client identifier after `app`. The identifier contains only letters and digits, so that all client
+/// libraries encode it alike for HTTP Basic.
 const CLIENT_ID_LENGTH: usize = 22;
 
 /// A new application's properties.
@@ -101,7 +101,7 @@ impl NewApplication {
     }
 
     /// An application with a secret, as the operator requests it. The first of its managing entities manages it; an
-    /// application for every entity is managed only by the operator. It may not publish events.
+    /// application for every entity is managed only by the operator. The application may not publish events.
     pub fn of_operator(name: String, scopes: Scopes, entities: Entities) -> Self {
         let owner = entities.iter().next().and_then(|entity| EntityId::parse(entity).ok());
         let metadata = Metadata::default();

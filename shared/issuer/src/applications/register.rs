@@ -119,7 +119,7 @@ impl Created {
     }
 }
 
-/// Serializes the application as its owner sees it at its creation.
+/// Serializes the application as its owner sees it when it is created.
 impl Serialize for Created {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.view(self.application.created_date).serialize(serializer)

@@ -117,9 +117,9 @@ impl Registration {
     }
 }
 
-/// The credentials with a new secret at the front. The previous one ends after the overlap, or at its earlier end.
-/// Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are removed,
-/// together with their tokens, since an unknown secret could not be removed later.
+/// The credentials with a new secret at the front. The previous one ends after the overlap, or at its own end if that
+/// is earlier. Ended secrets stay while their tokens may be valid. If there are too many, those that ended first are
+/// removed, together with their tokens, since an unknown secret could not be removed later.
 pub fn with_new(
     application: &Application,
     new: ClientSecret,

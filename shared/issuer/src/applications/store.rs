@@ -251,7 +251,7 @@ fn pointers(owner: &EntityId) -> String {
     format!("APPS#{owner}")
 }
 
-/// The key of an owner's pointer to this application.
+/// The key of the owner's pointer to this application.
 fn pointer(application: &Application) -> Option<Key> {
     let owner = application.owner.as_ref()?;
     Some(Key::new(pointers(owner), application.client_id.clone()))

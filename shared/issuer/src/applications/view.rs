@@ -23,7 +23,7 @@ pub struct ApplicationView<'a> {
     client_id: &'a str,
     /// The client identifier again, under the name that published clients read.
     id: &'a str,
-    /// Shown once, in the response that creates it.
+    /// Shown once, in the response to the creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<&'a str>,
     /// The secret again, under the name that published clients read.

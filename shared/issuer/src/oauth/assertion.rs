@@ -104,7 +104,7 @@ impl ClientAssertion {
         &self.claims.sub
     }
 
-    /// Checks its times and its audience; `ours` are the accepted audiences.
+    /// Checks the assertion's times and audience; `ours` are the accepted audiences.
     pub fn check(&self, ours: &[&str], now: Time) -> Result<(), AssertionFault> {
         let for_us = match &self.claims.aud {
             OneOrMore::One(audience) => ours.contains(&audience.as_str()),

@@ -35,7 +35,7 @@ impl Posted<'_> {
     }
 }
 
-/// The parameter of the requested scopes (RFC 6749 §3.3).
+/// The parameter with the requested scopes (RFC 6749 §3.3).
 const SCOPE: &str = "scope";
 
 /// The only parameter that may be repeated (RFC 8707 §2).

@@ -35,7 +35,7 @@ impl SessionCookies {
     }
 
     /// The session's key, if there is exactly one cookie with this name. If there are several, a page on another
-    /// subdomain may have planted one, and there is no way to know which (RFC 6265 §8.6).
+    /// subdomain may have planted one, and there is no way to know which one (RFC 6265 §8.6).
     pub fn key<'a>(values: &[&'a str]) -> Option<&'a str> {
         match values {
             [only] => Some(only),
@@ -43,13 +43,13 @@ impl SessionCookies {
         }
     }
 
-    /// The header `Set-Cookie` with this key. The browser keeps the cookie for as long as any session can last, since
+    /// The `Set-Cookie` header with this key. The browser keeps the cookie for as long as any session can last, since
     /// the application may extend the session while the page is idle.
     pub fn give(self, key: &PanelKey) -> String {
         self.header(&key.expose(), LONGEST_LIFETIME.as_secs())
     }
 
-    /// The header `Set-Cookie` that removes the key.
+    /// The `Set-Cookie` header that removes the key.
     pub fn take(self) -> String {
         self.header("", 0)
     }

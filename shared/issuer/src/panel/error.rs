@@ -11,10 +11,10 @@ use storage::{Allowance, IdempotencyError, TableError};
 
 use crate::oauth::signing_keys::SigningKeyError;
 
-/// Why a use case of the panel failed.
+/// Why a panel use case failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PanelError {
-    /// A session of the panel cannot create or renew a link.
+    /// A panel session cannot create or renew a link.
     #[error("a panel session cannot create or renew links")]
     BySession,
     /// The link would have scopes that its creator lacks.

@@ -11,7 +11,7 @@ use base::{PanelLinkId, Time};
 
 /// How long a link can be opened.
 pub const CODE_LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// How long a token of a session lives. Each renewal checks the session's application and credential, so that their
+/// How long a session's token lives. Each renewal checks the session's application and credential, so that their
 /// removal ends the session within this time.
 pub const TOKEN_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
@@ -28,7 +28,7 @@ pub struct PanelLink {
     pub(super) code_hash: String,
     /// When the link can no longer be opened.
     pub expires_date: Time,
-    /// The session, once the link was opened.
+    /// The session, once the link has been opened.
     pub session: Option<PanelSession>,
 }
 

@@ -26,7 +26,7 @@ pub struct LinkMaking {
 /// The stored links.
 pub struct PanelLinks(pub(super) LinkStore);
 
-/// A link's creator: a managing entity with a token that covers it, or the operator of the deployment on behalf of an
+/// A link's creator: a managing entity with a token that covers it, or the deployment's operator on behalf of an
 /// application.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkMaker<'a> {
@@ -87,13 +87,12 @@ impl<'a> LinkMaker<'a> {
         Self { entity, by: MakersProof::Token(claims) }
     }
 
-    /// The operator of the deployment, without a token and without an allowance. The session gets this application's
-    /// tokens.
+    /// The deployment's operator, without a token and without an allowance. The session gets this application's tokens.
     pub fn of_operator(entity: &'a AuthorizedEntity, application: &'a Application) -> Self {
         Self { entity, by: MakersProof::Operator(application) }
     }
 
-    /// The grant of a link that the creator creates now.
+    /// The grant of a link that is created now.
     ///
     /// # Errors
     /// If the link would grant more than its creator has, or its creator is a session.

@@ -7,7 +7,7 @@ use crate::applications::new_application::{checked_name, checked_scopes};
 use auth::Scopes;
 use problem::{JsonBody, Problem, Rule};
 
-/// The shortest and the longest lifetime of a session, in seconds.
+/// The shortest and longest session lifetimes, in seconds.
 const LIFETIMES: RangeInclusive<u32> = 60..=86_400;
 /// The longest lifetime of a session, from its opening or from its last renewal by its application.
 pub const LONGEST_LIFETIME: Duration = Duration::from_secs(86_400);

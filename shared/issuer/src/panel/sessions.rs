@@ -135,7 +135,7 @@ impl PanelSessions {
         Ok(written.is_done().then_some(renewed))
     }
 
-    /// Ends a session and revokes its tokens. A missing session is no error.
+    /// Ends a session and revokes its tokens. A missing session is not an error.
     pub async fn end(&self, cookie: Option<&str>, notes: &Notes, now: Time) -> Result<(), PanelError> {
         match self.of_cookie(cookie, notes).await {
             Ok((key, link, session)) if !matches!(session.state_of(&key, now), KeyState::Foreign) => {

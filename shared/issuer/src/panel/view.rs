@@ -11,7 +11,7 @@ use base::{PanelLinkId, Time};
 #[serde(rename_all = "camelCase")]
 pub struct LinkView<'a> {
     id: &'a PanelLinkId,
-    /// Shown once, in the response that creates it.
+    /// Shown once, in the response to the creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<&'a str>,
     client_id: &'a str,

@@ -1,7 +1,7 @@
 //! The views of the panel that a link can open.
 
 /// The paths of the views below `/panel`; `*` represents an identifier. The panel's router has the same paths
-/// (`panel/main.js`), and a test of `tests/architecture` compares the two.
+/// (`panel/main.js`), and a test in `tests/architecture` compares the two.
 pub const VIEWS: [&str; 12] = [
     "deliveries",
     "deliveries/*",

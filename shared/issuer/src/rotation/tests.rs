@@ -317,7 +317,7 @@ async fn a_key_that_is_no_longer_published_never_signs() {
     }
     let before = deployment.world.current();
     let now = deployment.clock.now();
-    // An emergency leaves no key that others may have.
+    // After an emergency, no key remains that others may have.
     deployment.world.look(|outside| {
         outside.published.keys.retain(|known| known.key.kid() == before.current.kid());
         assert!(outside.published.get(before.next.kid(), now).is_none());

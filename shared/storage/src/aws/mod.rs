@@ -70,7 +70,7 @@ impl Aws {
 
     /// Clients for a simulated sandbox. They use these timers for timeouts and backoffs, since a sandbox can be frozen,
     /// and separate retry budgets. Otherwise, all clients of the process would share one budget, and one sandbox would
-    /// use up the retries of others.
+    /// use up the others' retries.
     pub fn in_sandbox(self, timers: impl AsyncSleep + 'static) -> Self {
         let config = self.config.into_builder().sleep_impl(SharedAsyncSleep::new(timers));
         Self { config: config.build(), separate_retries: true, ..self }
@@ -160,7 +160,7 @@ impl Default for Authorities {
 impl FromStr for Authorities {
     type Err = String;
 
-    /// Reads the file with this name. The SDK would panic at an unreadable certificate.
+    /// Reads the file with this name. The SDK would panic on an unreadable certificate.
     fn from_str(file: &str) -> Result<Self, Self::Err> {
         let pem = fs::read_to_string(file).map_err(|error| format!("a file that cannot be found or read: {error}"))?;
         let mut roots = RootCertStore::empty();

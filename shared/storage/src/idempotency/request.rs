@@ -22,9 +22,9 @@ pub const SECRET_REPEATED: Duration = Duration::from_secs(10 * 60);
 
 /// The longest key, in bytes.
 const MAX_KEY_LENGTH: usize = 255;
-/// The sort key of the plans of publications.
+/// The sort key of publications' plans.
 const PUBLICATION: &str = "PUBLICATION";
-/// The sort key of the batches of feed reads.
+/// The sort key of feed reads' batches.
 const BATCH: &str = "BATCH";
 
 const CLAIMING: &str = "claiming an idempotency key";
@@ -110,7 +110,7 @@ impl IdempotentRequest {
         }
     }
 
-    /// An event from the event bus for this managing entity, identified by its identifier on the bus.
+    /// An event from the event bus for this managing entity, identified by the bus's identifier.
     pub fn of_bus(entity: &str, id: &str, content: &[u8]) -> Self {
         let hash_of_bytes = hash(content);
         Self { partition: partition(entity, &format!("bus:{id}")), request_hash: hash_of_bytes.clone(), hash_of_bytes }
@@ -146,7 +146,7 @@ impl IdempotentRequest {
         self.claim_with(table, self.put(PUBLICATION, plan, now, CLAIMING)?).await
     }
 
-    /// Writes and returns the batch of a feed read, or returns that of an earlier request with the key; `None` if that
+    /// Writes and returns a feed read's batch, or returns that of an earlier request with the key; `None` if that
     /// request had a different body. The key is free again at `end`.
     pub async fn claim_batch<T>(&self, table: &Table, batch: T, end: Time, now: Time) -> Result<Option<T>, TableError>
     where
@@ -171,7 +171,7 @@ impl IdempotentRequest {
         Ok(item.is_some_and(|item| item.is_valid(now)))
     }
 
-    /// The batch of an earlier feed read with the key, until its end.
+    /// The batch of an earlier feed read with the key, until the batch ends.
     ///
     /// # Errors
     /// [`IdempotencyError::Conflict`] if that request had a different body.
@@ -228,7 +228,7 @@ fn hash(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(digest::digest(&digest::SHA256, bytes))
 }
 
-/// Why a request with an idempotency key was not carried out, or its first response not repeated.
+/// Why a request with an idempotency key was not carried out, or why its first response was not repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum IdempotencyError {
     /// The key was used before with a different body.

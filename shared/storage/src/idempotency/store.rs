@@ -81,7 +81,7 @@ impl IdempotencyStore {
     /// Carries out a request, or repeats its first response. The work must write the [`Record`] of the request with the
     /// items that it creates; a request without a key has no record.
     ///
-    /// If the work fails because a concurrent repeat of the request was faster, returns that request's response.
+    /// If the work fails because a concurrent repetition was faster, returns that request's response.
     pub async fn once<T, E>(
         &self,
         request: Option<&IdempotentRequest>,

@@ -135,7 +135,7 @@ impl Secrets {
         Ok(names.filter_map(|name| name.strip_prefix(&self.prefix)).map(str::to_owned).collect())
     }
 
-    /// Reads the names of secrets. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
+    /// Reads the names of secrets. Boxed for the same reason as calls to the table ([`crate::table::TableFuture`]).
     fn full_names<'a>(&'a self, beginning: &'a str) -> BoxFuture<'a, Result<Vec<String>, SecretError>> {
         async move {
             let filter = Filter::builder().key(FilterNameStringType::Name).values(beginning).build();
@@ -153,7 +153,7 @@ impl Secrets {
         .boxed()
     }
 
-    /// Reads a secret's text. Boxed for the same reason as the calls of the table ([`crate::table::TableFuture`]).
+    /// Reads a secret's text. Boxed for the same reason as calls to the table ([`crate::table::TableFuture`]).
     fn text<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, SecretError>> {
         async move {
             match self.client.get_secret_value().secret_id(name).send().await {

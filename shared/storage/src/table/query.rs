@@ -1,4 +1,4 @@
-//! Queries of a partition, or of an index.
+//! Queries of a partition or an index.
 
 use aws_sdk_dynamodb::{Client, operation::query::builders::QueryFluentBuilder};
 
@@ -60,7 +60,7 @@ pub struct Page<T> {
     pub next: Option<PageEnd>,
 }
 
-/// The number of items that a page of a query finds.
+/// The number of items that one page of a query finds.
 #[derive(Debug)]
 pub struct Count {
     /// The number of matching items.

@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// The number of items that one call of a query finds. The response does not contain the items.
+    /// The number of items that one query call finds. The response does not contain the items.
     pub fn count(&self, query: Query, doing: &'static str) -> TableFuture<'_, Count> {
         async move {
             let call = query.call(&self.client, &self.name).select(Select::Count);

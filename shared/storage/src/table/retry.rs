@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub enum TableResponse<T> {
     /// The request has a final result.
     Decided(Result<T, TableError>),
-    /// The request was throttled and not carried out. Other requests of its batch are not affected.
+    /// The request was throttled and not carried out. Other requests in the batch are not affected.
     NotNow(TableError),
     /// The call failed, and the request may have been carried out: its response may be lost.
     Unknown(TableError),
@@ -40,7 +40,7 @@ impl<T> TableResponse<T> {
         }
     }
 
-    /// The response to a request of a batch or a transaction that was refused with this reason code.
+    /// The response to a request in a batch or transaction that was refused with this reason code.
     pub fn refused(doing: &'static str, code: &str) -> Self {
         match TableError::code(doing, code) {
             error @ TableError::Unavailable { .. } => Self::NotNow(error),
@@ -65,7 +65,7 @@ where
     decide(deadline, deadline.is_some(), request).await
 }
 
-/// Repeats a request of a batch, which the SDK does not repeat, until it has a final result. Its conditions must ensure
+/// Repeats a request in a batch, which the SDK does not repeat, until it has a final result. Its conditions must ensure
 /// that a second execution changes nothing.
 pub async fn until_decided_in_batch<T, R>(deadline: Option<Instant>, request: impl Fn() -> R) -> Result<T, TableError>
 where

@@ -46,7 +46,7 @@ impl Calls for Reads {
     }
 }
 
-/// The requests without duplicates, in their order.
+/// The requests without duplicates, in order.
 fn distinct<R: Eq + Hash>(requests: &[R]) -> impl Iterator<Item = &R> {
     let mut known = HashSet::new();
     requests.iter().filter(move |request| known.insert(*request))
@@ -63,7 +63,7 @@ impl Reads {
     }
 }
 
-/// The response for each key of a batch.
+/// The response for each key in a batch.
 fn responses(keys: &[Key], output: BatchGetItemOutput) -> Vec<TableResponse<Option<Item>>> {
     let items = output.responses.unwrap_or_default().into_values().flatten();
     let found: HashMap<Key, Item> = items.filter_map(|item| Some((Key::of(&item)?, item))).collect();

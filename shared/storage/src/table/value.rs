@@ -120,14 +120,14 @@ impl From<(&str, &str)> for Path {
     }
 }
 
-/// A member of an element of a list.
+/// A member of a list's element.
 impl From<(&str, usize, &str)> for Path {
     fn from((attribute, position, member): (&str, usize, &str)) -> Self {
         Self(vec![Part::Member(attribute.to_owned()), Part::Element(position), Part::Member(member.to_owned())])
     }
 }
 
-/// A member of a map in an element of a list.
+/// A member of a map in a list's element.
 impl From<(&str, usize, &str, &str)> for Path {
     fn from((attribute, position, member, inner): (&str, usize, &str, &str)) -> Self {
         let Self(mut parts) = Self::from((attribute, position, member));

@@ -96,7 +96,7 @@ impl Change {
         Ok(old.into_keys().collect::<BTreeSet<_>>().into_iter().fold(change, Self::remove))
     }
 
-    /// The item after this change, as it would be in the table. The change may only set and remove attributes.
+    /// The item as it would be in the table after this change. The change may only set and remove attributes.
     #[cfg(any(test, feature = "testing"))]
     pub fn applied<T: Serialize + DeserializeOwned>(&self, item: &T) -> T {
         let mut item = write_item(item, "applying a change").expect("an item");
